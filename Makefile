@@ -1,0 +1,54 @@
+# One door for all chores. `make` alone lists them.
+# The environment is made by the first command that needs it and again when a lock file changes.
+
+PYTHON ?= python3
+BIN := .venv/bin
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lint types floors unit format bench lock clean
+
+help: ## list the chores
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+
+demo: .venv/run.stamp ## set up, then show what the product does
+	@$(BIN)/equipoise demo
+
+test: .venv/test.stamp ## set up, then lint, types, import floors and all tests
+	@tools/system-parts.sh
+	@$(MAKE) --no-print-directory check
+
+check: lint types floors unit
+
+lint: .venv/test.stamp ## style
+	@$(BIN)/ruff format --check --quiet . || { echo "run 'make format'"; exit 1; }
+	@$(BIN)/ruff check --quiet .
+
+types: .venv/test.stamp ## static types
+	@$(BIN)/mypy
+
+floors: .venv/test.stamp ## who may import whom
+	@$(BIN)/lint-imports --no-cache
+
+unit: .venv/test.stamp
+	@$(BIN)/pytest -n auto --dist worksteal
+
+format: .venv/test.stamp ## put the code into its form
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: .venv/run.stamp ## the benchmarks, as ratios measured in one run
+	@$(BIN)/equipoise bench
+
+lock: .venv/test.stamp ## choose dependency versions anew
+	@tools/lock.sh
+
+clean: ## remove everything that was made
+	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist out
+
+.venv/run.stamp: requirements/run.lock pyproject.toml tools/install.sh
+	@PYTHON="$(PYTHON)" tools/install.sh requirements/run.lock
+	@touch $@
+
+.venv/test.stamp: requirements/test.lock pyproject.toml tools/install.sh
+	@PYTHON="$(PYTHON)" tools/install.sh requirements/test.lock
+	@touch .venv/run.stamp $@

@@ -1,0 +1,68 @@
+"""Every exception of the house, on one page.
+
+    EquipoiseError
+    ├── InvalidInput       what a person gave us cannot be used; says where, what, and the cure
+    ├── MissingExtra       an optional part is not installed; names the extra
+    └── WorldError         something outside refused or broke
+        └── Conflict       the world has moved on: observe again, never force
+
+A bug is an ``AssertionError``; "no good answer" is a value (``Refusal``), not an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+class EquipoiseError(Exception):
+    """The root, so that a face can catch everything that is ours."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One thing that is wrong in a file, said so that a person can mend it."""
+
+    key: str
+    """The path of the value, e.g. ``vms[3].memory_mib``; empty for the document as a whole."""
+    what: str
+    """What is wrong, with the value found."""
+    cure: str = ""
+    """What to write instead."""
+    line: int | None = None
+    """Counted from 1; unknown for values that did not come from a file."""
+
+    def __str__(self) -> str:
+        place = f"line {self.line}: " if self.line is not None else ""
+        key = f"{self.key}: " if self.key else ""
+        cure = f" ({self.cure})" if self.cure else ""
+        return f"{place}{key}{self.what}{cure}"
+
+
+class InvalidInput(EquipoiseError):
+    """What a person gave us cannot be used. Carries all the problems, not the first."""
+
+    def __init__(self, source: str, problems: Iterable[Problem]) -> None:
+        self.source = source
+        self.problems = tuple(problems)
+        assert self.problems, "an InvalidInput without a problem helps nobody"
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        return "\n".join(f"{self.source}: {problem}" for problem in self.problems)
+
+
+class MissingExtra(EquipoiseError):
+    """An optional part is not installed."""
+
+    def __init__(self, extra: str, needed_for: str) -> None:
+        self.extra = extra
+        super().__init__(f"{needed_for} needs an optional part: pip install 'equipoise[{extra}]'")
+
+
+class WorldError(EquipoiseError):
+    """Something outside refused or broke: a database, a host, a network."""
+
+
+class Conflict(WorldError):
+    """The world has moved on since it was read: observe again, never force."""

@@ -1,0 +1,160 @@
+"""Actions: what can be done to hosts and VMs. Imperative names; no times (a ``Step`` has those)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from equipoise.model.quantity import Amount, HostId, HostKey, NameKey, VmId, VmKey
+from equipoise.model.value import Value
+
+
+class PowerOn(Value, tag="power_on", tag_field="do"):
+    """Wake a host from standby. VMs may come once it has ended."""
+
+    host: HostKey
+
+
+class PowerOff(Value, tag="power_off", tag_field="do"):
+    """Put an empty host to standby. It hosts nothing from the start on."""
+
+    host: HostKey
+
+
+class EnterMaintenance(Value, tag="enter_maintenance", tag_field="do"):
+    """Take an empty host out of service. It hosts nothing from the start on."""
+
+    host: HostKey
+
+
+class LeaveMaintenance(Value, tag="leave_maintenance", tag_field="do"):
+    """Bring a host back into service. VMs may come once it has ended."""
+
+    host: HostKey
+
+
+class Forge(Value, tag="forge", tag_field="do"):
+    """Make a VM from its template: ``init`` to ``ready``."""
+
+    vm: VmKey
+
+
+class Boot(Value, tag="boot", tag_field="do"):
+    """Start a ready VM on a host, which is occupied from the start on."""
+
+    vm: VmKey
+    target: HostKey
+
+
+class Shutdown(Value, tag="shutdown", tag_field="do"):
+    """Stop a running VM; it holds its host until the end and is ``ready`` then."""
+
+    vm: VmKey
+    source: HostKey
+
+
+class Migrate(Value, tag="migrate", tag_field="do"):
+    """Move a running VM. It is hosted on both, and runs on the source until the end."""
+
+    vm: VmKey
+    source: HostKey
+    target: HostKey
+
+
+class Suspend(Value, tag="suspend", tag_field="do"):
+    """Put a running VM to sleep where it is."""
+
+    vm: VmKey
+    source: HostKey
+
+
+class Resume(Value, tag="resume", tag_field="do"):
+    """Wake a sleeping VM, on its own host or on another one."""
+
+    vm: VmKey
+    source: HostKey
+    target: HostKey
+
+
+class Allocate(Value, tag="allocate", tag_field="do"):
+    """Change what a running VM takes of a shareable resource."""
+
+    vm: VmKey
+    resource: NameKey
+    amount: Amount
+
+
+class Kill(Value, tag="kill", tag_field="do"):
+    """End a VM for good, whatever it is doing."""
+
+    vm: VmKey
+
+
+HostAction = PowerOn | PowerOff | EnterMaintenance | LeaveMaintenance
+VmAction = Forge | Boot | Shutdown | Migrate | Suspend | Resume | Allocate | Kill
+Action = HostAction | VmAction
+
+
+class Footprint(NamedTuple):
+    """What an action touches, whatever its kind."""
+
+    vm: VmId | None = None
+    source: HostId | None = None
+    """The host whose room it frees at its end."""
+    target: HostId | None = None
+    """The host whose room it takes from its start on."""
+    switched: HostId | None = None
+    """The host whose state it changes."""
+
+    @property
+    def hosts(self) -> tuple[HostId, ...]:
+        """Every host it touches, each once."""
+        named = (self.source, self.target, self.switched)
+        return tuple(dict.fromkeys(host for host in named if host is not None))
+
+
+def footprint(action: Action) -> Footprint:
+    """Say what an action touches."""
+    match action:
+        case PowerOn() | PowerOff() | EnterMaintenance() | LeaveMaintenance():
+            return Footprint(switched=action.host)
+        case Migrate() | Resume():
+            return Footprint(vm=action.vm, source=action.source, target=action.target)
+        case Boot():
+            return Footprint(vm=action.vm, target=action.target)
+        case Shutdown() | Suspend():
+            return Footprint(vm=action.vm, source=action.source)
+        case Forge() | Allocate() | Kill():
+            return Footprint(vm=action.vm)
+
+
+def describe(action: Action) -> str:
+    """Say an action in words, as tables and journals show it."""
+    match action:
+        case PowerOn() | PowerOff() | EnterMaintenance() | LeaveMaintenance():
+            verb = _HOST_VERBS[type(action)]
+            return f"{verb} {action.host}"
+        case Migrate():
+            return f"migrate {action.vm} from {action.source} to {action.target}"
+        case Resume():
+            place = "" if action.source == action.target else f" from {action.source}"
+            return f"resume {action.vm}{place} on {action.target}"
+        case Boot():
+            return f"boot {action.vm} on {action.target}"
+        case Shutdown():
+            return f"shut down {action.vm} on {action.source}"
+        case Suspend():
+            return f"suspend {action.vm} on {action.source}"
+        case Allocate():
+            return f"allocate {action.amount} {action.resource} to {action.vm}"
+        case Forge():
+            return f"forge {action.vm}"
+        case Kill():
+            return f"kill {action.vm}"
+
+
+_HOST_VERBS: dict[type[HostAction], str] = {
+    PowerOn: "power on",
+    PowerOff: "power off",
+    EnterMaintenance: "take into maintenance",
+    LeaveMaintenance: "bring back from maintenance",
+}

@@ -1,0 +1,135 @@
+"""A draft: a private, writable copy of a snapshot, for whoever applies or tries out changes.
+
+Each map is copied when it is first written, so a draft that changes one VM costs one copy of one
+map, and a draft that takes a thousand events costs no more. A draft never escapes its owner;
+``freeze`` gives the snapshot.
+"""
+
+from __future__ import annotations
+
+from equipoise.model.host import Host
+from equipoise.model.inventory import Settings
+from equipoise.model.quantity import HostId, StepId, VmId
+from equipoise.model.snapshot import DemandFrame, Running, Snapshot
+from equipoise.model.value import FrozenMap
+from equipoise.model.vm import Vm
+
+
+class Draft:
+    """The working copy that ``transition`` writes to. It knows what was touched since asked."""
+
+    def __init__(self, base: Snapshot) -> None:
+        self.version = base.version
+        self.at_ms = base.at_ms
+        self.name = base.name
+        self.settings: Settings = base.settings
+        self.history: tuple[DemandFrame, ...] = base.history
+        self.hosts: FrozenMap[HostId, Host] = base.hosts
+        self.vms: FrozenMap[VmId, Vm] = base.vms
+        self.in_flight: FrozenMap[StepId, Running] = base.in_flight
+        self._owns_hosts = self._owns_vms = self._owns_in_flight = False
+        self._residents: dict[HostId, dict[VmId, None]] | None = None
+        self.touched_vms: dict[VmId, None] = {}
+        self.touched_hosts: dict[HostId, None] = {}
+
+    def freeze(self) -> Snapshot:
+        """Give the snapshot; the draft may go on, and will copy again before it writes."""
+        self._owns_hosts = self._owns_vms = self._owns_in_flight = False
+        return Snapshot(
+            version=self.version,
+            at_ms=self.at_ms,
+            name=self.name,
+            hosts=self.hosts,
+            vms=self.vms,
+            settings=self.settings,
+            in_flight=self.in_flight,
+            history=self.history,
+        )
+
+    def residents(self, host: HostId) -> tuple[VmId, ...]:
+        """The VMs that run or sleep on a host. The index is made when first asked for."""
+        if self._residents is None:
+            self._residents = {}
+            for vm in self.vms.values():
+                if vm.host is not None:
+                    self._residents.setdefault(vm.host, {})[vm.id] = None
+        return tuple(self._residents.get(host, ()))
+
+    def put_host(self, host: Host) -> None:
+        """Add or replace a host."""
+        dict.__setitem__(self._own_hosts(), host.id, host)
+        self.touched_hosts[host.id] = None
+
+    def drop_host(self, host: HostId) -> None:
+        """Remove a host."""
+        dict.__delitem__(self._own_hosts(), host)
+        self.touched_hosts[host] = None
+
+    def put_vm(self, vm: Vm) -> None:
+        """Add or replace a VM."""
+        before = self.vms.get(vm.id)
+        self._reside(vm.id, before.host if before else None, vm.host)
+        dict.__setitem__(self._own_vms(), vm.id, vm)
+        self.touched_vms[vm.id] = None
+
+    def drop_vm(self, vm: VmId) -> None:
+        """Remove a VM."""
+        self._reside(vm, self.vms[vm].host, None)
+        dict.__delitem__(self._own_vms(), vm)
+        self.touched_vms[vm] = None
+
+    def put_running(self, running: Running) -> None:
+        """Note that an action is under way."""
+        dict.__setitem__(self._own_in_flight(), running.step.id, running)
+        self._touch(running)
+
+    def drop_running(self, step: StepId) -> Running:
+        """Note that an action is no longer under way."""
+        running = dict.pop(self._own_in_flight(), step)
+        self._touch(running)
+        return running
+
+    def replace_all(self, snapshot: Snapshot) -> None:
+        """Start over from another cluster, keeping only the count of events."""
+        self.name, self.settings = snapshot.name, snapshot.settings
+        self.hosts, self.vms = snapshot.hosts, snapshot.vms
+        self.in_flight, self.history = snapshot.in_flight, snapshot.history
+        self._owns_hosts = self._owns_vms = self._owns_in_flight = False
+        self._residents = None
+        self.touched_vms.update(dict.fromkeys(self.vms))
+        self.touched_hosts.update(dict.fromkeys(self.hosts))
+
+    def take_touched(self) -> tuple[tuple[VmId, ...], tuple[HostId, ...]]:
+        """Say which VMs and hosts were touched since the last time, and start counting anew."""
+        touched = tuple(self.touched_vms), tuple(self.touched_hosts)
+        self.touched_vms, self.touched_hosts = {}, {}
+        return touched
+
+    def _touch(self, running: Running) -> None:
+        seen = running.step.footprint
+        if seen.vm is not None:
+            self.touched_vms[seen.vm] = None
+        self.touched_hosts.update(dict.fromkeys(seen.hosts))
+
+    def _reside(self, vm: VmId, before: HostId | None, after: HostId | None) -> None:
+        if self._residents is None or before == after:
+            return
+        if before is not None:
+            del self._residents[before][vm]
+        if after is not None:
+            self._residents.setdefault(after, {})[vm] = None
+
+    def _own_hosts(self) -> FrozenMap[HostId, Host]:
+        if not self._owns_hosts:
+            self.hosts, self._owns_hosts = FrozenMap(self.hosts), True
+        return self.hosts
+
+    def _own_vms(self) -> FrozenMap[VmId, Vm]:
+        if not self._owns_vms:
+            self.vms, self._owns_vms = FrozenMap(self.vms), True
+        return self.vms
+
+    def _own_in_flight(self) -> FrozenMap[StepId, Running]:
+        if not self._owns_in_flight:
+            self.in_flight, self._owns_in_flight = FrozenMap(self.in_flight), True
+        return self.in_flight

@@ -1,0 +1,73 @@
+"""A host: the machine that VMs run on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from equipoise.model.quantity import (
+    Amount,
+    Cores,
+    HostKey,
+    Mhz,
+    MhzPerCore,
+    Mib,
+    MibPresent,
+    NameKey,
+    Watts,
+)
+from equipoise.model.value import Value
+
+
+class HostState(StrEnum):
+    """What a host is doing. Only a host that is ``on`` accepts VMs."""
+
+    ON = "on"
+    STANDBY = "standby"
+    MAINTENANCE = "maintenance"
+    FAILED = "failed"
+
+
+class PowerFigures(Value):
+    """Watts drawn by a host. Zero everywhere means: not known, no power management."""
+
+    idle_watts: Watts = 0
+    peak_watts: Watts = 0
+    standby_watts: Watts = 0
+
+
+class HostReserve(Value):
+    """What the host keeps for itself; VMs never get it."""
+
+    cpu_mhz: Mhz = 0
+    memory_mib: Mib = 0
+
+
+class Host(Value):
+    """A machine with its size, its state and what it keeps for itself."""
+
+    id: HostKey
+    cores: Cores
+    mhz_per_core: MhzPerCore
+    memory_mib: MibPresent
+    state: HostState = HostState.ON
+    power: PowerFigures = PowerFigures()
+    reserve: HostReserve = HostReserve()
+    labels: Mapping[str, str] = {}
+    capacity: Mapping[NameKey, Amount] = {}
+    """Shareable resources beyond CPU and memory, e.g. ``network_mbps: 10000``."""
+
+    @property
+    def cpu_mhz(self) -> int:
+        """All cycles of all cores."""
+        return self.cores * self.mhz_per_core
+
+    @property
+    def usable_cpu_mhz(self) -> int:
+        """Cycles left for VMs."""
+        return self.cpu_mhz - self.reserve.cpu_mhz
+
+    @property
+    def usable_memory_mib(self) -> int:
+        """Memory left for VMs."""
+        return self.memory_mib - self.reserve.memory_mib

@@ -1,0 +1,36 @@
+"""The cluster as a file describes it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from equipoise.model.host import Host
+from equipoise.model.plan import Limits
+from equipoise.model.pool import Pool
+from equipoise.model.resource import Dependency, Resource, ResourceGroup
+from equipoise.model.rule import Rule
+from equipoise.model.tenant import Tenant
+from equipoise.model.value import Value
+from equipoise.model.vm import Vm
+
+
+class Settings(Value):
+    """Everything an operator decides, as opposed to what the machines do by themselves."""
+
+    pools: tuple[Pool, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    tenants: tuple[Tenant, ...] = ()
+    resources: tuple[Resource, ...] = ()
+    dependencies: tuple[Dependency, ...] = ()
+    groups: tuple[ResourceGroup, ...] = ()
+    limits: Limits = Limits()
+
+
+class Inventory(Settings):
+    """Hosts, VMs and settings: all there is to know about a cluster at one moment."""
+
+    name: str = "cluster"
+    hosts: Annotated[tuple[Host, ...], Meta(min_length=1)]
+    vms: tuple[Vm, ...] = ()

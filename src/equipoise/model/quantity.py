@@ -1,0 +1,53 @@
+"""Ids and amounts: who, and how much of which unit.
+
+Ids are ``NewType``s, so that a VM's name is never passed for a host's. Amounts are whole
+numbers whose name ends in the unit (``memory_mib``, ``cpu_mhz``, ``at_ms``); the ranges below are
+wide enough for any site and narrow enough that sums over a cluster fit 64 bits.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, NewType
+
+from msgspec import Meta
+
+HostId = NewType("HostId", str)
+VmId = NewType("VmId", str)
+PoolId = NewType("PoolId", str)
+RuleId = NewType("RuleId", str)
+TenantId = NewType("TenantId", str)
+GroupId = NewType("GroupId", str)
+ResourceId = NewType("ResourceId", str)
+PlanId = NewType("PlanId", str)
+StepId = NewType("StepId", str)
+ResourceName = NewType("ResourceName", str)
+"""The name of a shareable resource beyond CPU and memory, e.g. ``network_mbps``."""
+
+# A Python "$" also matches before a final newline, hence the look-ahead.
+ID_PATTERN: Final = r"^[A-Za-z0-9_.:@/+-]{1,128}$(?!\n)"
+_ID = Meta(pattern=ID_PATTERN, description="letters, digits and _ . : @ / + -, at most 128")
+
+HostKey = Annotated[HostId, _ID]
+VmKey = Annotated[VmId, _ID]
+PoolKey = Annotated[PoolId, _ID]
+RuleKey = Annotated[RuleId, _ID]
+TenantKey = Annotated[TenantId, _ID]
+GroupKey = Annotated[GroupId, _ID]
+ResourceKey = Annotated[ResourceId, _ID]
+PlanKey = Annotated[PlanId, _ID]
+StepKey = Annotated[StepId, _ID]
+NameKey = Annotated[ResourceName, _ID]
+
+Mhz = Annotated[int, Meta(ge=0, le=10**9)]
+MhzPerCore = Annotated[int, Meta(ge=1, le=10**6)]
+Mib = Annotated[int, Meta(ge=0, le=10**12)]
+MibPresent = Annotated[int, Meta(ge=1, le=10**12)]
+Amount = Annotated[int, Meta(ge=0, le=10**12)]
+Cores = Annotated[int, Meta(ge=1, le=10**5)]
+Shares = Annotated[int, Meta(ge=1, le=10**7)]
+Watts = Annotated[int, Meta(ge=0, le=10**6)]
+Count = Annotated[int, Meta(ge=0, le=10**7)]
+CountPresent = Annotated[int, Meta(ge=1, le=10**7)]
+Seconds = Annotated[int, Meta(ge=0, le=10**9)]
+Milliseconds = Annotated[int, Meta(ge=0, le=10**15)]
+MillisecondsPresent = Annotated[int, Meta(ge=1, le=10**15)]

@@ -1,0 +1,58 @@
+"""Rules: statements about where VMs run, that the gate holds plans against.
+
+A *hard* rule is never broken by a plan; a *soft* one is only preferred. A *discrete* rule is judged
+on the state a plan ends in; a *continuous* one at the start and at every moment in between too.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from equipoise.model.quantity import HostKey, RuleKey, VmKey
+from equipoise.model.value import Value
+
+_Several = Meta(min_length=2)
+_Some = Meta(min_length=1)
+
+
+class KeepApart(Value, tag="keep_apart", tag_field="kind"):
+    """No two of these VMs run on one host."""
+
+    id: RuleKey
+    vms: Annotated[tuple[VmKey, ...], _Several]
+    hard: bool = True
+    continuous: bool = False
+
+
+class KeepTogether(Value, tag="keep_together", tag_field="kind"):
+    """All of these VMs that run, run on one host."""
+
+    id: RuleKey
+    vms: Annotated[tuple[VmKey, ...], _Several]
+    hard: bool = True
+    continuous: bool = False
+
+
+class StayWithin(Value, tag="stay_within", tag_field="kind"):
+    """These VMs run on these hosts only."""
+
+    id: RuleKey
+    vms: Annotated[tuple[VmKey, ...], _Some]
+    hosts: Annotated[tuple[HostKey, ...], _Some]
+    hard: bool = True
+    continuous: bool = False
+
+
+class StayOff(Value, tag="stay_off", tag_field="kind"):
+    """These VMs never run on these hosts."""
+
+    id: RuleKey
+    vms: Annotated[tuple[VmKey, ...], _Some]
+    hosts: Annotated[tuple[HostKey, ...], _Some]
+    hard: bool = True
+    continuous: bool = False
+
+
+Rule = KeepApart | KeepTogether | StayWithin | StayOff

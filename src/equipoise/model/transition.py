@@ -1,0 +1,214 @@
+"""The only place where the state of the cluster changes: an event in, the next state out.
+
+Every event is accepted, because it has already happened. One that makes no sense in the state it
+meets (an answer that comes too late, a VM nobody knows) changes nothing but the count of events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from equipoise.model.action import Action, Allocate, HostAction, Kill
+from equipoise.model.draft import Draft
+from equipoise.model.event import (
+    ActionFailed,
+    ActionFinished,
+    ActionLost,
+    ActionStarted,
+    ClusterLoaded,
+    DemandObserved,
+    Event,
+    HostChanged,
+    HostFailed,
+    HostJoined,
+    HostLeft,
+    HostRecovered,
+    SettingsChanged,
+    VmArrived,
+    VmChanged,
+    VmCrashed,
+    VmLeft,
+)
+from equipoise.model.host import HostState
+from equipoise.model.lifecycle import HOST_PASSAGES, passage
+from equipoise.model.quantity import HostId, VmId
+from equipoise.model.snapshot import HISTORY_MS, DemandFrame, Running, Snapshot
+from equipoise.model.value import FrozenMap
+from equipoise.model.vm import VmState
+
+
+def apply(snapshot: Snapshot, event: Event) -> Snapshot:
+    """Give the state after one event."""
+    return replay(snapshot, (event,))
+
+
+def replay(snapshot: Snapshot, events: Iterable[Event]) -> Snapshot:
+    """Give the state after many events, at the price of one copy."""
+    draft = Draft(snapshot)
+    for event in events:
+        change(draft, event)
+    return draft.freeze()
+
+
+def change(draft: Draft, event: Event) -> None:
+    """Let one event change a draft."""
+    draft.version += 1
+    # Answers may be delivered late, but time never runs backwards for those who read.
+    draft.at_ms = max(draft.at_ms, event.at_ms)
+    effect = _EFFECTS.get(type(event))
+    if effect is not None:
+        effect(draft, event)
+
+
+def _cluster_loaded(draft: Draft, event: ClusterLoaded) -> None:
+    draft.replace_all(Snapshot.of(event.inventory))
+
+
+def _settings_changed(draft: Draft, event: SettingsChanged) -> None:
+    draft.settings = event.settings
+
+
+def _host_put(draft: Draft, event: HostJoined | HostChanged) -> None:
+    draft.put_host(event.host)
+
+
+def _host_left(draft: Draft, event: HostLeft) -> None:
+    if event.host not in draft.hosts:
+        return
+    _break_off(draft, event.host)
+    for vm in draft.residents(event.host):
+        draft.put_vm(draft.vms[vm].but(state=VmState.READY, host=None))
+    draft.drop_host(event.host)
+
+
+def _host_failed(draft: Draft, event: HostFailed) -> None:
+    if event.host not in draft.hosts:
+        return
+    _break_off(draft, event.host)
+    for vm in draft.residents(event.host):
+        if draft.vms[vm].state is VmState.RUNNING:
+            _stop(draft, vm)
+    draft.put_host(draft.hosts[event.host].but(state=HostState.FAILED))
+
+
+def _host_recovered(draft: Draft, event: HostRecovered) -> None:
+    if event.host in draft.hosts:
+        _switch(draft, event.host, HostState.ON)
+
+
+def _vm_put(draft: Draft, event: VmArrived | VmChanged) -> None:
+    if event.vm.host is None or event.vm.host in draft.hosts:
+        draft.put_vm(event.vm)
+
+
+def _vm_left(draft: Draft, event: VmLeft) -> None:
+    if event.vm in draft.vms:
+        _break_off_vm(draft, event.vm)
+        draft.drop_vm(event.vm)
+
+
+def _vm_crashed(draft: Draft, event: VmCrashed) -> None:
+    vm = draft.vms.get(event.vm)
+    if vm is not None and vm.state is VmState.RUNNING:
+        _break_off_vm(draft, event.vm)
+        draft.put_vm(vm.but(state=VmState.READY, host=None))
+
+
+def _demand_observed(draft: Draft, event: DemandObserved) -> None:
+    for name, demand in event.demand.items():
+        vm = draft.vms.get(name)
+        if vm is not None and vm.demand != demand:
+            draft.put_vm(vm.but(demand=demand))
+    frame = DemandFrame(event.at_ms, FrozenMap({vm.id: vm.demand for vm in draft.vms.values()}))
+    recent = (past for past in draft.history if past.at_ms > draft.at_ms - HISTORY_MS)
+    draft.history = (*recent, frame)
+
+
+def _action_started(draft: Draft, event: ActionStarted) -> None:
+    seen = event.step.footprint
+    if (seen.vm is None or seen.vm in draft.vms) and all(h in draft.hosts for h in seen.hosts):
+        draft.put_running(Running(event.step, event.attempt, event.at_ms))
+
+
+def _action_ended(draft: Draft, event: ActionFinished | ActionFailed | ActionLost) -> None:
+    running = draft.in_flight.get(event.step)
+    if running is None or running.attempt != event.attempt:
+        return
+    draft.drop_running(event.step)
+    if isinstance(event, ActionFinished):
+        _finish(draft, running.step.action)
+
+
+def _finish(draft: Draft, action: Action) -> None:
+    """Let a finished action have its effect, if its subject is still as the action needs it."""
+    if isinstance(action, HostAction):
+        _switch(draft, action.host, HOST_PASSAGES[type(action)][1])
+        return
+    vm = draft.vms[action.vm]
+    way = passage(action)
+    if way is not None:
+        if (vm.state, vm.host) == (way.state_before, way.host_before):
+            draft.put_vm(vm.but(state=way.state_after, host=way.host_after))
+    elif isinstance(action, Allocate):
+        amounts = {**vm.consumption, action.resource: action.amount}
+        draft.put_vm(vm.but(consumption=amounts))
+    elif isinstance(action, Kill):
+        draft.put_vm(vm.but(state=VmState.TERMINATED, host=None))
+
+
+def _switch(draft: Draft, name: HostId, state: HostState) -> None:
+    """Change a host's state; its agent VMs sleep and wake with it."""
+    draft.put_host(draft.hosts[name].but(state=state))
+    agents = VmState.RUNNING if state is HostState.ON else VmState.SLEEPING
+    for resident in draft.residents(name):
+        vm = draft.vms[resident]
+        if vm.agent and vm.state is not agents:
+            draft.put_vm(vm.but(state=agents))
+
+
+def _stop(draft: Draft, name: VmId) -> None:
+    """A running VM lost its host: an agent waits there, any other may start elsewhere."""
+    vm = draft.vms[name]
+    if vm.agent:
+        draft.put_vm(vm.but(state=VmState.SLEEPING))
+    else:
+        draft.put_vm(vm.but(state=VmState.READY, host=None))
+
+
+def _break_off(draft: Draft, host: HostId) -> None:
+    """End every action that cannot go on without a host, with no effect."""
+    residents = set(draft.residents(host))
+    for running in tuple(draft.in_flight.values()):
+        seen = running.step.footprint
+        needs_vm = isinstance(running.step.action, Allocate) and seen.vm in residents
+        if host in seen.hosts or needs_vm:
+            draft.drop_running(running.step.id)
+
+
+def _break_off_vm(draft: Draft, vm: VmId) -> None:
+    """End every action on a VM, with no effect."""
+    for running in tuple(draft.in_flight.values()):
+        if running.step.footprint.vm == vm:
+            draft.drop_running(running.step.id)
+
+
+_EFFECTS: Final[dict[type[Any], Callable[[Draft, Any], None]]] = {
+    ClusterLoaded: _cluster_loaded,
+    SettingsChanged: _settings_changed,
+    HostJoined: _host_put,
+    HostChanged: _host_put,
+    HostLeft: _host_left,
+    HostFailed: _host_failed,
+    HostRecovered: _host_recovered,
+    VmArrived: _vm_put,
+    VmChanged: _vm_put,
+    VmLeft: _vm_left,
+    VmCrashed: _vm_crashed,
+    DemandObserved: _demand_observed,
+    ActionStarted: _action_started,
+    ActionFinished: _action_ended,
+    ActionFailed: _action_ended,
+    ActionLost: _action_ended,
+}
+"""Events that are not here tell of decisions; they are part of the story, not of the state."""

@@ -1,0 +1,62 @@
+"""Short worlds for tests: ``a_cluster(a_host("h1"), vms=[a_vm("v1", "h1")])``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from equipoise.model.action import Action
+from equipoise.model.host import Host
+from equipoise.model.inventory import Inventory
+from equipoise.model.plan import Plan, Step
+from equipoise.model.quantity import HostId, PlanId, StepId, VmId
+from equipoise.model.snapshot import Snapshot
+from equipoise.model.vm import Vm, VmState
+
+
+def a_host(name: str = "h1", **fields: Any) -> Host:
+    """A host of 4 cores of 1,000 MHz and 16 GiB."""
+    return Host(
+        **{"id": HostId(name), "cores": 4, "mhz_per_core": 1000, "memory_mib": 16384} | fields
+    )
+
+
+def a_vm(name: str = "v1", host: str | None = None, **fields: Any) -> Vm:
+    """A VM of 1 vCPU and 1 GiB: running if it has a host, ready if not."""
+    state = VmState.READY if host is None else VmState.RUNNING
+    return Vm(
+        **{
+            "id": VmId(name),
+            "vcpus": 1,
+            "memory_mib": 1024,
+            "state": state,
+            "host": None if host is None else HostId(host),
+        }
+        | fields
+    )
+
+
+def an_inventory(*hosts: Host, vms: Iterable[Vm] = (), **fields: Any) -> Inventory:
+    """An inventory, of one host if none is given."""
+    return Inventory(hosts=hosts or (a_host(),), vms=tuple(vms), **fields)
+
+
+def a_cluster(*hosts: Host, vms: Iterable[Vm] = (), **fields: Any) -> Snapshot:
+    """The snapshot of such an inventory."""
+    return Snapshot.of(an_inventory(*hosts, vms=vms, **fields))
+
+
+def a_step(name: str, action: Action, start_ms: int = 0, end_ms: int = 0, *after: str) -> Step:
+    """A step; without times it takes the first second."""
+    return Step(
+        id=StepId(name),
+        action=action,
+        start_ms=start_ms,
+        end_ms=end_ms or start_ms + 1000,
+        after=tuple(StepId(step) for step in after),
+    )
+
+
+def a_plan(*steps: Step, base_version: int = 0) -> Plan:
+    """A plan named ``p``."""
+    return Plan(id=PlanId("p"), base_version=base_version, steps=steps)

@@ -1,0 +1,13 @@
+"""Hypothesis profiles: ``dev`` by hand, ``ci`` for ``make test``, ``night`` for a long hunt."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+_COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("dev", max_examples=50, **_COMMON)
+settings.register_profile("ci", max_examples=200, derandomize=True, print_blob=True, **_COMMON)
+settings.register_profile("night", max_examples=20_000, print_blob=True, **_COMMON)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))

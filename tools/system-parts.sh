@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Install the system parts that some tests use, where that is possible: as root on Debian.
+# Where it is not, those tests skip and say what was missing.
+set -uo pipefail
+
+missing=()
+compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || command -v initdb >/dev/null ||
+  missing+=(postgresql)
+
+[ ${#missing[@]} -eq 0 ] && exit 0
+if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
+  echo "not here: ${missing[*]} (tests that need it will skip; root on Debian would install it)"
+  exit 0
+fi
+echo "installing ${missing[*]} for the tests ..."
+export DEBIAN_FRONTEND=noninteractive
+{ apt-get update -q && apt-get install -q -y --no-install-recommends "${missing[@]}"; } \
+  >/tmp/equipoise-system-parts.log 2>&1 ||
+  echo "could not install ${missing[*]}: see /tmp/equipoise-system-parts.log (those tests will skip)"
+exit 0
