@@ -16,24 +16,19 @@ from equipoise.model.vm import Vm, VmState
 
 def a_host(name: str = "h1", **fields: Any) -> Host:
     """A host of 4 cores of 1,000 MHz and 16 GiB."""
-    return Host(
-        **{"id": HostId(name), "cores": 4, "mhz_per_core": 1000, "memory_mib": 16384} | fields
-    )
+    given: dict[str, Any] = {"cores": 4, "mhz_per_core": 1000, "memory_mib": 16384}
+    return Host(id=HostId(name), **given | fields)
 
 
 def a_vm(name: str = "v1", host: str | None = None, **fields: Any) -> Vm:
     """A VM of 1 vCPU and 1 GiB: running if it has a host, ready if not."""
-    state = VmState.READY if host is None else VmState.RUNNING
-    return Vm(
-        **{
-            "id": VmId(name),
-            "vcpus": 1,
-            "memory_mib": 1024,
-            "state": state,
-            "host": None if host is None else HostId(host),
-        }
-        | fields
-    )
+    given: dict[str, Any] = {
+        "vcpus": 1,
+        "memory_mib": 1024,
+        "state": VmState.READY if host is None else VmState.RUNNING,
+        "host": None if host is None else HostId(host),
+    }
+    return Vm(id=VmId(name), **given | fields)
 
 
 def an_inventory(*hosts: Host, vms: Iterable[Vm] = (), **fields: Any) -> Inventory:
