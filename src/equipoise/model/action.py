@@ -131,8 +131,7 @@ def describe(action: Action) -> str:
     """Say an action in words, as tables and journals show it."""
     match action:
         case PowerOn() | PowerOff() | EnterMaintenance() | LeaveMaintenance():
-            verb = _HOST_VERBS[type(action)]
-            return f"{verb} {action.host}"
+            return _HOST_WORDS[type(action)].format(action.host)
         case Migrate():
             return f"migrate {action.vm} from {action.source} to {action.target}"
         case Resume():
@@ -152,9 +151,9 @@ def describe(action: Action) -> str:
             return f"kill {action.vm}"
 
 
-_HOST_VERBS: dict[type[HostAction], str] = {
-    PowerOn: "power on",
-    PowerOff: "power off",
-    EnterMaintenance: "take into maintenance",
-    LeaveMaintenance: "bring back from maintenance",
+_HOST_WORDS: dict[type[HostAction], str] = {
+    PowerOn: "power on {}",
+    PowerOff: "power off {}",
+    EnterMaintenance: "take {} into maintenance",
+    LeaveMaintenance: "bring {} back from maintenance",
 }

@@ -12,7 +12,7 @@ from equipoise.model.inventory import Settings
 from equipoise.model.quantity import HostId, StepId, VmId
 from equipoise.model.snapshot import DemandFrame, Running, Snapshot
 from equipoise.model.value import FrozenMap
-from equipoise.model.vm import Vm
+from equipoise.model.vm import Demand, Vm
 
 
 class Draft:
@@ -29,6 +29,10 @@ class Draft:
         self.in_flight: FrozenMap[StepId, Running] = base.in_flight
         self._owns_hosts = self._owns_vms = self._owns_in_flight = False
         self._residents: dict[HostId, dict[VmId, None]] | None = None
+        self._by_vm: dict[VmId, dict[StepId, Running]] = {}
+        self._by_host: dict[HostId, dict[StepId, Running]] = {}
+        for running in self.in_flight.values():
+            self._index(running)
         self.touched_vms: dict[VmId, None] = {}
         self.touched_hosts: dict[HostId, None] = {}
 
@@ -55,6 +59,16 @@ class Draft:
                     self._residents.setdefault(vm.host, {})[vm.id] = None
         return tuple(self._residents.get(host, ()))
 
+    def running_on(self, vm: VmId) -> tuple[Running, ...]:
+        """The actions under way on a VM."""
+        running = self._by_vm.get(vm)
+        return tuple(running.values()) if running else ()
+
+    def running_at(self, host: HostId) -> tuple[Running, ...]:
+        """The actions under way that touch a host."""
+        running = self._by_host.get(host)
+        return tuple(running.values()) if running else ()
+
     def put_host(self, host: Host) -> None:
         """Add or replace a host."""
         dict.__setitem__(self._own_hosts(), host.id, host)
@@ -70,22 +84,32 @@ class Draft:
         before = self.vms.get(vm.id)
         self._reside(vm.id, before.host if before else None, vm.host)
         dict.__setitem__(self._own_vms(), vm.id, vm)
-        self.touched_vms[vm.id] = None
+
+    def put_demand(self, vm: VmId, demand: Demand) -> None:
+        """Note a VM's demand, which touches nobody: no plan is judged by it."""
+        dict.__setitem__(self._own_vms(), vm, self.vms[vm].but(demand=demand))
 
     def drop_vm(self, vm: VmId) -> None:
         """Remove a VM."""
         self._reside(vm, self.vms[vm].host, None)
         dict.__delitem__(self._own_vms(), vm)
-        self.touched_vms[vm] = None
 
     def put_running(self, running: Running) -> None:
         """Note that an action is under way."""
+        if running.step.id in self.in_flight:
+            self.drop_running(running.step.id)
         dict.__setitem__(self._own_in_flight(), running.step.id, running)
+        self._index(running)
         self._touch(running)
 
     def drop_running(self, step: StepId) -> Running:
         """Note that an action is no longer under way."""
         running = dict.pop(self._own_in_flight(), step)
+        seen = running.step.footprint
+        if seen.vm is not None:
+            del self._by_vm[seen.vm][step]
+        for host in seen.hosts:
+            del self._by_host[host][step]
         self._touch(running)
         return running
 
@@ -96,6 +120,7 @@ class Draft:
         self.in_flight, self.history = snapshot.in_flight, snapshot.history
         self._owns_hosts = self._owns_vms = self._owns_in_flight = False
         self._residents = None
+        self._by_vm, self._by_host = {}, {}
         self.touched_vms.update(dict.fromkeys(self.vms))
         self.touched_hosts.update(dict.fromkeys(self.hosts))
 
@@ -105,6 +130,13 @@ class Draft:
         self.touched_vms, self.touched_hosts = {}, {}
         return touched
 
+    def _index(self, running: Running) -> None:
+        seen = running.step.footprint
+        if seen.vm is not None:
+            self._by_vm.setdefault(seen.vm, {})[running.step.id] = running
+        for host in seen.hosts:
+            self._by_host.setdefault(host, {})[running.step.id] = running
+
     def _touch(self, running: Running) -> None:
         seen = running.step.footprint
         if seen.vm is not None:
@@ -112,6 +144,8 @@ class Draft:
         self.touched_hosts.update(dict.fromkeys(seen.hosts))
 
     def _reside(self, vm: VmId, before: HostId | None, after: HostId | None) -> None:
+        self.touched_vms[vm] = None
+        self.touched_hosts.update((host, None) for host in (before, after) if host is not None)
         if self._residents is None or before == after:
             return
         if before is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final
+from typing import Final, get_args
 
 import msgspec
 
@@ -227,6 +227,9 @@ Event = (
     | ActionSkipped
     | PlanEnded
 )
+
+KINDS: Final = tuple(str(one.__struct_config__.tag) for one in get_args(Event))
+"""The names under which the journal files events."""
 
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 _DECODER: Final[msgspec.json.Decoder[Event]] = msgspec.json.Decoder(Event)

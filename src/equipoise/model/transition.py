@@ -119,7 +119,7 @@ def _demand_observed(draft: Draft, event: DemandObserved) -> None:
     for name, demand in event.demand.items():
         vm = draft.vms.get(name)
         if vm is not None and vm.demand != demand:
-            draft.put_vm(vm.but(demand=demand))
+            draft.put_demand(name, demand)
     frame = DemandFrame(event.at_ms, FrozenMap({vm.id: vm.demand for vm in draft.vms.values()}))
     recent = (past for past in draft.history if past.at_ms > draft.at_ms - HISTORY_MS)
     draft.history = (*recent, frame)
@@ -178,19 +178,18 @@ def _stop(draft: Draft, name: VmId) -> None:
 
 def _break_off(draft: Draft, host: HostId) -> None:
     """End every action that cannot go on without a host, with no effect."""
-    residents = set(draft.residents(host))
-    for running in tuple(draft.in_flight.values()):
-        seen = running.step.footprint
-        needs_vm = isinstance(running.step.action, Allocate) and seen.vm in residents
-        if host in seen.hosts or needs_vm:
-            draft.drop_running(running.step.id)
+    for running in draft.running_at(host):
+        draft.drop_running(running.step.id)
+    for vm in draft.residents(host):
+        for running in draft.running_on(vm):
+            if isinstance(running.step.action, Allocate):
+                draft.drop_running(running.step.id)
 
 
 def _break_off_vm(draft: Draft, vm: VmId) -> None:
     """End every action on a VM, with no effect."""
-    for running in tuple(draft.in_flight.values()):
-        if running.step.footprint.vm == vm:
-            draft.drop_running(running.step.id)
+    for running in draft.running_on(vm):
+        draft.drop_running(running.step.id)
 
 
 _EFFECTS: Final[dict[type[Any], Callable[[Draft, Any], None]]] = {

@@ -1,0 +1,56 @@
+"""Which step must wait for which: the order that a verified plan relies on.
+
+A plan is verified with planned times, but real actions take longer or shorter. What must survive is
+the order between steps that have to do with each other: on one VM, around the switching of a host,
+and where one step takes the room that another has freed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from equipoise.model.plan import Step
+from equipoise.model.quantity import HostId, StepId, VmId
+
+
+def prerequisites(steps: Iterable[Step]) -> dict[StepId, tuple[StepId, ...]]:
+    """For each step, the steps that must have succeeded before: as written, and as implied."""
+    steps = sorted(steps, key=lambda step: (step.start_ms, step.end_ms, step.id))
+    related = _Related(steps)
+    found: dict[StepId, tuple[StepId, ...]] = {}
+    for step in steps:
+        earlier = (other.id for other in related.to(step) if other.end_ms <= step.start_ms)
+        found[step.id] = tuple(dict.fromkeys((*step.after, *earlier)))
+    return found
+
+
+class _Related:
+    """Finds the steps that have to do with a step, without looking at all pairs."""
+
+    def __init__(self, steps: Iterable[Step]) -> None:
+        self._on_vm: dict[VmId, list[Step]] = {}
+        self._leaving: dict[HostId, list[Step]] = {}
+        self._touching: dict[HostId, list[Step]] = {}
+        self._switching: dict[HostId, list[Step]] = {}
+        for step in steps:
+            seen = step.footprint
+            if seen.vm is not None:
+                self._on_vm.setdefault(seen.vm, []).append(step)
+            if seen.source is not None:
+                self._leaving.setdefault(seen.source, []).append(step)
+            if seen.switched is not None:
+                self._switching.setdefault(seen.switched, []).append(step)
+            for host in seen.hosts:
+                self._touching.setdefault(host, []).append(step)
+
+    def to(self, step: Step) -> Iterable[Step]:
+        """Give the steps that one may have to wait for (among them itself, which ends later)."""
+        seen = step.footprint
+        if seen.vm is not None:
+            yield from self._on_vm[seen.vm]
+        if seen.target is not None:
+            yield from self._leaving.get(seen.target, ())
+        if seen.switched is not None:
+            yield from self._touching[seen.switched]
+        for host in seen.hosts:
+            yield from self._switching.get(host, ())

@@ -1,0 +1,158 @@
+"""The gate: replays a plan through every intermediate state and lets it pass only if all is well.
+
+Ends are applied before starts at one instant, and the state is judged after the ends and again
+after the starts. Only ``verify`` can make a ``VerifiedPlan``; the executor accepts nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, final
+
+from equipoise.model.event import ActionFinished, ActionStarted
+from equipoise.model.plan import Plan, Step, Violation
+from equipoise.model.quantity import HostId, StepId, VmId
+from equipoise.model.snapshot import Snapshot
+from equipoise.plan.dependencies import prerequisites
+from equipoise.plan.judge import Judge, Moment, Phase
+from equipoise.plan.ledger import Ledger, Touched
+from equipoise.plan.objections import objections
+from equipoise.plan.rules import RulesJudge
+
+_SEAL: Final = object()
+
+
+@final
+class VerifiedPlan:
+    """A plan that passed the gate. Nobody else can make one: the constructor wants the seal."""
+
+    __slots__ = ("plan", "prerequisites")
+
+    def __init__(
+        self, plan: Plan, waits: Mapping[StepId, tuple[StepId, ...]], *, seal: object
+    ) -> None:
+        if seal is not _SEAL:
+            raise TypeError("only equipoise.plan.verify makes a VerifiedPlan")
+        self.plan = plan
+        self.prerequisites = waits
+        """For each step the steps that must have succeeded before it may start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A plan that did not pass, with every place where it goes wrong."""
+
+    plan: Plan
+    violations: tuple[Violation, ...]
+
+
+def verify(snapshot: Snapshot, plan: Plan, judges: Sequence[Judge] = ()) -> VerifiedPlan | Refusal:
+    """Judge a plan: the form, then every moment of its replay, by the rules and by ``judges``."""
+    violations = tuple(_form(snapshot, plan))
+    if not violations:
+        everyone = (RulesJudge(snapshot.settings.rules), *judges)
+        violations = tuple(_Replay(snapshot, everyone).run(plan))
+    if violations:
+        return Refusal(plan, violations)
+    return VerifiedPlan(plan, prerequisites(plan.steps), seal=_SEAL)
+
+
+def _form(snapshot: Snapshot, plan: Plan) -> Iterator[Violation]:
+    if plan.base_version != snapshot.version:
+        detail = f"made for version {plan.base_version}, the cluster is at {snapshot.version}"
+        yield Violation(constraint="fresh", at_ms=0, detail=f"{detail}: observe again")
+    steps: dict[StepId, Step] = {}
+    for step in plan.steps:
+        if step.id in steps:
+            yield _blame(step, "form", "another step has the same id")
+        if step.end_ms <= step.start_ms:
+            yield _blame(step, "form", "it ends before it has begun")
+        steps[step.id] = step
+    for step in plan.steps:
+        for before in step.after:
+            if before not in steps:
+                yield _blame(step, "form", f"it waits for {before}, which is not in the plan")
+            elif steps[before].end_ms > step.start_ms:
+                yield _blame(step, "form", f"it starts before {before}, which it waits for, ends")
+
+
+def _blame(step: Step, constraint: str, detail: str) -> Violation:
+    return Violation(constraint=constraint, at_ms=step.start_ms, step=step.id, detail=detail)
+
+
+class _Replay:
+    """Lets a plan happen on a ledger and shows every moment of it to the judges."""
+
+    def __init__(self, snapshot: Snapshot, judges: Sequence[Judge]) -> None:
+        self._ledger = Ledger(snapshot)
+        self._began_ms = snapshot.at_ms
+        self._judges = judges
+        self._refused: set[StepId] = set()
+        self._recent = _Seen()
+        self._ever = _Seen()
+
+    def run(self, plan: Plan) -> Iterator[Violation]:
+        at_ms = 0
+        yield from self._show(Phase.INITIAL, at_ms, self._recent)
+        for at_ms, ends, starts in _instants(plan.steps):
+            for step in ends:
+                if step.id not in self._refused:
+                    self._happen(
+                        ActionFinished(at_ms=self._began_ms + at_ms, step=step.id, attempt=1)
+                    )
+            yield from self._show(Phase.ENDS, at_ms, self._recent)
+            for step in starts:
+                yield from self._start(step)
+            yield from self._show(Phase.STARTS, at_ms, self._recent)
+        yield from self._show(Phase.FINAL, at_ms, self._ever)
+
+    def _start(self, step: Step) -> Iterator[Violation]:
+        if self._refused.intersection(step.after):
+            self._refused.add(step.id)  # the fault lies with the step it waits for
+            return
+        # Those of the same instant that were looked at before count as started.
+        against = objections(self._ledger, step.action)
+        if against:
+            self._refused.add(step.id)
+            yield from (_blame(step, one.constraint, one.detail) for one in against)
+        else:
+            at_ms = self._began_ms + step.start_ms
+            self._happen(ActionStarted(at_ms=at_ms, step=step, attempt=1))
+
+    def _happen(self, event: ActionStarted | ActionFinished) -> None:
+        touched = self._ledger.apply(event)
+        self._recent.add(touched)
+        self._ever.add(touched)
+
+    def _show(self, phase: Phase, at_ms: int, seen: _Seen) -> Iterator[Violation]:
+        moment = Moment(phase, at_ms, self._ledger.draft, seen.touched())
+        self._recent = _Seen()
+        for judge in self._judges:
+            yield from judge(moment)
+
+
+class _Seen:
+    """Collects what was touched, each thing once, in the order of the first touch."""
+
+    def __init__(self) -> None:
+        self._vms: dict[VmId, None] = {}
+        self._hosts: dict[HostId, None] = {}
+
+    def add(self, touched: Touched) -> None:
+        self._vms.update(dict.fromkeys(touched.vms))
+        self._hosts.update(dict.fromkeys(touched.hosts))
+
+    def touched(self) -> Touched:
+        return Touched(tuple(self._vms), tuple(self._hosts))
+
+
+def _instants(steps: Iterable[Step]) -> Iterator[tuple[int, list[Step], list[Step]]]:
+    """Give the instants of a plan in order of time, with what ends and what starts there."""
+    ends: dict[int, list[Step]] = {}
+    starts: dict[int, list[Step]] = {}
+    for step in steps:
+        starts.setdefault(step.start_ms, []).append(step)
+        ends.setdefault(step.end_ms, []).append(step)
+    for at_ms in sorted(ends.keys() | starts.keys()):
+        yield at_ms, ends.get(at_ms, []), starts.get(at_ms, [])

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from builders import a_cluster, a_host, a_vm
+from equipoise.model.action import Action, Migrate, PowerOff
+from equipoise.model.plan import Intent, Limits, Plan
+from equipoise.model.quantity import HostId, PlanId, StepId, VmId
+from equipoise.model.snapshot import Snapshot
+from equipoise.model.vm import CpuSettings
+from equipoise.plan import Refusal, VerifiedPlan, order, verify
+from equipoise.plan.dependencies import prerequisites
+
+
+def want(name: str, action: Action, duration_ms: int = 1000, *after: str) -> Intent:
+    return Intent(
+        id=StepId(name),
+        action=action,
+        duration_ms=duration_ms,
+        after=tuple(StepId(one) for one in after),
+    )
+
+
+def move(vm: str, source: str, target: str) -> Migrate:
+    return Migrate(vm=VmId(vm), source=HostId(source), target=HostId(target))
+
+
+def three_big(**settings: object) -> Snapshot:
+    hosts = [a_host(f"h{n}") for n in (1, 2, 3)]
+    return a_cluster(
+        *hosts,
+        vms=[
+            a_vm("v1", "h1", cpu=CpuSettings(reservation_mhz=3000)),
+            a_vm("v2", "h2", cpu=CpuSettings(reservation_mhz=3000)),
+        ],
+        **settings,
+    )
+
+
+def times(plan: Plan | Refusal) -> dict[str, tuple[int, int]]:
+    assert isinstance(plan, Plan)
+    return {step.id: (step.start_ms, step.end_ms) for step in plan.steps}
+
+
+def test_a_move_waits_for_the_room_that_another_frees() -> None:
+    snapshot = three_big()
+    plan = order(
+        snapshot,
+        [want("a", move("v1", "h1", "h2")), want("b", move("v2", "h2", "h3"))],
+        PlanId("p"),
+    )
+    assert times(plan) == {"b": (0, 1000), "a": (1000, 2000)}
+    assert isinstance(plan, Plan)
+    assert isinstance(verify(snapshot, plan), VerifiedPlan)
+    assert prerequisites(plan.steps)[StepId("a")] == ("b",)
+
+
+def test_what_was_asked_to_wait_waits() -> None:
+    plan = order(
+        three_big(),
+        [
+            want("off", PowerOff(host=HostId("h1")), 500, "a"),
+            want("a", move("v1", "h1", "h3"), 700),
+        ],
+        PlanId("p"),
+    )
+    assert times(plan) == {"a": (0, 700), "off": (700, 1200)}
+
+
+def test_a_swap_without_room_is_refused_with_reasons() -> None:
+    swap = [want("a", move("v1", "h1", "h2")), want("b", move("v2", "h2", "h1"))]
+    refusal = order(three_big(), swap, PlanId("p"))
+    assert isinstance(refusal, Refusal)
+    assert [(one.step, one.constraint) for one in refusal.violations] == [
+        ("a", "capacity"),
+        ("b", "capacity"),
+    ]
+
+
+def test_limits_are_kept() -> None:
+    hosts = [a_host(f"h{n}") for n in range(4)]
+    vms = [a_vm(f"v{n}", "h0") for n in range(4)]
+    wanted = [want(f"s{n}", move(f"v{n}", "h0", f"h{n % 3 + 1}")) for n in range(4)]
+    for limits in (Limits(actions_per_host=2), Limits(actions_total=2)):
+        plan = order(a_cluster(*hosts, vms=vms, limits=limits), wanted, PlanId("p"))
+        assert sorted(times(plan).values()) == [(0, 1000), (0, 1000), (1000, 2000), (1000, 2000)]
+
+
+def test_a_cycle_of_waiting_is_refused() -> None:
+    refusal = order(
+        three_big(),
+        [
+            want("a", move("v1", "h1", "h3"), 1000, "b"),
+            want("b", PowerOff(host=HostId("h1")), 1000, "a"),
+        ],
+        PlanId("p"),
+    )
+    assert isinstance(refusal, Refusal)
+    assert [one.detail for one in refusal.violations] == ["it waits for b", "it waits for a"]
