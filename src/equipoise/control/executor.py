@@ -1,0 +1,237 @@
+"""The executor: carries out one verified plan, as a state machine without input or output.
+
+It is driven from outside: ``handle`` takes in an event that was written down, ``decide`` gives the
+next thing to write down, until there is none. What it knows follows from the events alone, so after
+a crash the same events bring it back to where it was. ``instruction`` says what a decision asks
+of the world. It never starts a step whose prerequisite did not succeed, never exceeds a limit, and
+comes to an end whatever the world answers or does not answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from equipoise.control.config import ControlConfig
+from equipoise.control.ports import Cancel, Instruction, Start
+from equipoise.errors import Conflict
+from equipoise.model.event import (
+    ActionFailed,
+    ActionFinished,
+    ActionLost,
+    ActionSkipped,
+    ActionStarted,
+    ActionTimedOut,
+    Event,
+    Outcome,
+    PlanCancelled,
+    PlanEnded,
+)
+from equipoise.model.plan import Step
+from equipoise.model.quantity import StepId
+from equipoise.plan import VerifiedPlan
+from equipoise.plan.ledger import Ledger, Touched
+from equipoise.plan.waiting import Waiting
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """A step that was started and has not ended."""
+
+    step: Step
+    number: int
+    deadline_ms: int
+    cancelling: bool = False
+
+
+class Executor:
+    """One verified plan on its way."""
+
+    def __init__(self, verified: VerifiedPlan, ledger: Ledger, config: ControlConfig) -> None:
+        if verified.plan.base_version != ledger.draft.version:
+            raise Conflict(
+                f"plan {verified.plan.id} was verified for version {verified.plan.base_version}, "
+                f"the cluster is at {ledger.draft.version}: observe again"
+            )
+        self.plan = verified.plan
+        self.ended = False
+        self._ledger = ledger
+        self._config = config
+        self._waiting = Waiting(self.plan.steps, verified.prerequisites)
+        self._steps = {step.id: step for step in self.plan.steps}
+        self._running: dict[StepId, _Attempt] = {}
+        self._retries: dict[StepId, int] = {}
+        self._attempts: dict[StepId, int] = {}
+        self._to_skip: dict[StepId, str] = {}
+        self._finished = self._failed = self._skipped = 0
+        self._cancelled = self._aborted = False
+
+    def alarm_ms(self) -> int | None:
+        """When ``decide`` must be asked again even if nothing happens."""
+        times = [attempt.deadline_ms for attempt in self._running.values()]
+        return min([*times, *self._retries.values()], default=None)
+
+    def unanswered(self) -> tuple[Instruction, ...]:
+        """The instructions to give again after a crash: the world may or may not have got them."""
+        given: list[Instruction] = []
+        for attempt in self._running.values():
+            given.append(Start(attempt.step, attempt.number))
+            if attempt.cancelling:
+                given.append(Cancel(attempt.step.id, attempt.number))
+        return tuple(given)
+
+    # Taking in what happened
+
+    def handle(self, event: Event, touched: Touched) -> None:
+        """Take in an event that was written down and that the ledger has settled."""
+        self._waiting.wake(touched)
+        match event:
+            case ActionStarted():
+                self._started(event)
+            case ActionTimedOut() if self._is_running(event):
+                attempt = self._running[event.step]
+                attempt.cancelling = True
+                attempt.deadline_ms = event.at_ms + self._config.grace_ms
+            case ActionFinished() if self._is_running(event):
+                del self._running[event.step]
+                self._finished += 1
+                self._waiting.succeeded(event.step)
+            case ActionFailed() if self._is_running(event):
+                self._answered_failed(event)
+            case ActionLost() if self._is_running(event):
+                self._give_up(event.step)
+            case ActionSkipped() if event.step in self._steps:
+                self._skip(event)
+            case PlanCancelled(plan=self.plan.id):
+                self._cancel(event)
+            case PlanEnded(plan=self.plan.id):
+                self.ended = True
+        self._notice_broken_off()
+
+    def _is_running(
+        self, event: ActionTimedOut | ActionFinished | ActionFailed | ActionLost
+    ) -> bool:
+        """Whether an answer belongs to what is running; late and repeated ones do not."""
+        attempt = self._running.get(event.step)
+        return attempt is not None and attempt.number == event.attempt
+
+    def _started(self, event: ActionStarted) -> None:
+        step = event.step
+        if step.id not in self._steps:
+            return
+        patience_ms = max(
+            self._config.timeout_ms_min, self._config.timeout_factor * step.duration_ms
+        )
+        self._retries.pop(step.id, None)
+        if step.id in self._waiting:
+            self._waiting.take(step.id)
+        self._attempts[step.id] = event.attempt
+        self._running[step.id] = _Attempt(step, event.attempt, event.at_ms + patience_ms)
+
+    def _answered_failed(self, event: ActionFailed) -> None:
+        if event.attempt < self._config.attempts_max and not self._cancelled:
+            del self._running[event.step]
+            self._retries[event.step] = event.at_ms + self._config.retry_delay_ms
+        else:
+            self._give_up(event.step)
+
+    def _give_up(self, step: StepId) -> None:
+        self._running.pop(step, None)
+        self._failed += 1
+        self._drop_followers(step)
+
+    def _drop_followers(self, step: StepId) -> None:
+        for follower in self._waiting.drop_followers(step):
+            self._to_skip[follower] = f"{step}, which it needs, did not succeed"
+
+    def _skip(self, event: ActionSkipped) -> None:
+        self._skipped += 1
+        self._to_skip.pop(event.step, None)
+        self._retries.pop(event.step, None)
+        if event.step in self._waiting:
+            self._waiting.take(event.step)
+        self._drop_followers(event.step)
+
+    def _cancel(self, event: PlanCancelled) -> None:
+        self._cancelled = True
+        self._aborted = self._aborted or event.abort
+        for step in self._waiting.steps():
+            self._to_skip[step.id] = "the plan was cancelled"
+        for name in self._retries:
+            self._to_skip[name] = "the plan was cancelled"
+
+    def _notice_broken_off(self) -> None:
+        """What is no longer in flight, and was not answered, was ended by the loss of its host."""
+        for name in [one for one in self._running if one not in self._ledger.draft.in_flight]:
+            self._give_up(name)
+
+    # Deciding what to do
+
+    def decide(self, now_ms: int) -> Event | None:
+        """Give the next thing to write down, or nothing if there is nothing to do now."""
+        if self.ended:
+            return None
+        return (
+            self._overdue(now_ms)
+            or self._pending_skip(now_ms)
+            or self._next_start(now_ms)
+            or self._stuck(now_ms)
+            or self._end(now_ms)
+        )
+
+    def _overdue(self, now_ms: int) -> Event | None:
+        for name, attempt in self._running.items():
+            late = now_ms >= attempt.deadline_ms
+            if late and attempt.cancelling:
+                return ActionLost(at_ms=now_ms, step=name, attempt=attempt.number)
+            if (late or self._aborted) and not attempt.cancelling:
+                return ActionTimedOut(at_ms=now_ms, step=name, attempt=attempt.number)
+        return None
+
+    def _pending_skip(self, now_ms: int) -> Event | None:
+        for step, reason in self._to_skip.items():
+            return ActionSkipped(at_ms=now_ms, step=step, reason=reason)
+        return None
+
+    def _next_start(self, now_ms: int) -> Event | None:
+        for name in [one for one, due_ms in self._retries.items() if due_ms <= now_ms]:
+            del self._retries[name]
+            self._waiting.put_back(self._steps[name])
+        step = self._waiting.next_startable(self._ledger, self._ledger.draft.settings.limits)
+        if step is None:
+            return None
+        attempt = self._attempts.get(step.id, 0) + 1
+        return ActionStarted(at_ms=now_ms, step=step, attempt=attempt)
+
+    def _stuck(self, now_ms: int) -> Event | None:
+        """If nothing runs that could change it, what may not start now never will."""
+        if self._running or self._retries:
+            return None
+        for step in self._waiting.steps():
+            why = "; ".join(one.detail for one in self._waiting.why_not(self._ledger, step))
+            return ActionSkipped(at_ms=now_ms, step=step.id, reason=why or "too much is going on")
+        return None
+
+    def _end(self, now_ms: int) -> Event | None:
+        if self._running or self._retries or self._waiting:
+            return None
+        complete = self._finished == len(self._steps)
+        outcome = Outcome.CANCELLED if self._cancelled else Outcome.PARTIAL
+        return PlanEnded(
+            at_ms=now_ms,
+            plan=self.plan.id,
+            outcome=Outcome.DONE if complete else outcome,
+            finished=self._finished,
+            failed=self._failed,
+            skipped=self._skipped,
+        )
+
+
+def instruction(decision: Event) -> Instruction | None:
+    """Say what a decision, once it is written down, asks of the world."""
+    match decision:
+        case ActionStarted():
+            return Start(decision.step, decision.attempt)
+        case ActionTimedOut():
+            return Cancel(decision.step, decision.attempt)
+        case _:
+            return None

@@ -1,0 +1,200 @@
+"""The loop: observe, propose, arbitrate, order, verify, execute, and write everything down.
+
+It owns what we believe of the world (the ledger) and the order of things: nothing is asked of the
+world before the decision is in the journal. A loop that starts on a journal with events in it goes
+on where the last one stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from equipoise.control.arbitrate import arbitrate
+from equipoise.control.config import ControlConfig
+from equipoise.control.drift import drift
+from equipoise.control.executor import Executor, instruction
+from equipoise.control.ports import Decider, Journal, World
+from equipoise.control.reopen import reopen, written_off
+from equipoise.model.event import (
+    ClusterLoaded,
+    Event,
+    PlanAccepted,
+    PlanCancelled,
+    PlanRefused,
+    ProposalMade,
+    ProposalsArbitrated,
+)
+from equipoise.model.plan import Plan
+from equipoise.model.quantity import PlanId
+from equipoise.model.snapshot import Snapshot
+from equipoise.plan import Judge, Refusal, VerifiedPlan, order, verify
+from equipoise.plan.ledger import Ledger
+
+
+class Loop:
+    """One control loop over one world, with one journal."""
+
+    def __init__(
+        self,
+        world: World,
+        journal: Journal,
+        *,
+        deciders: Sequence[Decider] = (),
+        judges: Sequence[Judge] = (),
+        config: ControlConfig | None = None,
+    ) -> None:
+        self._world = world
+        self._journal = journal
+        self._deciders = deciders
+        self._judges = judges
+        self._config = config or ControlConfig()
+        self._ledger = Ledger(Snapshot())
+        self._executor: Executor | None = None
+        if len(journal):
+            self._recover()
+        else:
+            self._begin()
+        self._now_ms = self._ledger.draft.at_ms
+        self._next_pass_ms = self._now_ms
+
+    @property
+    def now_ms(self) -> int:
+        """The time up to which the world is known."""
+        return self._now_ms
+
+    @property
+    def idle(self) -> bool:
+        """Whether no plan is being carried out."""
+        return self._executor is None
+
+    def snapshot(self) -> Snapshot:
+        """What we believe of the world."""
+        return self._ledger.draft.freeze()
+
+    def run(self, until_ms: int) -> None:
+        """Think every few minutes and act on it, until the given time."""
+        while True:
+            if self.idle and self._now_ms >= self._next_pass_ms:
+                self._next_pass_ms = self._now_ms + self._config.pass_interval_ms
+                self._think()
+            self._react()
+            if self._now_ms >= until_ms:
+                return
+            self._wait(min(until_ms, self._next_pass_ms) if self.idle else until_ms)
+
+    def carry_out(self, plan: Plan) -> VerifiedPlan | Refusal:
+        """Verify a plan that somebody made for the present state, and execute it to its end."""
+        verdict = self._submit(plan)
+        if isinstance(verdict, VerifiedPlan):
+            self.finish()
+        return verdict
+
+    def finish(self) -> None:
+        """Go on with the plan under way, if there is one, to its end."""
+        self._react()
+        while self._executor is not None:
+            self._wait(None)
+            self._react()
+
+    def cancel(self, *, abort: bool = False, reason: str = "") -> None:
+        """Stop the plan under way: nothing new starts; with ``abort`` what runs is cancelled."""
+        if self._executor is not None:
+            plan = self._executor.plan.id
+            self._record([PlanCancelled(at_ms=self._now_ms, plan=plan, abort=abort, reason=reason)])
+            self._react()
+
+    def _begin(self) -> None:
+        observed = self._world.observe()
+        self._record([ClusterLoaded(at_ms=observed.at_ms, inventory=observed.inventory())])
+
+    def _recover(self) -> None:
+        """Go on where the journal ends, and give the world its open instructions again."""
+        past = reopen(self._journal)
+        self._ledger = Ledger(past.snapshot)
+        if past.plan is None:
+            return
+        verdict = verify(past.snapshot, past.plan, self._judges)
+        if isinstance(verdict, VerifiedPlan):
+            self._executor = Executor(verdict, self._ledger, self._config)
+        for event in past.events:
+            self._take_in(event)
+        if self._executor is None:  # today's judges are stricter than those who let it pass
+            self._record(written_off(past, self._ledger.draft))
+        else:
+            for given in self._executor.unanswered():
+                self._world.perform(given)
+
+    def _think(self) -> None:
+        """One pass: from what is observed to a plan under way, or to the reasons why not."""
+        self._record(drift(self.snapshot(), self._world.observe()))
+        snapshot = self.snapshot()
+        proposals = [decider.propose(snapshot) for decider in self._deciders]
+        self._record(ProposalMade(at_ms=self._now_ms, proposal=one) for one in proposals)
+        plan_id = PlanId(f"plan-{self._ledger.draft.version}")
+        intents, dropped = arbitrate(proposals, plan_id)
+        if dropped:
+            self._record([ProposalsArbitrated(at_ms=self._now_ms, dropped=dropped)])
+        if intents:
+            ordered = order(self.snapshot(), intents, plan_id)
+            if isinstance(ordered, Refusal):
+                self._refuse(ordered)
+            else:
+                self._submit(ordered)
+
+    def _submit(self, plan: Plan) -> VerifiedPlan | Refusal:
+        verdict = verify(self.snapshot(), plan, self._judges)
+        if isinstance(verdict, Refusal):
+            self._refuse(verdict)
+        else:
+            assert self._executor is None, "one plan at a time"
+            self._executor = Executor(verdict, self._ledger, self._config)
+            self._record([PlanAccepted(at_ms=self._now_ms, plan=plan)])
+        return verdict
+
+    def _refuse(self, refusal: Refusal) -> None:
+        self._record(
+            [PlanRefused(at_ms=self._now_ms, plan=refusal.plan, violations=refusal.violations)]
+        )
+
+    def _react(self) -> None:
+        """Let the executor decide until it has nothing more to do, then tell the world."""
+        decisions: list[Event] = []
+        while self._executor is not None:
+            decision = self._executor.decide(self._now_ms)
+            if decision is None:
+                break
+            self._take_in(decision)
+            decisions.append(decision)
+        if decisions:
+            self._journal.append(decisions)
+        for decision in decisions:
+            asked = instruction(decision)
+            if asked is not None:
+                self._world.perform(asked)
+
+    def _wait(self, until_ms: int | None) -> None:
+        """Let time pass until something happens, at most to the next alarm."""
+        alarm_ms = self._executor.alarm_ms() if self._executor is not None else None
+        times = [one for one in (until_ms, alarm_ms) if one is not None]
+        assert times, "nothing to wait for"
+        limit_ms = max(self._now_ms, min(times))
+        event = self._world.next_event(limit_ms)
+        if event is None:
+            self._now_ms = limit_ms
+        else:
+            self._now_ms = max(self._now_ms, event.at_ms)
+            self._record([event])
+
+    def _record(self, events: Iterable[Event]) -> None:
+        batch = tuple(events)
+        if batch:
+            self._journal.append(batch)
+        for event in batch:
+            self._take_in(event)
+
+    def _take_in(self, event: Event) -> None:
+        touched = self._ledger.apply(event)
+        if self._executor is not None:
+            self._executor.handle(event, touched)
+            if self._executor.ended:
+                self._executor = None

@@ -1,0 +1,78 @@
+"""The ports: what the control loop needs of a world, a journal and a decider, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from equipoise.model.event import Event
+from equipoise.model.plan import Proposal, Step
+from equipoise.model.quantity import StepId
+from equipoise.model.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Carry out a step."""
+
+    step: Step
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Stop carrying out a step, if that is still possible."""
+
+    step: StepId
+    attempt: int
+
+
+Instruction = Start | Cancel
+
+
+class World(Protocol):
+    """Hosts and VMs, simulated or real. Nothing in it raises for what a world does by nature:
+    a refusal or a failure is an event.
+    """
+
+    def observe(self) -> Snapshot:
+        """Say how things are now."""
+        ...
+
+    def perform(self, instruction: Instruction) -> None:
+        """Begin to carry out an instruction, and return at once.
+
+        Each attempt of a step is answered by ``ActionFinished`` or ``ActionFailed``, also when it
+        was cancelled. The same instruction may come twice (after a crash of the loop) and must
+        then be carried out once and answered again.
+        """
+        ...
+
+    def next_event(self, until_ms: int) -> Event | None:
+        """Wait for the next event; ``None`` if there is none up to and including ``until_ms``."""
+        ...
+
+
+class Journal(Protocol):
+    """Remembers events in order, for ever."""
+
+    def append(self, events: Sequence[Event]) -> int:
+        """Write events down, all or none; once it returns they are safe. Gives the new length."""
+        ...
+
+    def events(self, start: int = 0) -> Iterator[Event]:
+        """Read the events back, from the given position on."""
+        ...
+
+    def __len__(self) -> int:
+        """How many events there are."""
+        ...
+
+
+class Decider(Protocol):
+    """Somebody with an opinion about what should be done."""
+
+    def propose(self, snapshot: Snapshot) -> Proposal:
+        """Say what should be done, and why, or why nothing."""
+        ...

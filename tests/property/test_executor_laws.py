@@ -1,0 +1,264 @@
+"""The executor, whatever the world does: safe at every step, and it comes to an end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from equipoise.control import ControlConfig, Loop
+from equipoise.control.ports import Instruction
+from equipoise.model import transition
+from equipoise.model.event import (
+    ActionFinished,
+    ActionStarted,
+    Event,
+    Outcome,
+    PlanAccepted,
+    PlanEnded,
+    encode_event,
+)
+from equipoise.model.plan import Plan
+from equipoise.model.quantity import PlanId, StepId
+from equipoise.model.snapshot import Snapshot
+from equipoise.plan import VerifiedPlan, order, verify
+from equipoise.plan.dependencies import prerequisites
+from equipoise.plan.ledger import Ledger
+from equipoise.plan.objections import objections
+from equipoise.sim import MemoryWorld, Script
+from equipoise.store import MemoryJournal
+from worlds import clusters, intents, scripts
+
+IMPATIENT = ControlConfig(
+    timeout_factor=2, timeout_ms_min=0, grace_ms=700, attempts_max=3, retry_delay_ms=300
+)
+
+
+@st.composite
+def verified_cases(draw: st.DrawFn) -> tuple[Snapshot, Plan, Script]:
+    """A cluster, a plan the gate lets through, and a world that may spoil it."""
+    snapshot = draw(clusters())
+    wanted = draw(intents(snapshot))
+    ordered = order(replace(snapshot, version=1), wanted, PlanId("p"))
+    # Of a plan that cannot be completed, the part that can is a plan as well.
+    plan = ordered if isinstance(ordered, Plan) else ordered.plan
+    return snapshot, plan, draw(scripts(snapshot, [step.id for step in plan.steps]))
+
+
+def carry_out(case: tuple[Snapshot, Plan, Script]) -> list[Event]:
+    snapshot, plan, script = case
+    journal = MemoryJournal()
+    loop = Loop(MemoryWorld(snapshot, script), journal, config=IMPATIENT)
+    loop.carry_out(plan)
+    return list(journal.events())
+
+
+def accepted(events: Sequence[Event]) -> Plan | None:
+    return next((event.plan for event in events if isinstance(event, PlanAccepted)), None)
+
+
+@given(verified_cases())
+def test_every_accepted_plan_ends_once_and_accounts_for_every_step(
+    case: tuple[Snapshot, Plan, Script],
+) -> None:
+    events = carry_out(case)
+    plan = accepted(events)
+    ends = [event for event in events if isinstance(event, PlanEnded)]
+    assert len(ends) == (0 if plan is None else 1)
+    for end in ends:
+        assert plan is not None
+        assert end.finished + end.failed + end.skipped == len(plan.steps)
+        assert (end.outcome is Outcome.DONE) == (end.finished == len(plan.steps))
+
+
+@given(verified_cases())
+def test_no_step_starts_before_all_it_needs_has_succeeded(
+    case: tuple[Snapshot, Plan, Script],
+) -> None:
+    events = carry_out(case)
+    plan = accepted(events)
+    needed = prerequisites(plan.steps) if plan else {}
+    succeeded: set[StepId] = set()
+    for event in events:
+        if isinstance(event, ActionFinished):
+            succeeded.add(event.step)
+        if isinstance(event, ActionStarted):
+            assert set(needed[event.step.id]) <= succeeded
+
+
+@given(verified_cases())
+def test_limits_are_never_exceeded_and_no_start_meets_an_objection(
+    case: tuple[Snapshot, Plan, Script],
+) -> None:
+    ledger = Ledger(Snapshot())
+    for event in carry_out(case):
+        if isinstance(event, ActionStarted):
+            assert objections(ledger, event.step.action) == ()
+        ledger.apply(event)
+        draft = ledger.draft
+        limits = draft.settings.limits
+        assert len(draft.in_flight) <= limits.actions_total
+        for host in draft.hosts:
+            assert len(draft.running_at(host)) <= limits.actions_per_host
+
+
+@given(verified_cases())
+def test_an_undisturbed_run_is_the_plan_to_the_millisecond(
+    case: tuple[Snapshot, Plan, Script],
+) -> None:
+    snapshot, plan, _ = case
+    events = carry_out((snapshot, plan, Script()))
+    if accepted(events) is None:
+        return
+    planned = {step.id: (step.start_ms, step.end_ms) for step in plan.steps}
+    started = {e.step.id: e.at_ms for e in events if isinstance(e, ActionStarted)}
+    finished = {e.step: e.at_ms for e in events if isinstance(e, ActionFinished)}
+    assert {step: (started[step], finished[step]) for step in started} == planned
+
+
+@given(verified_cases())
+def test_what_is_believed_in_the_end_is_the_truth(case: tuple[Snapshot, Plan, Script]) -> None:
+    snapshot, plan, script = case
+    if script.silent:
+        return  # an outcome that nobody tells stays unknown until the next observation
+    world = MemoryWorld(snapshot, script)
+    journal = MemoryJournal()
+    loop = Loop(world, journal, config=IMPATIENT)
+    loop.carry_out(plan)
+    believed, truth = loop.snapshot(), world.observe()
+    assert believed.vms == truth.vms
+    assert believed.hosts == truth.hosts
+    assert transition.replay(Snapshot(), journal.events()) == believed
+
+
+class Crash(Exception):
+    pass
+
+
+class Countdown:
+    """Lets the loop crash at the n-th contact with the outside, before or after it had effect."""
+
+    def __init__(self, world: MemoryWorld, journal: MemoryJournal, contacts: int) -> None:
+        self._world, self._journal, self._left = world, journal, contacts
+
+    def _contact(self) -> None:
+        self._left -= 1
+        if self._left == 0:
+            raise Crash
+
+    def observe(self) -> Snapshot:
+        return self._world.observe()
+
+    def perform(self, instruction: Instruction) -> None:
+        self._contact()
+        self._world.perform(instruction)
+        self._contact()
+
+    def next_event(self, until_ms: int) -> Event | None:
+        event = self._world.next_event(until_ms)
+        self._contact()
+        return event
+
+    def append(self, events: Sequence[Event]) -> int:
+        self._contact()
+        length = self._journal.append(events)
+        self._contact()
+        return length
+
+    def events(self, start: int = 0) -> Iterator[Event]:
+        return self._journal.events(start)
+
+    def __len__(self) -> int:
+        return len(self._journal)
+
+
+@given(verified_cases(), st.integers(1, 60))
+@settings(suppress_health_check=[HealthCheck.filter_too_much])
+def test_a_crash_at_any_contact_loses_nothing(
+    case: tuple[Snapshot, Plan, Script], contacts: int
+) -> None:
+    snapshot, plan, script = case
+    world, journal = MemoryWorld(snapshot, script), MemoryJournal()
+    shaky = Countdown(world, journal, contacts)
+    try:
+        Loop(shaky, shaky, config=IMPATIENT).carry_out(plan)
+    except Crash:
+        survivor = Loop(world, journal, config=IMPATIENT)
+        survivor.finish()
+    events = list(journal.events())
+    ends = [event for event in events if isinstance(event, PlanEnded)]
+    assert len(ends) == (0 if accepted(events) is None else 1)
+    starts = [(e.step.id, e.attempt) for e in events if isinstance(e, ActionStarted)]
+    assert len(starts) == len(set(starts))
+    finished = [event.step for event in events if isinstance(event, ActionFinished)]
+    if not script.silent:
+        assert len(finished) == len(set(finished))
+
+
+@given(verified_cases(), st.integers(1, 60))
+def test_a_crash_changes_nothing_when_no_answer_was_lost(
+    case: tuple[Snapshot, Plan, Script], length: int
+) -> None:
+    """Cutting the journal of a whole run anywhere and going on with the same world."""
+    snapshot, plan, _ = case
+    whole = carry_out((snapshot, plan, Script()))
+    if accepted(whole) is None:
+        return
+    world, journal = MemoryWorld(snapshot), MemoryJournal()
+    shaky = Countdown(world, journal, length)
+    try:
+        Loop(shaky, shaky, config=IMPATIENT).carry_out(plan)
+    except Crash:
+        if not len(journal):
+            return
+        loop = Loop(world, journal, config=IMPATIENT)
+        loop.finish()
+        if accepted(list(journal.events())) is None:
+            return
+    kinds = [type(event) for event in journal.events()]
+    assert sorted(map(str, kinds)) == sorted(str(type(event)) for event in whole)
+    assert transition.replay(Snapshot(), journal.events()).vms == (
+        transition.replay(Snapshot(), whole).vms
+    )
+
+
+@given(verified_cases())
+def test_the_same_case_gives_the_same_bytes(case: tuple[Snapshot, Plan, Script]) -> None:
+    first = b"\n".join(map(encode_event, carry_out(case)))
+    second = b"\n".join(map(encode_event, carry_out(case)))
+    assert first == second
+
+
+@given(verified_cases())
+def test_the_ordered_plan_passes_the_gate_unless_a_rule_forbids_it(
+    case: tuple[Snapshot, Plan, Script],
+) -> None:
+    snapshot, plan, _ = case
+    verdict = verify(snapshot, plan.but(base_version=0))
+    if not isinstance(verdict, VerifiedPlan):
+        assert all(one.constraint.startswith("rule ") for one in verdict.violations)
+
+
+def test_the_strategy_reaches_what_it_is_meant_to_reach() -> None:
+    """Guards against laws that hold because nothing happens."""
+    reached: set[str] = set()
+
+    @given(verified_cases())
+    @settings(max_examples=300, derandomize=True, database=None)
+    def explore(case: tuple[Snapshot, Plan, Script]) -> None:
+        for event in carry_out(case):
+            reached.add(type(event).__name__)
+            if isinstance(event, PlanEnded):
+                reached.add(f"ended {event.outcome}")
+
+    explore()
+    wanted = {
+        "ActionFinished", "ActionFailed", "ActionTimedOut", "ActionLost", "ActionSkipped",
+        "HostFailed", "VmCrashed", "PlanRefused", "ended done", "ended partial", "ended cancelled",
+    }  # fmt: skip
+    missing = wanted - reached
+    if missing:
+        pytest.fail(f"never reached: {', '.join(sorted(missing))}")
