@@ -115,6 +115,8 @@ class Draft:
 
     def replace_all(self, snapshot: Snapshot) -> None:
         """Start over from another cluster, keeping only the count of events."""
+        self.touched_vms.update(dict.fromkeys(self.vms))
+        self.touched_hosts.update(dict.fromkeys(self.hosts))
         self.name, self.settings = snapshot.name, snapshot.settings
         self.hosts, self.vms = snapshot.hosts, snapshot.vms
         self.in_flight, self.history = snapshot.in_flight, snapshot.history

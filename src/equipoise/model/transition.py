@@ -93,13 +93,15 @@ def _host_failed(draft: Draft, event: HostFailed) -> None:
 
 
 def _host_recovered(draft: Draft, event: HostRecovered) -> None:
-    if event.host in draft.hosts:
+    host = draft.hosts.get(event.host)
+    if host is not None and host.state is HostState.FAILED:
         _switch(draft, event.host, HostState.ON)
 
 
 def _vm_put(draft: Draft, event: VmArrived | VmChanged) -> None:
-    if event.vm.host is None or event.vm.host in draft.hosts:
-        draft.put_vm(event.vm)
+    vm = event.vm
+    if vm.state.has_host == (vm.host is not None) and (vm.host is None or vm.host in draft.hosts):
+        draft.put_vm(vm)
 
 
 def _vm_left(draft: Draft, event: VmLeft) -> None:
@@ -116,6 +118,8 @@ def _vm_crashed(draft: Draft, event: VmCrashed) -> None:
 
 
 def _demand_observed(draft: Draft, event: DemandObserved) -> None:
+    if draft.history and event.at_ms < draft.history[-1].at_ms:
+        return  # it comes late, and newer figures are known
     for name, demand in event.demand.items():
         vm = draft.vms.get(name)
         if vm is not None and vm.demand != demand:

@@ -1,0 +1,119 @@
+"""The roster: every list of an inventory with the places of its elements, and all names by id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+from equipoise.model.files.findings import Findings
+from equipoise.model.files.tree import Gap, Gaps
+from equipoise.model.files.words import Path, quoted
+from equipoise.model.host import Host
+from equipoise.model.inventory import Inventory
+from equipoise.model.pool import Pool
+from equipoise.model.resource import Dependency, Resource, ResourceGroup
+from equipoise.model.rule import Rule
+from equipoise.model.tenant import Tenant
+from equipoise.model.vm import Vm
+
+
+class Named(Protocol):
+    """Anything with an id."""
+
+    @property
+    def id(self) -> str:
+        """Its name."""
+
+
+T = TypeVar("T")
+N = TypeVar("N", bound=Named)
+
+
+class Elements(Generic[T]):
+    """The elements of one list, each with its place in the file."""
+
+    def __init__(self, items: Sequence[T], gap: Gap | None) -> None:
+        self.items = items
+        self.is_whole = gap is None
+        self.places: Sequence[int] = range(len(items)) if gap is None else gap.places
+
+    def __iter__(self) -> Iterator[tuple[int, T]]:
+        return zip(self.places, self.items, strict=True)
+
+
+class NamedElements(Elements[N]):
+    """Elements that others may name."""
+
+    def __init__(self, noun: str, path: Path, items: Sequence[N], gap: Gap | None) -> None:
+        super().__init__(items, gap)
+        self.noun = noun
+        self.path = path
+        self.by_id: dict[str, N | None] = {item.id: item for item in items}
+        """``None`` stands for one that is listed but could not be read."""
+        self._has_doubled = len(self.by_id) < len(items)
+        for lost in gap.lost_ids if gap else ():
+            self.by_id.setdefault(lost, None)
+
+    def check(self, name: str, path: Path, found: Findings) -> bool:
+        """Say whether a name stands for something, and find it wrong if not."""
+        if name in self.by_id:
+            return True
+        found.add_unknown(path, self.noun, name, self.by_id.keys())
+        return False
+
+    def check_ids(self, found: Findings) -> None:
+        """Find every element that has the id of an earlier one."""
+        if not self._has_doubled:
+            return
+        first: dict[str, int] = {}
+        for place, item in self:
+            if item.id in first:
+                what = f"the id {quoted(item.id)} is taken by"
+                found.add(
+                    (*self.path, place, "id"),
+                    what,
+                    "every id once",
+                    first=(*self.path, first[item.id], "id"),
+                )
+            first.setdefault(item.id, place)
+
+
+class Roster:
+    """All lists of an inventory."""
+
+    def __init__(self, inventory: Inventory, gaps: Gaps) -> None:
+        def named(noun: str, key: str, items: Sequence[N]) -> NamedElements[N]:
+            return NamedElements(noun, (key,), items, gaps.get((key,)))
+
+        self.hosts: NamedElements[Host] = named("host", "hosts", inventory.hosts)
+        self.vms: NamedElements[Vm] = named("VM", "vms", inventory.vms)
+        self.pools: NamedElements[Pool] = named("pool", "pools", inventory.pools)
+        self.rules: NamedElements[Rule] = named("rule", "rules", inventory.rules)
+        self.tenants: NamedElements[Tenant] = named("tenant", "tenants", inventory.tenants)
+        self.resources: NamedElements[Resource] = named(
+            "resource", "resources", inventory.resources
+        )
+        self.groups: NamedElements[ResourceGroup] = named("group", "groups", inventory.groups)
+        self.dependencies: Elements[Dependency] = Elements(
+            inventory.dependencies, gaps.get(("dependencies",))
+        )
+
+    @property
+    def named(self) -> tuple[NamedElements[Any], ...]:
+        """Those lists whose elements have ids."""
+        return (
+            self.hosts, self.vms, self.pools, self.rules, self.tenants, self.resources, self.groups,
+        )  # fmt: skip
+
+
+def check_members(
+    members: Iterable[str], known: NamedElements[N], path: Path, found: Findings
+) -> None:
+    """Find members that do not exist, and those that are named twice."""
+    first: dict[str, int] = {}
+    for place, member in enumerate(members):
+        if member in first:
+            what = f"{quoted(member)} is named twice, first by"
+            found.add((*path, place), what, "once is enough", first=(*path, first[member]))
+        elif known.check(member, (*path, place), found):
+            first[member] = place

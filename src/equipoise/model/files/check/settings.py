@@ -1,0 +1,61 @@
+"""What the operator decides: the tree of pools, the rules, and the promises to tenants."""
+
+from __future__ import annotations
+
+from equipoise.model.files.check.cycles import cycle_shown, cycles
+from equipoise.model.files.check.machines import check_claims
+from equipoise.model.files.check.roster import NamedElements, Roster, check_members
+from equipoise.model.files.findings import Findings
+from equipoise.model.files.words import Path, quoted
+from equipoise.model.rule import StayOff, StayWithin
+from equipoise.model.tenant import AntiAffinityGroup, Tenant
+
+
+def check_pools(roster: Roster, found: Findings) -> None:
+    """Find pools that hang nowhere or within themselves, and claims that contradict."""
+    places: dict[str, int] = {}
+    parents: dict[str, tuple[str, ...]] = {}
+    for place, pool in roster.pools:
+        path: Path = ("pools", place)
+        check_claims(pool.cpu, pool.memory, path, found)
+        places.setdefault(pool.id, place)
+        if pool.parent is not None and roster.pools.check(pool.parent, (*path, "parent"), found):
+            parents.setdefault(pool.id, (pool.parent,))
+    for cycle in cycles(parents):
+        what = f"the pools lie within each other: {cycle_shown(cycle)}"
+        path = ("pools", places[cycle[0]], "parent")
+        found.add(path, what, "leave parent out in one of them")
+
+
+def check_rules(roster: Roster, found: Findings) -> None:
+    """Find rules about VMs and hosts that do not exist."""
+    for place, rule in roster.rules:
+        path: Path = ("rules", place)
+        check_members(rule.vms, roster.vms, (*path, "vms"), found)
+        if isinstance(rule, StayWithin | StayOff):
+            check_members(rule.hosts, roster.hosts, (*path, "hosts"), found)
+
+
+def check_tenants(roster: Roster, found: Findings) -> None:
+    """Find promises that cannot be kept, and groups of VMs that are somebody else's."""
+    for place, tenant in roster.tenants:
+        path: Path = ("tenants", place)
+        if tenant.sla.vms_min > tenant.sla.vms_max:
+            what = f"{tenant.sla.vms_min} is above vms_max {tenant.sla.vms_max}"
+            found.add((*path, "sla", "vms_min"), what, f"at most {tenant.sla.vms_max}")
+        groups = NamedElements("group", (*path, "anti_affinity"), tenant.anti_affinity, None)
+        groups.check_ids(found)
+        for at, group in groups:
+            _check_group(group, tenant, roster, (*path, "anti_affinity", at), found)
+
+
+def _check_group(
+    group: AntiAffinityGroup, tenant: Tenant, roster: Roster, path: Path, found: Findings
+) -> None:
+    check_members(group.vms, roster.vms, (*path, "vms"), found)
+    for place, name in enumerate(group.vms):
+        vm = roster.vms.by_id.get(name)
+        if vm is not None and vm.tenant != tenant.id:
+            owner = "no tenant" if vm.tenant is None else f"the tenant {quoted(vm.tenant)}"
+            what = f"{quoted(name)} belongs to {owner}"
+            found.add((*path, "vms", place), what, f"write tenant: {tenant.id} at the VM")

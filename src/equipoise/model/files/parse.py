@@ -1,0 +1,123 @@
+"""From bytes to values: decode at full speed, and only when that fails find out everything wrong.
+
+What fits is decided by msgspec alone; the readers and walkers here explain its verdict.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import cache
+from typing import Any, TypeVar
+
+import msgspec
+
+from equipoise.errors import InvalidInput
+from equipoise.model.files.check import check, problems_of
+from equipoise.model.files.collector import undisturbed
+from equipoise.model.files.findings import Enough, Findings
+from equipoise.model.files.json_tree import has_doubled_keys, read_json
+from equipoise.model.files.shape import examine
+from equipoise.model.files.text import (
+    Language,
+    check_size_of,
+    is_named_yaml,
+    languages_of,
+    text_of,
+)
+from equipoise.model.files.tree import Tree, without
+from equipoise.model.files.yaml_tree import read_yaml
+from equipoise.model.inventory import Inventory
+from equipoise.model.plan import Plan
+from equipoise.model.scenario import Scenario
+
+F = TypeVar("F", Inventory, Plan, Scenario)
+
+
+def parse_inventory(content: bytes, source: str) -> Inventory:
+    """Read an inventory; ``source`` is what messages call the file."""
+    return _parse(content, source, Inventory)
+
+
+def parse_plan(content: bytes, source: str) -> Plan:
+    """Read a plan; ``source`` is what messages call the file."""
+    return _parse(content, source, Plan)
+
+
+def parse_scenario(content: bytes, source: str) -> Scenario:
+    """Read a scenario; ``source`` is what messages call the file."""
+    return _parse(content, source, Scenario)
+
+
+def _parse(content: bytes, source: str, form: type[F]) -> F:
+    languages = languages_of(content, source)
+    check_size_of(len(content), source, languages[0])
+    text = text_of(content, source)
+    with undisturbed():
+        if languages[0] is Language.JSON:
+            value = _decode_json(content, text, form)
+            if value is not None:
+                return value
+        return _judge(_read(text, source, languages), source, form)
+
+
+def _decode_json(content: bytes, text: str, form: type[F]) -> F | None:
+    """Decode a file in which nothing at all is wrong, and quickly; else ``None``."""
+    try:
+        value = _decoder(form).decode(content)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    return None if problems_of(value) or has_doubled_keys(text) else value
+
+
+@cache
+def _decoder(form: type[F]) -> msgspec.json.Decoder[F]:
+    return msgspec.json.Decoder(form)
+
+
+def _read(text: str, source: str, languages: tuple[Language, ...]) -> Tree:
+    if languages[0] is Language.YAML:
+        return read_yaml(text, source)
+    try:
+        return read_json(text, source)
+    except InvalidInput as error:
+        if languages[-1] is Language.JSON:
+            raise
+        refusal = error
+    try:
+        check_size_of(len(text), source, Language.YAML)
+        return read_yaml(text, source)
+    except InvalidInput:
+        if is_named_yaml(source):
+            raise
+        raise refusal from None
+
+
+def _judge(tree: Tree, source: str, form: type[F]) -> F:
+    """Make the value of a tree, or say all that is wrong with it."""
+    found = Findings(tree.findings)
+    value = None if found else _convert(tree.root, form)
+    with suppress(Enough):
+        if value is not None:
+            check(value, found, {})
+        else:
+            examine(tree.root, form, found)
+            _check_rest(tree, form, found)
+    if not found:
+        assert value is not None, "msgspec refused what the examination let pass"
+        return value
+    raise InvalidInput(source, found.problems(tree.line_of))
+
+
+def _check_rest(tree: Tree, form: type[F], found: Findings) -> None:
+    """Check what can be read without the elements that cannot, if that is not misleading."""
+    rest = without(tree, found.paths)
+    value = None if rest is None else _convert(rest[0], form)
+    if rest is not None and value is not None:
+        check(value, found, rest[1])
+
+
+def _convert(root: Any, form: type[F]) -> F | None:
+    try:
+        return msgspec.convert(root, form)
+    except msgspec.ValidationError:
+        return None

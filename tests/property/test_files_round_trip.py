@@ -1,0 +1,82 @@
+"""What is written can be read back, and is the same."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from equipoise.model.event import Event, decode_event, encode_event
+from equipoise.model.files import (
+    parse_inventory,
+    parse_plan,
+    parse_scenario,
+    problems_of,
+    to_json,
+    to_yaml,
+)
+from equipoise.model.files.scalar import plain_value, scalar_text
+from equipoise.model.files.write import plain
+from equipoise.model.inventory import Inventory
+from equipoise.model.plan import Plan
+from equipoise.model.scenario import Scenario
+from strategies import events, inventories, plans, scenarios, texts
+
+ANY_PLAN = inventories().flatmap(plans)
+
+
+@given(inventories(), st.sampled_from((0, 2, 4)))
+def test_an_inventory_survives_both(inventory: Inventory, indent: int) -> None:
+    assert problems_of(inventory) == []
+    assert parse_inventory(to_yaml(inventory).encode(), "x.yaml") == inventory
+    assert parse_inventory(to_json(inventory, indent).encode(), "x.json") == inventory
+
+
+@given(ANY_PLAN)
+def test_a_plan_survives_both(plan: Plan) -> None:
+    assert problems_of(plan) == []
+    assert parse_plan(to_yaml(plan).encode(), "x.yaml") == plan
+    assert parse_plan(to_json(plan).encode(), "x.json") == plan
+
+
+@given(scenarios())
+def test_a_scenario_survives_both(scenario: Scenario) -> None:
+    assert problems_of(scenario) == []
+    assert parse_scenario(to_yaml(scenario).encode(), "x.yaml") == scenario
+    assert parse_scenario(to_json(scenario).encode(), "x.json") == scenario
+
+
+@given(inventories())
+def test_an_older_yaml_reads_the_same(inventory: Inventory) -> None:
+    assert yaml.load(to_yaml(inventory), Loader=yaml.CSafeLoader) == plain(inventory)
+
+
+@given(inventories())
+def test_equal_values_give_equal_text(inventory: Inventory) -> None:
+    copy = msgspec.convert(json.loads(to_json(inventory)), Inventory)
+    assert to_yaml(copy) == to_yaml(inventory)
+    assert to_json(copy) == to_json(inventory)
+
+
+@given(inventories().flatmap(events))
+def test_events_survive_the_journal(told: list[Event]) -> None:
+    assert [decode_event(encode_event(one)) for one in told] == told
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts | st.text()
+
+
+@pytest.mark.parametrize("loader", [yaml.CSafeLoader, yaml.SafeLoader])
+@given(value=SCALARS)
+def test_a_scalar_is_read_back_by_every_yaml(loader: Any, value: Any) -> None:
+    text = scalar_text(value)
+    assert yaml.load(f"- {text}\n", Loader=loader) == [value]
+    if not text.startswith('"'):
+        again = plain_value(text)
+        assert again == value
+        assert type(again) is type(value)

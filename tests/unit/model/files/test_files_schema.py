@@ -1,0 +1,105 @@
+"""The schemas that editors get."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from equipoise.model.files import schema
+from equipoise.model.files.schema import FileKind
+from equipoise.model.files.write import plain
+from equipoise.model.scenario import Scenario
+from strategies import scenarios
+
+SCENARIO, INVENTORY, PLAN = schema("scenario"), schema("inventory"), schema("plan")
+TYPES: dict[str, Any] = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "integer": int,
+    "boolean": bool,
+    "null": type(None),
+}
+
+
+def accepts(made: dict[str, Any], rules: dict[str, Any], value: Any) -> bool:
+    """As much of a validator as our schemas need."""
+    if "$ref" in rules:
+        return accepts(made, made["$defs"][rules["$ref"].removeprefix("#/$defs/")], value)
+    if "anyOf" in rules:
+        return any(accepts(made, branch, value) for branch in rules["anyOf"])
+    if "enum" in rules:
+        return value in rules["enum"]
+    if not isinstance(value, TYPES[rules["type"]]):
+        return False
+    if isinstance(value, dict):
+        return accepts_mapping(made, rules, value)
+    if isinstance(value, list):
+        enough = len(value) >= rules.get("minItems", 0)
+        return enough and all(accepts(made, rules["items"], part) for part in value)
+    if isinstance(value, str):
+        fits = re.search(rules.get("pattern", ""), value) is not None
+        return fits and len(value) >= rules.get("minLength", 0)
+    if value is None or isinstance(value, bool):
+        return True
+    return bool(rules.get("minimum", value) <= value <= rules.get("maximum", value))
+
+
+def accepts_mapping(made: dict[str, Any], rules: dict[str, Any], value: dict[str, Any]) -> bool:
+    known = rules.get("properties", {})
+    others = rules.get("additionalProperties", True)
+    for key, part in value.items():
+        inner = known.get(key, others)
+        if inner is False or (inner is not True and not accepts(made, inner, part)):
+            return False
+    return all(key in value for key in rules.get("required", ()))
+
+
+@given(scenarios())
+@settings(max_examples=50)
+def test_a_schema_accepts_what_is_right(scenario: Scenario) -> None:
+    assert accepts(SCENARIO, SCENARIO, plain(scenario))
+    assert accepts(INVENTORY, INVENTORY, plain(scenario.cluster))
+    if scenario.plan is not None:
+        assert accepts(PLAN, PLAN, plain(scenario.plan))
+
+
+HOST = {"id": "h", "cores": 1, "mhz_per_core": 1, "memory_mib": 1}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        {"hosts": []},
+        {"hosts": [HOST | {"cores": 0}]},
+        {"hosts": [HOST | {"cores": "1"}]},
+        {"hosts": [HOST | {"colour": "red"}]},
+        {"hosts": [HOST | {"id": "a b"}]},
+        {"hosts": [HOST | {"state": "of"}]},
+        {"hosts": [HOST], "rules": [{"kind": "keep_apart", "id": "r", "vms": ["v"]}]},
+    ],
+)
+def test_a_schema_refuses_what_is_wrong(wrong: dict[str, Any]) -> None:
+    assert accepts(INVENTORY, INVENTORY, {"hosts": [HOST]})
+    assert not accepts(INVENTORY, INVENTORY, wrong)
+
+
+@pytest.mark.parametrize("kind", ["inventory", "scenario", "plan"])
+def test_a_schema_has_a_title_and_explains_itself(kind: FileKind) -> None:
+    made = schema(kind)
+    assert made["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert made["title"] == f"Equipoise {kind}"
+    for name, definition in made["$defs"].items():
+        assert definition["description"], name
+
+
+def test_the_words_below_a_field_become_its_description() -> None:
+    definitions = schema("inventory")["$defs"]
+    assert definitions["Demand"]["properties"]["memory_mib"]["description"] == (
+        "Active memory, at most the configured size."
+    )
+    assert definitions["Vm"]["properties"]["host"]["description"].startswith("Where it runs")
