@@ -18,6 +18,8 @@ from equipoise.model.action import (
     Migrate,
     PowerOff,
     Resume,
+    Shutdown,
+    Suspend,
     VmAction,
 )
 from equipoise.model.host import Host, HostState
@@ -74,6 +76,8 @@ def _vm_action(ledger: Ledger, action: VmAction) -> Iterator[Objection]:
         return
     if isinstance(action, Migrate | Resume):
         yield from _host_ready(ledger, action.source, "source")
+    elif isinstance(action, Shutdown | Suspend):
+        yield from _being_switched(ledger, action.source, "source")
     if way.host_after is not None and way.state_after is VmState.RUNNING:
         yield from _target(ledger, vm, way.host_after)
 
@@ -104,6 +108,10 @@ def _host_ready(ledger: Ledger, name: HostId, role: str) -> Iterator[Objection]:
         return
     if host.state is not HostState.ON:
         yield Objection("host_on", f"{role} {name} is {host.state}, not on")
+    yield from _being_switched(ledger, name, role)
+
+
+def _being_switched(ledger: Ledger, name: HostId, role: str) -> Iterator[Objection]:
     for running in ledger.draft.running_at(name):
         if running.step.footprint.switched == name:
             yield Objection("host_on", f"{role} {name} is being switched by {running.step.id}")

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from equipoise.model.draft import Draft
 from equipoise.model.plan import Violation
-from equipoise.model.quantity import HostId, RuleId, VmId
+from equipoise.model.quantity import HostId, VmId
 from equipoise.model.rule import KeepApart, KeepTogether, Rule, StayOff, StayWithin
 from equipoise.model.vm import VmState
 from equipoise.plan.judge import Moment, Phase
@@ -22,39 +22,41 @@ class RulesJudge:
     """Judges the hard rules, looking only at those that a change can have affected."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
-        self._rules = {rule.id: rule for rule in rules if rule.hard}
-        self._rank = {name: rank for rank, name in enumerate(self._rules)}
-        self._naming: dict[VmId, list[RuleId]] = {}
-        for rule in self._rules.values():
+        # By place, not by name: nothing here relies on names being unique.
+        self._rules = tuple(rule for rule in rules if rule.hard)
+        self._naming: dict[VmId, list[int]] = {}
+        for place, rule in enumerate(self._rules):
             for vm in rule.vms:
-                self._naming.setdefault(vm, []).append(rule.id)
-        self._broken_before: set[RuleId] = set()
-        self._told: dict[RuleId, tuple[str, ...]] = {}
+                self._naming.setdefault(vm, []).append(place)
+        self._broken_before: set[int] = set()
+        self._told: dict[int, tuple[str, ...]] = {}
 
     def __call__(self, moment: Moment) -> Iterator[Violation]:
         """Say which rules are broken at this moment."""
         if moment.phase is Phase.INITIAL:
-            for rule in self._rules.values():
+            for place, rule in enumerate(self._rules):
                 if any(broken(rule, moment.state)):
-                    self._broken_before.add(rule.id)
+                    self._broken_before.add(place)
         final = moment.phase is Phase.FINAL
-        for rule in self._affected(moment):
-            if rule.continuous is not final:
-                yield from self._news(rule, moment)
+        for place in self._affected(moment):
+            if self._rules[place].continuous is not final:
+                yield from self._news(place, moment)
 
-    def _affected(self, moment: Moment) -> Iterable[Rule]:
-        names = {rule for vm in moment.touched.vms for rule in self._naming.get(vm, ())}
+    def _affected(self, moment: Moment) -> list[int]:
+        every = range(len(self._rules))
         if moment.phase is Phase.INITIAL:
-            names = set(self._rules)
+            return list(every)
+        places = {place for vm in moment.touched.vms for place in self._naming.get(vm, ())}
         if moment.phase is Phase.FINAL:
-            names |= self._rules.keys() - self._broken_before
-        return (self._rules[name] for name in sorted(names, key=self._rank.__getitem__))
+            places |= set(every) - self._broken_before
+        return sorted(places)
 
-    def _news(self, rule: Rule, moment: Moment) -> Iterator[Violation]:
+    def _news(self, place: int, moment: Moment) -> Iterator[Violation]:
         """A rule that stays broken in the same way is told once, when it breaks."""
+        rule = self._rules[place]
         details = tuple(broken(rule, moment.state))
-        before = self._told.get(rule.id, ())
-        self._told[rule.id] = details
+        before = self._told.get(place, ())
+        self._told[place] = details
         for detail in details:
             if detail not in before:
                 yield Violation(constraint=f"rule {rule.id}", at_ms=moment.at_ms, detail=detail)

@@ -66,6 +66,8 @@ def _form(snapshot: Snapshot, plan: Plan) -> Iterator[Violation]:
     for step in plan.steps:
         if step.id in steps:
             yield _blame(step, "form", "another step has the same id")
+        if step.id in snapshot.in_flight:
+            yield _blame(step, "form", "an action with the same id is still under way")
         if step.end_ms <= step.start_ms:
             yield _blame(step, "form", "it ends before it has begun")
         steps[step.id] = step

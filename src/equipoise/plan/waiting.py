@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush
 
+from equipoise.model.inventory import Settings
 from equipoise.model.plan import Limits, Step
 from equipoise.model.quantity import StepId
+from equipoise.plan.caution import Caution
 from equipoise.plan.ledger import Ledger, Touched
 from equipoise.plan.objections import Objection, objections
 
@@ -30,6 +32,8 @@ class Waiting:
         self._candidates: list[tuple[int, StepId]] = []
         self._queued: set[StepId] = set()
         self._parked: dict[str, set[StepId]] = {}
+        self._settings: Settings | None = None
+        self._caution = Caution(())
         self._enqueue(step for step, before in self._missing.items() if not before)
 
     def __len__(self) -> int:
@@ -50,8 +54,8 @@ class Waiting:
                 continue
             self._queued.discard(name)
             step = self._steps[name]
-            if _too_much(ledger, step, limits) or objections(ledger, step.action):
-                self._park(step)
+            if _too_much(ledger, step, limits) or self._speaks_against(ledger, step):
+                self._park(step, ledger)
             else:
                 return step
         return None
@@ -98,7 +102,13 @@ class Waiting:
         before = self._missing[step.id]
         if before:
             return (Objection("after", f"it waits for {', '.join(sorted(before))}"),)
-        return objections(ledger, step.action)
+        return self._speaks_against(ledger, step)
+
+    def _speaks_against(self, ledger: Ledger, step: Step) -> tuple[Objection, ...]:
+        if self._settings is not ledger.draft.settings:
+            self._settings = ledger.draft.settings
+            self._caution = Caution(self._settings.rules)
+        return objections(ledger, step.action) or tuple(self._caution.risks(ledger.draft, step))
 
     def _enqueue(self, steps: Iterable[StepId]) -> None:
         for step in steps:
@@ -106,9 +116,15 @@ class Waiting:
                 self._queued.add(step)
                 heappush(self._candidates, (self._rank[step], step))
 
-    def _park(self, step: Step) -> None:
+    def _park(self, step: Step, ledger: Ledger) -> None:
         seen = step.footprint
-        for key in (*seen.hosts, *(() if seen.vm is None else (seen.vm,))):
+        keys: list[str] = list(seen.hosts)
+        if seen.vm is not None:
+            # Room may come free where it is now, and a rule may wait for another VM to move.
+            vm = ledger.draft.vms.get(seen.vm)
+            keys += [seen.vm, *([vm.host] if vm is not None and vm.host is not None else [])]
+            keys += self._caution.companions(seen.vm)
+        for key in keys:
             self._parked.setdefault(key, set()).add(step.id)
 
 

@@ -1,0 +1,74 @@
+"""Caution: a plan says when actions end, the world decides it.
+
+The gate judges the moments of a plan as it was timed. When it is carried out, actions that overlap
+end in any order, and one of them may fail. So before a step starts, each VM that takes part in an
+action counts as being where it is *and* where it may soon be, and a continuous hard rule must hold
+in every combination. A step that would be a risk waits until less is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from equipoise.model.draft import Draft
+from equipoise.model.lifecycle import passage
+from equipoise.model.plan import Step
+from equipoise.model.quantity import HostId, VmId
+from equipoise.model.rule import KeepApart, KeepTogether, Rule, StayOff, StayWithin
+from equipoise.model.vm import VmState
+from equipoise.plan.objections import Objection
+
+
+class Caution:
+    """Knows the continuous hard rules of each VM."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self._rules: dict[VmId, list[Rule]] = {}
+        for rule in rules:
+            if rule.hard and rule.continuous:
+                for vm in rule.vms:
+                    self._rules.setdefault(vm, []).append(rule)
+
+    def companions(self, vm: VmId) -> tuple[VmId, ...]:
+        """The VMs whose moves may make or end a risk for a VM."""
+        named = (other for rule in self._rules.get(vm, ()) for other in rule.vms)
+        return tuple(dict.fromkeys(named))
+
+    def risks(self, draft: Draft, step: Step) -> Iterator[Objection]:
+        """Say which rules the end of a step might break, whatever else ends before it."""
+        way = passage(step.action)
+        if way is None or way.host_after is None or way.state_after is not VmState.RUNNING:
+            return
+        for rule in self._rules.get(way.vm, ()):
+            for detail in _risks(draft, rule, way.vm, way.host_after):
+                yield Objection(f"rule {rule.id}", detail)
+
+
+def _risks(draft: Draft, rule: Rule, mover: VmId, target: HostId) -> Iterator[str]:
+    others = [vm for vm in rule.vms if vm != mover]
+    match rule:
+        case KeepApart():
+            for vm in others:
+                if target in places(draft, vm):
+                    yield f"{vm} might still be on {target} when {mover} comes"
+        case KeepTogether():
+            for vm in others:
+                elsewhere = places(draft, vm) - {target}
+                yield from (f"{vm} might be on {host}, {mover} on {target}" for host in elsewhere)
+        case StayWithin() if target not in rule.hosts:
+            yield f"{target} is not one of {', '.join(rule.hosts)}"
+        case StayOff() if target in rule.hosts:
+            yield f"{mover} must not run on {target}"
+
+
+def places(draft: Draft, name: VmId) -> set[HostId]:
+    """Where a VM runs now, and where it may run once the actions under way have ended."""
+    vm = draft.vms.get(name)
+    if vm is None:
+        return set()
+    found = {vm.host} if vm.state is VmState.RUNNING else set()
+    for running in draft.running_on(name):
+        way = passage(running.step.action)
+        if way is not None and way.state_after is VmState.RUNNING:
+            found.add(way.host_after)
+    return {host for host in found if host is not None}
