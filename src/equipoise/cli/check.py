@@ -1,0 +1,45 @@
+"""``equipoise check``: judge a plan against the cluster it is made for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from equipoise.cli.answer import clock, console, counted, print_json, table
+from equipoise.cli.read import read_inventory, read_plan
+from equipoise.model.plan import Violation
+from equipoise.model.snapshot import Snapshot
+from equipoise.plan import Refusal, verify
+
+
+def run(plan_path: Path, instance_path: Path, *, as_json: bool) -> int:
+    """Say whether the plan is accepted, and where it goes wrong."""
+    snapshot = Snapshot.of(read_inventory(instance_path))
+    plan = read_plan(plan_path).but(base_version=snapshot.version)
+    verdict = verify(snapshot, plan)
+    violations = verdict.violations if isinstance(verdict, Refusal) else ()
+    if as_json:
+        print_json({"accepted": not violations, "violations": as_rows(violations)})
+    elif violations:
+        show_violations(violations)
+    else:
+        lasts = clock(max((step.end_ms for step in plan.steps), default=0))
+        steps = counted(len(plan.steps), "step")
+        console().print(f"accepted: {steps} in {lasts}, every moment is fine")
+    return 1 if violations else 0
+
+
+def as_rows(violations: tuple[Violation, ...]) -> list[dict[str, object]]:
+    """The violations as the JSON contract wants them; times in milliseconds of the plan."""
+    return [
+        {"constraint": one.constraint, "at": one.at_ms, "step": one.step, "detail": one.detail}
+        for one in violations
+    ]
+
+
+def show_violations(violations: tuple[Violation, ...]) -> None:
+    """The same for people."""
+    rows = table("at", "step", "breaks", "because", right=("at",))
+    for one in violations:
+        rows.add_row(clock(one.at_ms), one.step or "", one.constraint, one.detail)
+    console().print(f"refused: {counted(len(violations), 'reason')}")
+    console().print(rows)

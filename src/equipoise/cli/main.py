@@ -1,0 +1,215 @@
+"""The door: every command with its arguments, and what each exit code means.
+
+Commands import their work when they are called, so that ``equipoise --help`` stays instant.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from pathlib import Path
+from typing import Annotated, NoReturn, Optional
+
+import typer
+
+from equipoise import __version__
+from equipoise.errors import EquipoiseError, InvalidInput, MissingExtra, WorldError
+
+FINE, REFUSED, BAD_INPUT, WORLD_FAILED, INTERRUPTED, BUG = 0, 1, 2, 3, 130, 70
+
+app = typer.Typer(
+    help="Keeps a virtualised cluster in balance, and proves every decision it makes.",
+    no_args_is_help=True,
+    rich_markup_mode=None,  # plain help: the pretty one takes longer to import than it is read
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Inventory = Annotated[Path, typer.Argument(help="The cluster, in YAML or JSON.")]
+JournalUrl = Annotated[
+    str, typer.Argument(help="A file, or a URL such as postgresql://user@host/database.")
+]
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"equipoise {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    assert not version, "its callback has left already"
+
+
+@app.command()
+def demo(json: Json = False) -> None:
+    """Show in a minute what this is."""
+    from equipoise.cli import demo as command
+
+    raise typer.Exit(command.run(as_json=json))
+
+
+@app.command()
+def show(
+    inventory: Inventory,
+    vms: Annotated[bool, typer.Option("--vms", help="List the VMs as well.")] = False,
+    json: Json = False,
+) -> None:
+    """Show a cluster: its hosts and how full they are."""
+    from equipoise.cli import show as command
+
+    raise typer.Exit(command.run(inventory, with_vms=vms, as_json=json))
+
+
+@app.command()
+def schema(
+    kind: Annotated[
+        str, typer.Argument(help="inventory, scenario or plan.", metavar="KIND")
+    ] = "inventory",
+    json: Json = False,
+) -> None:
+    """Print the JSON Schema of our files, for your editor."""
+    from equipoise.cli import schema as command
+
+    raise typer.Exit(command.run(kind, as_json=json))
+
+
+@app.command()
+def check(
+    plan: Annotated[Path, typer.Argument(help="The plan, in YAML or JSON.")],
+    instance: Annotated[Path, typer.Option("--instance", help="The cluster it is made for.")],
+    json: Json = False,
+) -> None:
+    """Judge a plan against the cluster it is made for.
+
+    Exit code 1 if some moment of it breaks what must hold.
+    """
+    from equipoise.cli import check as command
+
+    raise typer.Exit(command.run(plan, instance, as_json=json))
+
+
+@app.command()
+def scenarios(json: Json = False) -> None:
+    """List the built-in scenarios."""
+    from equipoise.cli import scenarios as command
+
+    raise typer.Exit(command.run(as_json=json))
+
+
+@app.command()
+def simulate(
+    scenario: Annotated[str, typer.Argument(help="A file, or the name of a built-in scenario.")],
+    journal: Annotated[
+        Optional[str],  # noqa: UP045  (typer reads the annotation at run time)
+        typer.Option("--journal", help="Keep the journal in this file or database."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Run a scenario in virtual time."""
+    from equipoise.cli import simulate as command
+
+    raise typer.Exit(command.run(scenario, journal_url=journal, as_json=json))
+
+
+@app.command()
+def journal(
+    url: JournalUrl,
+    kind: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--kind", help="Only events of this kind; may be repeated."),
+    ] = None,
+    lines: Annotated[bool, typer.Option("--lines", help="The raw JSON lines.")] = False,
+    json: Json = False,
+) -> None:
+    """Tell what a journal says, event by event."""
+    from equipoise.cli import journal as command
+
+    raise typer.Exit(command.run(url, kinds=kind or [], as_lines=lines, as_json=json))
+
+
+@app.command()
+def replay(
+    url: JournalUrl,
+    json: Json = False,
+) -> None:
+    """Print the cluster that a journal leads to."""
+    from equipoise.cli import replay as command
+
+    raise typer.Exit(command.run(url, as_json=json))
+
+
+@app.command()
+def bench(
+    name: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Argument(help="model, gate, journal or files; all of them without it."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Measure how fast it is, as ratios within one run."""
+    from equipoise.cli import bench as command
+
+    raise typer.Exit(command.run(name, as_json=json))
+
+
+def main() -> NoReturn:
+    """Run the command line and leave with its exit code."""
+    sys.exit(_main())
+
+
+def _main() -> int:
+    as_json = "--json" in sys.argv[1:]
+    try:
+        code = app(standalone_mode=False)
+    except typer.TyperException as error:  # a wrong option or a missing argument
+        return _apologise(BAD_INPUT, "usage", _usage(error), as_json=as_json)
+    except (InvalidInput, MissingExtra) as error:
+        return _apologise(BAD_INPUT, "bad input", error, as_json=as_json)
+    except WorldError as error:
+        return _apologise(WORLD_FAILED, "the world failed", error, as_json=as_json)
+    except (KeyboardInterrupt, typer.Abort):
+        return _apologise(INTERRUPTED, "interrupted", "interrupted", as_json=as_json)
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        sys.stderr.close()
+        return FINE
+    except Exception as error:  # the one place where everything is caught
+        traceback.print_exc()
+        text = f"this is a bug in Equipoise ({type(error).__name__}); please report it"
+        return _apologise(BUG, "bug", text, as_json=as_json)
+    return code if isinstance(code, int) else FINE
+
+
+def _usage(error: typer.TyperException) -> str:
+    said = error.format_message()
+    return said if said.startswith("Usage:") else f"{said} See 'equipoise --help'."
+
+
+def _apologise(code: int, kind: str, error: EquipoiseError | str, *, as_json: bool) -> int:
+    """Say on standard error what went wrong, and in JSON on standard output if that was asked."""
+    sys.stderr.write(f"{error}\n")
+    if as_json:
+        from equipoise.cli.answer import print_json
+
+        problems = error.problems if isinstance(error, InvalidInput) else ()
+        source = error.source if isinstance(error, InvalidInput) else None
+        print_json(
+            {
+                "error": kind,
+                "message": str(error),
+                "problems": [
+                    {"file": source, "line": p.line, "key": p.key, "what": p.what, "cure": p.cure}
+                    for p in problems
+                ],
+            }
+        )
+    return code

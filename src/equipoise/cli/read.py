@@ -1,0 +1,36 @@
+"""Reading the files that a person names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from equipoise.errors import InvalidInput, Problem
+from equipoise.model import files
+from equipoise.model.inventory import Inventory
+from equipoise.model.plan import Plan
+from equipoise.model.scenario import Scenario
+
+
+def read_inventory(path: Path) -> Inventory:
+    """Read a cluster."""
+    return files.parse_inventory(_content(path), str(path))
+
+
+def read_plan(path: Path) -> Plan:
+    """Read a plan."""
+    return files.parse_plan(_content(path), str(path))
+
+
+def read_scenario(path: Path) -> Scenario:
+    """Read a scenario."""
+    return files.parse_scenario(_content(path), str(path))
+
+
+def _content(path: Path) -> bytes:
+    try:
+        files.check_size(path.stat().st_size, str(path))
+        return path.read_bytes()
+    except OSError as error:
+        cure = "name a file" if path.is_dir() else "is the name right, and may you read it?"
+        what = f"cannot be read: {(error.strerror or str(error)).lower()}"
+        raise InvalidInput(str(path), [Problem(key="", what=what, cure=cure)]) from error

@@ -1,0 +1,19 @@
+"""``equipoise scenarios``: what can be simulated without writing a file."""
+
+from __future__ import annotations
+
+from equipoise.cli.answer import console, print_json, table
+from equipoise.sim.builtin import all_builtin
+
+
+def run(*, as_json: bool) -> int:
+    """List the built-in scenarios."""
+    found = [{"name": one.name, "about": one.about} for one in all_builtin()]
+    if as_json:
+        print_json(found)
+        return 0
+    rows = table("name", "about")
+    for one in found:
+        rows.add_row(one["name"], one["about"])
+    console().print(rows)
+    return 0

@@ -1,0 +1,21 @@
+"""``equipoise schema``: what an editor needs to complete our files."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from equipoise.cli.answer import print_json
+from equipoise.errors import InvalidInput, Problem
+from equipoise.model import files
+
+KINDS: tuple[Literal["inventory", "scenario", "plan"], ...] = ("inventory", "scenario", "plan")
+
+
+def run(kind: str, *, as_json: bool) -> int:
+    """Print the schema; it is JSON either way."""
+    for known in KINDS:
+        if kind == known:
+            print_json(files.schema(known))
+            return 0
+    problem = Problem(key=kind, what="there is no such kind of file", cure=", ".join(KINDS))
+    raise InvalidInput("schema", [problem])

@@ -1,0 +1,240 @@
+"""The installed command, as a person or a program calls it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+COMMAND = Path(sys.executable).parent / "equipoise"
+SMALL = str(ROOT / "examples" / "small.yaml")
+DRAIN = str(ROOT / "examples" / "drain.yaml")
+
+
+def call(*arguments: str, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [COMMAND, *arguments],
+        capture_output=True, text=True, check=False, cwd=cwd, timeout=120, env=os.environ | env,
+    )  # fmt: skip
+
+
+def answer(*arguments: str, code: int = 0) -> Any:
+    """Call with ``--json`` and read the one document that comes out."""
+    done = call(*arguments, "--json")
+    assert done.returncode == code, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_help_lists_every_command_on_one_line_each() -> None:
+    text = call("--help").stdout
+    for command in (
+        "demo", "show", "schema", "check", "scenarios", "simulate", "journal", "replay", "bench",
+    ):  # fmt: skip
+        assert f"\n  {command} " in text
+    assert "..." not in text.split("Commands:")[1]
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = "import sys, equipoise.cli.main; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert not {"numpy", "sqlalchemy", "yaml", "msgspec", "rich.console"} & set(loaded)
+
+
+def test_version() -> None:
+    assert call("--version").stdout.startswith("equipoise 0.")
+
+
+def test_show_reads_like_a_cluster() -> None:
+    done = call("show", SMALL, "--vms")
+    assert done.returncode == 0
+    assert "little rack: 4 hosts, 7 VMs" in done.stdout
+    assert "r4     standby" in done.stdout
+    assert "db-1" in done.stdout
+    shown = answer("show", SMALL)
+    assert [host["id"] for host in shown["hosts"]] == ["r1", "r2", "r3", "r4"]
+    assert shown["hosts"][0]["memory_reserved_mib"] == 32768
+
+
+@pytest.mark.parametrize("kind", ["inventory", "scenario", "plan"])
+def test_schema_is_json(kind: str) -> None:
+    schema = json.loads(call("schema", kind).stdout)
+    assert schema["$schema"].startswith("https://json-schema.org/")
+    piped = subprocess.run(
+        f"'{COMMAND}' schema | '{sys.executable}' -m json.tool",
+        shell=True, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert json.loads(piped.stdout)
+
+
+def test_check_accepts_a_good_plan() -> None:
+    assert answer("check", DRAIN, "--instance", SMALL) == {"accepted": True, "violations": []}
+    assert "accepted: 5 steps in 0:01:20" in call("check", DRAIN, "--instance", SMALL).stdout
+
+
+def test_check_says_where_and_when_a_bad_plan_goes_wrong(tmp_path: Path) -> None:
+    hasty = tmp_path / "hasty.yaml"
+    good, bad = "vm: web-2, source: r2, target: r4", "vm: web-2, source: r2, target: r3"
+    hasty.write_text(Path(DRAIN).read_text().replace(good, bad))
+    verdict = answer("check", str(hasty), "--instance", SMALL, code=1)
+    assert verdict["accepted"] is False
+    assert verdict["violations"] == [
+        {
+            "constraint": "rule web-apart",
+            "at": 76000,
+            "step": None,
+            "detail": "web-2 and web-3 run together on r3",
+        }
+    ]
+    assert "0:01:16" in call("check", str(hasty), "--instance", SMALL).stdout
+
+
+def test_scenarios_are_listed_and_run() -> None:
+    names = [one["name"] for one in answer("scenarios")]
+    assert names == ["broken-drain", "first-steps"]
+    good, broken = (answer("simulate", name) for name in ("first-steps", "broken-drain"))
+    assert (good["migrations"], good["power_ons"], good["violations"]) == (3, 1, [])
+    assert good["plans"][0]["outcome"] == "done"
+    assert broken["plans"] == [
+        {"plan": "drain-r2", "outcome": "partial", "finished": 3, "failed": 1, "skipped": 1}
+    ]
+
+
+def test_the_same_run_has_the_same_hash_whatever_the_hash_seed() -> None:
+    hashes = {
+        json.loads(call("simulate", "broken-drain", "--json", PYTHONHASHSEED=seed).stdout)[
+            "journal_sha256"
+        ]
+        for seed in ("0", "1", "2")
+    }
+    assert len(hashes) == 1
+
+
+def test_a_journal_can_be_kept_told_and_replayed(tmp_path: Path) -> None:
+    url = str(tmp_path / "run.db")
+    run = answer("simulate", "broken-drain", "--journal", url)
+    told = call("journal", url).stdout.splitlines()
+    assert len(told) == run["events"]
+    assert told[5].strip() == "0:00:10  host r3 failed: power supply"
+    document = answer("journal", url, "--kind", "host_failed")
+    assert document["sha256"] == run["journal_sha256"]
+    assert [event["text"] for event in document["events"]] == ["host r3 failed: power supply"]
+    lines = call("journal", url, "--lines").stdout.splitlines()
+    assert json.loads(lines[0])["event"] == "cluster_loaded"
+    again = tmp_path / "again.yaml"
+    again.write_text(call("replay", url).stdout)
+    states = {host["id"]: host["state"] for host in answer("show", str(again))["hosts"]}
+    assert states == {"r1": "on", "r2": "on", "r3": "failed", "r4": "on"}
+
+
+def test_a_journal_that_has_a_run_in_it_is_not_run_over_again(tmp_path: Path) -> None:
+    url = str(tmp_path / "run.db")
+    answer("simulate", "first-steps", "--journal", url)
+    refused = answer("simulate", "first-steps", "--journal", url, code=2)
+    assert "already" in refused["message"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["show"], "Missing argument"),
+        (["shwo", SMALL], "No such command"),
+        (["show", SMALL, "--nonsense"], "No such option"),
+        (["show", "nowhere.yaml"], "no such file"),
+        (["show", str(ROOT)], "name a file"),
+        (["schema", "cluster"], "inventory, scenario, plan"),
+        (["simulate", "first-stpes"], "did you mean first-steps?"),
+        (["simulate", "first-steps", "--journal", "mysql://x/y"], "mysql"),
+        (["journal", "nowhere.db"], "nowhere.db"),
+        (["bench", "everything"], "model"),
+    ],
+)
+def test_bad_input_is_said_in_a_sentence_and_as_json(arguments: list[str], said: str) -> None:
+    done = call(*arguments)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert said in answer(*arguments, code=2)["message"]
+
+
+def test_an_unreachable_database_is_the_worlds_fault() -> None:
+    done = call("journal", "postgresql://nobody:secret@127.0.0.1:9/nothing")
+    assert done.returncode == 3, done.stderr
+    assert "secret" not in done.stderr
+
+
+def test_all_problems_of_a_file_are_listed_with_their_lines(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text(
+        "hosts:\n"
+        "  - {id: h1, cores: 4, mhz_per_core: 1000, memory_mib: -5}\n"
+        "  - {id: h1, cores: 4, mhz_per_core: 1000, memory_mib: 4096, colour: red}\n"
+        "vms:\n"
+        "  - {id: v1, vcpus: 1, memory_mib: 1024, host: h7}\n"
+        "  - id: v2\n"
+        "    vcpus: .nan\n"
+        "    memory_mib: 1024\n"
+    )
+    problems = answer("show", str(bad), code=2)["problems"]
+    assert {problem["line"] for problem in problems} >= {2, 3, 7}
+    assert all(problem["cure"] for problem in problems)
+
+
+def test_a_huge_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    huge = tmp_path / "huge.yaml"
+    with huge.open("wb") as file:
+        file.truncate(200_000_000)
+    done = call("show", str(huge))
+    assert done.returncode == 2
+    assert "MiB" in done.stderr
+
+
+def test_a_yaml_bomb_does_not_go_off(tmp_path: Path) -> None:
+    bomb = tmp_path / "bomb.yaml"
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
+    bomb.write_text("\n".join(lines))
+    done = call("show", str(bomb))
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_a_pipe_that_closes_early_is_no_error() -> None:
+    done = subprocess.run(
+        f"'{COMMAND}' schema | head -1; exit ${{PIPESTATUS[0]}}",
+        shell=True, executable="/bin/bash", capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr
+
+
+def test_completion_is_offered() -> None:
+    done = call("--show-completion", "bash", _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
+    assert done.returncode == 0
+    assert "complete" in done.stdout
+
+
+def test_demo_tells_the_whole_story() -> None:
+    done = call("demo")
+    assert done.returncode == 0
+    for said in (
+        "little rack: 4 hosts, 7 VMs",
+        "refused: 1 reason",
+        "web-2 and web-3 run together on r3",
+        "plan drain-r2 ended, done: 5 finished",
+        "host r3 failed: power supply",
+        "replaying it gives the identical cluster",
+    ):
+        assert said in done.stdout
+
+
+def test_bench_gives_ratios() -> None:
+    rows = answer("bench", "model")["rows"]
+    assert rows[0]["ratio"] > 1

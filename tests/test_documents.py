@@ -1,0 +1,87 @@
+"""What the documents show is what happens."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from equipoise.cli.main import app
+from equipoise.cli.read import read_inventory, read_plan
+from equipoise.model.snapshot import Snapshot
+from equipoise.plan import VerifiedPlan, verify
+from equipoise.sim.builtin import all_builtin
+
+ROOT = Path(__file__).parent.parent
+
+
+def commands(document: str) -> list[str]:
+    """The lines after a prompt in a document's console blocks."""
+    blocks = re.findall(r"```console\n(.*?)```", (ROOT / document).read_text(), re.S)
+    return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+
+
+def test_the_commands_of_the_readme_work_one_after_the_other(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
+    shown = [command for command in commands("README.md") if not command.startswith("make")]
+    assert len(shown) >= 5
+    for command in shown:
+        done = subprocess.run(
+            command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+        assert done.stdout.strip(), command
+
+
+def test_make_demo_works_without_setting_up_again() -> None:
+    if not (ROOT / ".venv" / "run.stamp").exists():
+        pytest.skip("this environment was not made by make")
+    env = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    done = subprocess.run(
+        ["make", "demo"], cwd=ROOT, capture_output=True, text=True, check=False, env=env
+    )
+    assert done.returncode == 0, done.stderr
+    assert "installing" not in done.stdout
+    assert "A cluster" in done.stdout
+
+
+def test_every_make_chore_that_the_documents_name_exists() -> None:
+    chores = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M))
+    for document in ("README.md", "CONTRIBUTING.md"):
+        named = set(re.findall(r"`make ([a-z]+)", (ROOT / document).read_text()))
+        assert named <= chores
+
+
+def test_every_command_that_the_documents_name_exists() -> None:
+    known = {
+        command.name or command.callback.__name__
+        for command in app.registered_commands
+        if command.callback
+    }
+    for document in ("README.md", "CHANGELOG.md", "docs/files.md"):
+        named = set(re.findall(r"equipoise ([a-z]+)\b", (ROOT / document).read_text()))
+        assert named <= known, document
+
+
+def test_the_examples_are_right_and_the_plan_fits_the_cluster() -> None:
+    inventory = read_inventory(ROOT / "examples" / "small.yaml")
+    plan = read_plan(ROOT / "examples" / "drain.yaml")
+    assert isinstance(verify(Snapshot.of(inventory), plan), VerifiedPlan)
+
+
+def test_the_rooms_in_the_readme_are_the_rooms_of_the_house() -> None:
+    rooms = {path.parent.name for path in (ROOT / "src" / "equipoise").glob("*/__init__.py")}
+    named = set(re.findall(r"^\| `([a-z]+)/`", (ROOT / "README.md").read_text(), re.M))
+    assert named == rooms
+
+
+def test_every_built_in_scenario_is_readable_and_says_what_it_is() -> None:
+    for scenario in all_builtin():
+        assert scenario.about.endswith(".")

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from typing import get_args
+
+import msgspec
+
+from equipoise.cli.story import _SENTENCES
+from equipoise.model import event as events
+from equipoise.model.action import Action, describe, footprint
+from equipoise.model.event import Event, HostFailed, decode_event, encode_event, kind_of
+from equipoise.model.quantity import HostId
+
+
+def test_every_event_class_is_part_of_the_union_and_has_a_sentence() -> None:
+    classes = {
+        one
+        for one in vars(events).values()
+        if isinstance(one, type) and issubclass(one, events._Happening) and one.__name__[0] != "_"
+    }
+    assert classes == set(get_args(Event)) == set(_SENTENCES)
+
+
+def test_tags_are_unique() -> None:
+    tags = [one.__struct_config__.tag for one in get_args(Event)]
+    assert len(tags) == len(set(tags))
+
+
+def test_an_event_is_one_line_with_its_kind_first() -> None:
+    event = HostFailed(at_ms=5, host=HostId("h1"), reason="a\nb")
+    line = encode_event(event)
+    assert line == b'{"event":"host_failed","at_ms":5,"host":"h1","reason":"a\\nb"}'
+    assert decode_event(line) == event
+    assert kind_of(event) == "host_failed"
+
+
+def test_every_action_says_what_it_touches_and_what_it_is() -> None:
+    for kind in get_args(Action):
+        fields = dict.fromkeys(kind.__struct_fields__, "x") | (
+            {"amount": 1} if "amount" in kind.__struct_fields__ else {}
+        )
+        action = msgspec.convert({"do": kind.__struct_config__.tag, **fields}, kind)
+        seen = footprint(action)
+        assert seen.vm == getattr(action, "vm", None)
+        assert "x" in describe(action)
+        assert (seen.switched is None) == hasattr(action, "vm")
