@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from urllib.parse import quote
 
 import psycopg
 import pytest
@@ -32,7 +33,7 @@ local all all trust
 
 
 class Server:
-    """A running server that makes empty databases."""
+    """A running server with room for any number of journals."""
 
     def __init__(self, binaries: Path, user: str | None) -> None:
         self._binaries, self._user = binaries, user
@@ -48,19 +49,22 @@ class Server:
         (self._cluster / "pg_hba.conf").write_text(_ACCESS)
         self._run("pg_ctl", "-w", "-l", str(self._home / "log"), "start")
 
-    def url(self, database: str, *, user: str = "postgres", options: str = "") -> str:
+    def url(self, database: str = "postgres", *, user: str = "postgres") -> str:
         """Return the URL of a database, whether it is there or not."""
-        return f"postgresql://{user}@/{database}?host={self._home}{options}"
+        return f"postgresql://{user}@/{database}?host={self._home}"
 
-    def fresh(self) -> str:
-        """Make an empty database and return its URL."""
+    def fresh(self, settings: str = "") -> str:
+        """Return the URL of a place without tables.
+
+        It is a schema, which looks like a database to who connects, and costs 300 files less.
+        """
         name = f"fresh{next(self._counter)}"
-        self.do(f"CREATE DATABASE {name}")
-        return self.url(name)
+        self.do(f"CREATE SCHEMA {name}")
+        return f"{self.url()}&options={quote(f'-csearch_path={name} {settings}')}"
 
     def do(self, *statements: str) -> None:
         """Run statements as the owner of the server."""
-        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+        with psycopg.connect(self.url(), autocommit=True) as connection:
             for statement in statements:
                 connection.execute(statement.encode())
 
@@ -123,7 +127,7 @@ def _release(binaries: Path) -> tuple[int, ...]:
 
 @pytest.fixture(scope="session", name="postgres")
 def fixture_postgres() -> Iterator[Server]:
-    """The server; a test asks it for a ``fresh()`` database. Import it to have it.
+    """The server; a test asks it for a ``fresh()`` place. Import it to have it.
 
     Each module that imports it has a fixture of its own, and all of them end with the session.
     """

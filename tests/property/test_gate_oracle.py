@@ -402,7 +402,7 @@ def test_many_plans_are_judged_alike_and_every_statement_decides_some_of_them() 
     verdicts: Counter[str] = Counter()
     alone: set[str] = set()
     ties = 0
-    for seed in range(3000):
+    for seed in range(2000):
         chance = Random(seed)
         snapshot = some_cluster(chance)
         plan = likely_plan(chance, snapshot)
@@ -412,8 +412,8 @@ def test_many_plans_are_judged_alike_and_every_statement_decides_some_of_them() 
             alone |= found
         if not found:
             ties += any_tie(plan)
-    assert verdicts["accepted"] > 750, verdicts
-    assert verdicts["refused"] > 750, verdicts
+    assert verdicts["accepted"] > 500, verdicts
+    assert verdicts["refused"] > 500, verdicts
     assert ties > 100, "ends must come before starts in more cases than these"
     assert alone == EVERY_OBJECTION
 
@@ -489,3 +489,36 @@ def test_a_continuous_rule_that_was_verified_holds_while_the_plan_is_carried_out
     for event in events_of(snapshot, stop, start):
         state = transition.apply(state, event)
         assert not is_broken(rule, Cluster(dict(state.hosts), dict(state.vms), []))
+
+
+@pytest.mark.xfail(
+    raises=AssertionError,
+    reason="neither Allocate nor Kill names a host, so no switch of an agent's host waits for them",
+)
+def test_what_is_planned_for_an_agent_comes_before_its_host_is_switched_off() -> None:
+    v1 = VmId("v1")
+    snapshot = a_cluster(a_host("h1", capacity={LICENCES: 2}), vms=[a_vm("v1", "h1", agent=True)])
+    more = a_step("s1", Allocate(vm=v1, resource=LICENCES, amount=2), 0, 1000)
+    less = a_step("s2", Allocate(vm=v1, resource=LICENCES, amount=1), 1000, 2000)
+    end = events_of(snapshot, more, less, a_step("s3", PowerOff(host=HostId("h1")), 2000, 2500))[-1]
+    assert isinstance(end, PlanEnded)
+    assert end.outcome is Outcome.DONE
+
+
+@pytest.mark.xfail(
+    raises=AssertionError,
+    reason="the gate lets two ends fall together, the executor is too cautious to let them",
+)
+def test_what_can_never_be_carried_out_is_refused_from_the_beginning() -> None:
+    v1, v2, h1, h2 = VmId("v1"), VmId("v2"), HostId("h1"), HostId("h2")
+    rule = KeepTogether(id=RuleId("r1"), vms=(v1, v2), continuous=True)
+    vms = [a_vm("v1", "h1"), a_vm("v2", "h1")]
+    snapshot = a_cluster(a_host("h1"), a_host("h2"), vms=vms, rules=(rule,))
+    steps = [
+        a_step("s1", Migrate(vm=v1, source=h1, target=h2)),
+        a_step("s2", Migrate(vm=v2, source=h1, target=h2)),
+    ]
+    if isinstance(verify(snapshot, a_plan(*steps)), VerifiedPlan):
+        end = events_of(snapshot, *steps)[-1]
+        assert isinstance(end, PlanEnded)
+        assert end.outcome is Outcome.DONE

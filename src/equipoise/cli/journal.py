@@ -7,7 +7,7 @@ import sys
 from equipoise.cli.answer import clock, console, print_json
 from equipoise.cli.story import tell
 from equipoise.errors import InvalidInput, Problem
-from equipoise.model.event import KINDS, encode_event, kind_of
+from equipoise.model.event import KINDS, kind_of
 from equipoise.store import Journal, open_journal
 
 
@@ -22,12 +22,12 @@ def run(url: str, *, kinds: list[str], as_lines: bool, as_json: bool) -> int:
         if as_json:
             print_json(_document(journal, kinds))
             return 0
+        if as_lines:
+            sys.stdout.buffer.writelines(line + b"\n" for line in journal.lines(kinds=kinds))
+            return 0
         out = console()
         for event in journal.events(kinds=kinds):
-            if as_lines:
-                sys.stdout.buffer.write(encode_event(event) + b"\n")
-            else:
-                out.print(f"{clock(event.at_ms):>14}  {tell(event)}", markup=False)
+            out.print(f"{clock(event.at_ms):>14}  {tell(event)}", markup=False)
     return 0
 
 

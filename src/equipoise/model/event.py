@@ -15,7 +15,7 @@ import msgspec
 from equipoise.model.host import Host
 from equipoise.model.inventory import Inventory, Settings
 from equipoise.model.plan import Plan, Proposal, Rejection, Step, Violation
-from equipoise.model.quantity import HostId, Milliseconds, PlanId, StepId, VmId
+from equipoise.model.quantity import Attempt, HostId, Milliseconds, PlanId, StepId, VmId
 from equipoise.model.value import Value
 from equipoise.model.vm import Demand, Vm
 
@@ -108,14 +108,14 @@ class ActionFinished(_Happening, tag="action_finished"):
     """The action has had its effect."""
 
     step: StepId
-    attempt: int
+    attempt: Attempt
 
 
 class ActionFailed(_Happening, tag="action_failed"):
     """The action has had no effect."""
 
     step: StepId
-    attempt: int
+    attempt: Attempt
     reason: str = ""
 
 
@@ -159,21 +159,21 @@ class ActionStarted(_Happening, tag="action_started"):
     """The world is being asked to carry out a step. Written down before it is asked."""
 
     step: Step
-    attempt: int
+    attempt: Attempt
 
 
 class ActionTimedOut(_Happening, tag="action_timed_out"):
     """No answer in time, or the plan was aborted: the world is asked to cancel the action."""
 
     step: StepId
-    attempt: int
+    attempt: Attempt
 
 
 class ActionLost(_Happening, tag="action_lost"):
     """Not even the cancelling was answered: the outcome is unknown until the next observation."""
 
     step: StepId
-    attempt: int
+    attempt: Attempt
 
 
 class ActionSkipped(_Happening, tag="action_skipped"):

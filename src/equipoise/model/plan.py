@@ -12,6 +12,7 @@ from equipoise.model.quantity import (
     MillisecondsPresent,
     PlanKey,
     StepKey,
+    Version,
 )
 from equipoise.model.value import Value
 
@@ -51,7 +52,7 @@ class Plan(Value):
     """Timed steps, made for one version of the snapshot."""
 
     id: PlanKey
-    base_version: int = 0
+    base_version: Version = 0
     steps: tuple[Step, ...]
 
 

@@ -26,9 +26,12 @@ class Value(
     metaclass=_KeywordOnly,
     frozen=True,
     forbid_unknown_fields=True,
-    omit_defaults=True,
 ):
-    """A record that never changes. ``value.but(field=new)`` gives a changed copy."""
+    """A record that never changes. ``value.but(field=new)`` gives a changed copy.
+
+    It is always written with all its fields: equal values have equal bytes, and a journal does not
+    change its meaning when a default does.
+    """
 
     def but(self, **changes: Any) -> Self:
         """Return a copy with the given fields changed."""

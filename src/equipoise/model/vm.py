@@ -36,7 +36,7 @@ class VmState(StrEnum):
     @property
     def has_host(self) -> bool:
         """Whether a VM in this state lies on a host."""
-        return self in {VmState.RUNNING, VmState.SLEEPING}
+        return self is VmState.RUNNING or self is VmState.SLEEPING
 
 
 class CpuSettings(Value):

@@ -4,11 +4,20 @@ from typing import get_args
 
 import msgspec
 
+from builders import a_vm
 from equipoise.cli.story import _SENTENCES
 from equipoise.model import event as events
 from equipoise.model.action import Action, describe, footprint
-from equipoise.model.event import Event, HostFailed, decode_event, encode_event, kind_of
+from equipoise.model.event import (
+    Event,
+    HostFailed,
+    VmArrived,
+    decode_event,
+    encode_event,
+    kind_of,
+)
 from equipoise.model.quantity import HostId
+from equipoise.model.vm import CpuSettings
 
 
 def test_every_event_class_is_part_of_the_union_and_has_a_sentence() -> None:
@@ -31,6 +40,15 @@ def test_an_event_is_one_line_with_its_kind_first() -> None:
     assert line == b'{"event":"host_failed","at_ms":5,"host":"h1","reason":"a\\nb"}'
     assert decode_event(line) == event
     assert kind_of(event) == "host_failed"
+
+
+def test_equal_events_have_equal_bytes_however_they_came_about() -> None:
+    made = VmArrived(at_ms=1, vm=a_vm("v1", cpu=CpuSettings(shares=int("1000"))))
+    read = decode_event(encode_event(made))
+    assert read == made == VmArrived(at_ms=1, vm=a_vm("v1"))
+    assert (
+        encode_event(read) == encode_event(made) == encode_event(VmArrived(at_ms=1, vm=a_vm("v1")))
+    )
 
 
 def test_every_action_says_what_it_touches_and_what_it_is() -> None:

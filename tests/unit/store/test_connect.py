@@ -55,7 +55,7 @@ def test_sqlite_waits_for_the_disk_before_it_acknowledges(tmp_path: Path) -> Non
 def test_postgresql_waits_for_the_disk_whatever_its_settings(
     postgres: Server, setting: str, expected: str
 ) -> None:
-    url = f"{postgres.fresh()}&options=-csynchronous_commit={setting}"
+    url = postgres.fresh(f"-csynchronous_commit={setting}")
     engine = connect(Address.of(url), create=True)
     with engine.connect() as connection:
         assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == expected
@@ -129,7 +129,7 @@ def test_a_database_on_a_server_is_filled_only_when_wanted(postgres: Server) -> 
     with pytest.raises(InvalidInput, match="holds no journal"):
         open_journal(url, create=False)
     with psycopg.connect(url) as raw:
-        found = raw.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'")
+        found = raw.execute("SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()")
         assert found.fetchone() == (0,)
 
 
@@ -153,12 +153,12 @@ def test_a_server_that_does_not_let_us_in_is_the_worlds_fault(postgres: Server) 
     postgres.do("CREATE ROLE guarded LOGIN PASSWORD 'right'")
     wrong = "s3cret"
     with pytest.raises(WorldError, match='password authentication failed for user "guarded"') as e:
-        open_journal(postgres.url("postgres", user=f"guarded:{wrong}"))
+        open_journal(postgres.url(user=f"guarded:{wrong}"))
     assert wrong not in "".join(traceback.format_exception(e.value))
     with pytest.raises(WorldError, match='database "nowhere" does not exist'):
         open_journal(postgres.url("nowhere"))
     with pytest.raises(WorldError, match="permission denied"):
-        open_journal(postgres.url("postgres", user="guarded:right"))
+        open_journal(postgres.url(user="guarded:right"))
 
 
 def test_the_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
