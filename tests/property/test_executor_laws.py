@@ -28,6 +28,7 @@ from equipoise.plan import VerifiedPlan, order, verify
 from equipoise.plan.dependencies import prerequisites
 from equipoise.plan.ledger import Ledger
 from equipoise.plan.objections import objections
+from equipoise.plan.rules import broken
 from equipoise.sim import MemoryWorld, Script
 from equipoise.store import MemoryJournal
 from worlds import clusters, intents, scripts
@@ -103,6 +104,20 @@ def test_limits_are_never_exceeded_and_no_start_meets_an_objection(
         assert len(draft.in_flight) <= limits.actions_total
         for host in draft.hosts:
             assert len(draft.running_at(host)) <= limits.actions_per_host
+
+
+@given(verified_cases())
+def test_no_end_of_an_action_breaks_a_continuous_hard_rule(
+    case: tuple[Snapshot, Plan, Script],
+) -> None:
+    """Whatever is late, fails or dies meanwhile."""
+    ledger = Ledger(Snapshot())
+    for event in carry_out(case):
+        rules = [one for one in ledger.draft.settings.rules if one.hard and one.continuous]
+        before = {rule.id for rule in rules if any(broken(rule, ledger.draft))}
+        ledger.apply(event)
+        if isinstance(event, ActionFinished):
+            assert {rule.id for rule in rules if any(broken(rule, ledger.draft))} <= before
 
 
 @given(verified_cases())
