@@ -81,7 +81,7 @@ def test_no_step_starts_before_all_it_needs_has_succeeded(
 ) -> None:
     events = carry_out(case)
     plan = accepted(events)
-    needed = prerequisites(plan.steps) if plan else {}
+    needed = prerequisites(plan.steps, case[0].placement) if plan else {}
     succeeded: set[StepId] = set()
     for event in events:
         if isinstance(event, ActionFinished):

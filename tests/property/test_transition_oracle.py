@@ -114,7 +114,7 @@ def some_action(chance: Random, snapshot: Snapshot) -> Action:
 
 
 def some_event(chance: Random, snapshot: Snapshot) -> Event:
-    at_ms = max(0, snapshot.at_ms + chance.choice([0, 1, 1000, 1000, 60_000, -500]))
+    at_ms = max(0, snapshot.at_ms + chance.choice([0, 0, 1, 1000, HISTORY_MS, -500]))
     host, vm = chance.choice(HOSTS), chance.choice(VMS)
     step, attempt = chance.choice(STEPS), chance.choice([1, 1, 1, 2])
     if snapshot.in_flight and chance.randrange(3):
@@ -399,6 +399,12 @@ def demand_is_remembered(before: Snapshot, event: Event, after: Snapshot) -> Non
         assert list(after.history[:-1]) == kept
 
 
+def a_loaded_cluster_is_as_described(before: Snapshot, event: Event, after: Snapshot) -> None:
+    if isinstance(event, ClusterLoaded):
+        version, at_ms = before.version + 1, max(before.at_ms, event.at_ms)
+        assert after == Snapshot.of(event.inventory, version=version, at_ms=at_ms)
+
+
 STATE_LAWS = (everything_is_there_once_and_somewhere, what_is_in_flight_is_about_what_exists)
 EVENT_LAWS = (
     events_are_counted_and_time_goes_on,
@@ -412,6 +418,7 @@ EVENT_LAWS = (
     a_finished_action_has_its_effect_if_it_can,
     a_recovered_host_is_on_and_wakes_its_agents,
     demand_is_remembered,
+    a_loaded_cluster_is_as_described,
 )
 
 

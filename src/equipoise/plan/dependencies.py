@@ -7,16 +7,21 @@ and where one step takes the room that another has freed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, StepId, VmId
 
 
-def prerequisites(steps: Iterable[Step]) -> dict[StepId, tuple[StepId, ...]]:
-    """For each step, the steps that must have succeeded before: as written, and as implied."""
+def prerequisites(
+    steps: Iterable[Step], placement: Mapping[VmId, HostId]
+) -> dict[StepId, tuple[StepId, ...]]:
+    """For each step, the steps that must have succeeded before: as written, and as implied.
+
+    ``placement`` says where VMs are when the plan begins.
+    """
     steps = sorted(steps, key=lambda step: (step.start_ms, step.end_ms, step.id))
-    related = _Related(steps)
+    related = _Related(steps, placement)
     found: dict[StepId, tuple[StepId, ...]] = {}
     for step in steps:
         earlier = (other.id for other in related.to(step) if other.end_ms <= step.start_ms)
@@ -27,7 +32,12 @@ def prerequisites(steps: Iterable[Step]) -> dict[StepId, tuple[StepId, ...]]:
 class _Related:
     """Finds the steps that have to do with a step, without looking at all pairs."""
 
-    def __init__(self, steps: Iterable[Step]) -> None:
+    def __init__(self, steps: Sequence[Step], placement: Mapping[VmId, HostId]) -> None:
+        self._homes: dict[VmId, set[HostId]] = {vm: {host} for vm, host in placement.items()}
+        for step in steps:
+            seen = step.footprint
+            if seen.vm is not None and seen.target is not None:
+                self._homes.setdefault(seen.vm, set()).add(seen.target)
         self._on_vm: dict[VmId, list[Step]] = {}
         self._leaving: dict[HostId, list[Step]] = {}
         self._touching: dict[HostId, list[Step]] = {}
@@ -40,8 +50,15 @@ class _Related:
                 self._leaving.setdefault(seen.source, []).append(step)
             if seen.switched is not None:
                 self._switching.setdefault(seen.switched, []).append(step)
-            for host in seen.hosts:
+            for host in self._hosts(step):
                 self._touching.setdefault(host, []).append(step)
+
+    def _hosts(self, step: Step) -> Iterable[HostId]:
+        """The hosts that matter to a step; if it names none, those its VM ever lies on."""
+        seen = step.footprint
+        if seen.hosts or seen.vm is None:
+            return seen.hosts
+        return sorted(self._homes.get(seen.vm, ()))
 
     def to(self, step: Step) -> Iterable[Step]:
         """Give the steps that one may have to wait for (among them itself, which ends later)."""
@@ -52,5 +69,5 @@ class _Related:
             yield from self._leaving.get(seen.target, ())
         if seen.switched is not None:
             yield from self._touching[seen.switched]
-        for host in seen.hosts:
+        for host in self._hosts(step):
             yield from self._switching.get(host, ())

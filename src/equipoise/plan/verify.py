@@ -18,6 +18,7 @@ from equipoise.plan.dependencies import prerequisites
 from equipoise.plan.judge import Judge, Moment, Phase
 from equipoise.plan.ledger import Ledger, Touched
 from equipoise.plan.objections import objections
+from equipoise.plan.rehearse import rehearse
 from equipoise.plan.rules import RulesJudge
 
 _SEAL: Final = object()
@@ -48,14 +49,22 @@ class Refusal:
 
 
 def verify(snapshot: Snapshot, plan: Plan, judges: Sequence[Judge] = ()) -> VerifiedPlan | Refusal:
-    """Judge a plan: the form, then every moment of its replay, by the rules and by ``judges``."""
+    """Judge a plan: its form, every moment of its replay, and whether it can be carried out.
+
+    The moments are judged by the rules of the inventory and by ``judges``.
+    """
     violations = tuple(_form(snapshot, plan))
     if not violations:
         everyone = (RulesJudge(snapshot.settings.rules), *judges)
         violations = tuple(_Replay(snapshot, everyone).run(plan))
+    waits = {} if violations else prerequisites(plan.steps, snapshot.placement)
+    if not violations:
+        # Times are a promise, order is not: what only works to the millisecond does not work.
+        stuck = rehearse(snapshot, plan.steps, waits).stuck
+        violations = tuple(one.but(constraint=f"feasible, {one.constraint}") for one in stuck)
     if violations:
         return Refusal(plan, violations)
-    return VerifiedPlan(plan, prerequisites(plan.steps), seal=_SEAL)
+    return VerifiedPlan(plan, waits, seal=_SEAL)
 
 
 def _form(snapshot: Snapshot, plan: Plan) -> Iterator[Violation]:

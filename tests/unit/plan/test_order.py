@@ -50,7 +50,7 @@ def test_a_move_waits_for_the_room_that_another_frees() -> None:
     assert times(plan) == {"b": (0, 1000), "a": (1000, 2000)}
     assert isinstance(plan, Plan)
     assert isinstance(verify(snapshot, plan), VerifiedPlan)
-    assert prerequisites(plan.steps)[StepId("a")] == ("b",)
+    assert prerequisites(plan.steps, snapshot.placement)[StepId("a")] == ("b",)
 
 
 def test_what_was_asked_to_wait_waits() -> None:

@@ -115,13 +115,23 @@ def test_a_continuous_rule_is_judged_at_every_moment_and_the_millisecond_is_told
     ) == [("rule apart", 1234, "v1 and v2 run together on h2")]
 
 
-def test_a_migrating_vm_runs_on_its_source() -> None:
+def test_a_migrating_vm_runs_on_its_source_until_the_end() -> None:
+    off = StayOff(id=RuleId("r"), vms=(V1,), hosts=(H2,), continuous=True)
+    assert complaints(cluster(off), a_step("a", move("v1", "h1", "h2"), 5, 1000)) == [
+        ("rule r", 1000, "v1 runs on h2, where it must not")
+    ]
+
+
+def test_a_plan_that_only_works_to_the_millisecond_is_not_feasible() -> None:
     rule = KeepApart(id=APART, vms=(V1, V2), continuous=True)
     swap = [
         a_step("a", move("v1", "h1", "h2"), 0, 1000),
         a_step("b", move("v2", "h2", "h1"), 0, 1000),
     ]
-    assert complaints(cluster(rule), *swap) == []
+    assert complaints(cluster(rule), *swap) == [
+        ("feasible, rule apart", 0, "v2 might still be on h2 when v1 comes"),
+        ("feasible, rule apart", 0, "v1 might still be on h1 when v2 comes"),
+    ]
 
 
 def test_a_continuous_rule_broken_at_the_start_makes_every_plan_unacceptable() -> None:
