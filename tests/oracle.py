@@ -221,15 +221,25 @@ def against_life(vm: Vm, action: Action) -> set[str]:
                 found.add("4 agent")
             if action.source == action.target:
                 found.add("4 to itself")
+        case Resume():
+            if vm.agent and action.source != action.target:
+                found.add("4 agent")
     return found
 
 
 def against_touching(cluster: Cluster, action: Action) -> set[str]:
     """Whether a switch and anything else touch one host at the same time."""
     for other in cluster.flying:
-        if hosts_of(action) & hosts_of(other) and (type(action) in TO or type(other) in TO):
+        shared = touched_by(cluster, action) & touched_by(cluster, other)
+        if shared and (type(action) in TO or type(other) in TO):
             return {"5 touched"}
     return set()
+
+
+def touched_by(cluster: Cluster, action: Action) -> set[HostId]:
+    """The hosts that an action names, and the one its VM lies on."""
+    vm = cluster.vms.get(vm_of(action) or VmId(""))
+    return hosts_of(action) | ({vm.host} if vm is not None and vm.host is not None else set())
 
 
 def against_switching(

@@ -321,7 +321,8 @@ def a_crash_frees_the_vm(before: Snapshot, event: Event, after: Snapshot) -> Non
         if vm.state is VmState.RUNNING:
             assert after.vms[vm.id].state is not VmState.RUNNING
             assert vm.agent or after.vms[vm.id] == vm.but(state=VmState.READY, host=None)
-            assert all(vm_of(one.step.action) != vm.id for one in after.in_flight.values())
+            flying = [one.step.action for one in after.in_flight.values()]
+            assert all(isinstance(one, Kill) for one in flying if vm_of(one) == vm.id)
         else:
             assert after.vms[vm.id] is vm
 
@@ -352,7 +353,10 @@ def ends(before: Snapshot, event: Event, name: StepId) -> bool:
         case VmLeft():
             return event.vm == vm
         case VmCrashed():
-            return event.vm == vm and before.vms[event.vm].state is VmState.RUNNING
+            dies = (
+                before.vms[event.vm].state is VmState.RUNNING if event.vm in before.vms else False
+            )
+            return event.vm == vm and dies and not isinstance(action, Kill)
         case HostFailed() | HostLeft():
             at_home = isinstance(action, Allocate) and before.vms[action.vm].host == event.host
             return event.host in hosts_of(action) or at_home

@@ -106,15 +106,18 @@ def _vm_put(draft: Draft, event: VmArrived | VmChanged) -> None:
 
 def _vm_left(draft: Draft, event: VmLeft) -> None:
     if event.vm in draft.vms:
-        _break_off_vm(draft, event.vm)
+        for running in draft.running_on(event.vm):
+            draft.drop_running(running.step.id)
         draft.drop_vm(event.vm)
 
 
 def _vm_crashed(draft: Draft, event: VmCrashed) -> None:
     vm = draft.vms.get(event.vm)
     if vm is not None and vm.state is VmState.RUNNING:
-        _break_off_vm(draft, event.vm)
-        draft.put_vm(vm.but(state=VmState.READY, host=None))
+        for running in draft.running_on(event.vm):
+            if not isinstance(running.step.action, Kill):  # which needs no running VM
+                draft.drop_running(running.step.id)
+        _stop(draft, event.vm)
 
 
 def _demand_observed(draft: Draft, event: DemandObserved) -> None:
@@ -172,7 +175,7 @@ def _switch(draft: Draft, name: HostId, state: HostState) -> None:
 
 
 def _stop(draft: Draft, name: VmId) -> None:
-    """A running VM lost its host: an agent waits there, any other may start elsewhere."""
+    """A running VM stops by accident: an agent waits there, any other may start elsewhere."""
     vm = draft.vms[name]
     if vm.agent:
         draft.put_vm(vm.but(state=VmState.SLEEPING))
@@ -188,12 +191,6 @@ def _break_off(draft: Draft, host: HostId) -> None:
         for running in draft.running_on(vm):
             if isinstance(running.step.action, Allocate):
                 draft.drop_running(running.step.id)
-
-
-def _break_off_vm(draft: Draft, vm: VmId) -> None:
-    """End every action on a VM, with no effect."""
-    for running in draft.running_on(vm):
-        draft.drop_running(running.step.id)
 
 
 _EFFECTS: Final[dict[type[Any], Callable[[Draft, Any], None]]] = {

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from equipoise.model.action import LeaveMaintenance, PowerOn
 from equipoise.model.draft import Draft
 from equipoise.model.lifecycle import passage
 from equipoise.model.plan import Step
@@ -29,19 +30,28 @@ class Caution:
                 for vm in rule.vms:
                     self._rules.setdefault(vm, []).append(rule)
 
-    def companions(self, vm: VmId) -> tuple[VmId, ...]:
-        """The VMs whose moves may make or end a risk for a VM."""
-        named = (other for rule in self._rules.get(vm, ()) for other in rule.vms)
+    def companions(self, draft: Draft, step: Step) -> tuple[VmId, ...]:
+        """The VMs whose moves may make or end a risk for a step."""
+        movers = (vm for vm, _ in _brought_to_run(draft, step))
+        named = (other for vm in movers for rule in self._rules.get(vm, ()) for other in rule.vms)
         return tuple(dict.fromkeys(named))
 
     def risks(self, draft: Draft, step: Step) -> Iterator[Objection]:
         """Say which rules the end of a step might break, whatever else ends before it."""
-        way = passage(step.action)
-        if way is None or way.host_after is None or way.state_after is not VmState.RUNNING:
-            return
-        for rule in self._rules.get(way.vm, ()):
-            for detail in _risks(draft, rule, way.vm, way.host_after):
-                yield Objection(f"rule {rule.id}", detail)
+        for vm, host in _brought_to_run(draft, step):
+            for rule in self._rules.get(vm, ()):
+                for detail in _risks(draft, rule, vm, host):
+                    yield Objection(f"rule {rule.id}", detail)
+
+
+def _brought_to_run(draft: Draft, step: Step) -> Iterator[tuple[VmId, HostId]]:
+    """Which VMs will run where once a step has ended: its own, or the agents that a host wakes."""
+    way = passage(step.action)
+    if way is not None and way.host_after is not None and way.state_after is VmState.RUNNING:
+        yield way.vm, way.host_after
+    elif isinstance(step.action, PowerOn | LeaveMaintenance):
+        host = step.action.host
+        yield from ((vm, host) for vm in draft.residents(host) if draft.vms[vm].agent)
 
 
 def _risks(draft: Draft, rule: Rule, mover: VmId, target: HostId) -> Iterator[str]:
@@ -66,9 +76,10 @@ def places(draft: Draft, name: VmId) -> set[HostId]:
     vm = draft.vms.get(name)
     if vm is None:
         return set()
-    found = {vm.host} if vm.state is VmState.RUNNING else set()
-    for running in draft.running_on(name):
-        way = passage(running.step.action)
-        if way is not None and way.state_after is VmState.RUNNING:
-            found.add(way.host_after)
-    return {host for host in found if host is not None}
+    found = {vm.host} if vm.state is VmState.RUNNING and vm.host is not None else set()
+    under_way = draft.running_on(name)
+    if vm.agent and vm.host is not None:
+        under_way += draft.running_at(vm.host)
+    for running in under_way:
+        found.update(host for one, host in _brought_to_run(draft, running.step) if one == name)
+    return found

@@ -18,8 +18,6 @@ from equipoise.model.action import (
     Migrate,
     PowerOff,
     Resume,
-    Shutdown,
-    Suspend,
     VmAction,
 )
 from equipoise.model.host import Host, HostState
@@ -52,8 +50,11 @@ def _host_action(ledger: Ledger, action: HostAction) -> Iterator[Objection]:
     needed, _ = HOST_PASSAGES[type(action)]
     if host.state is not needed:
         yield Objection("host_life", f"{name} is {host.state}, not {needed}")
-    for running in draft.running_at(name):
-        yield Objection("host_life", f"{name} is still part of step {running.step.id}")
+    busy = {running.step.id: None for running in draft.running_at(name)}
+    for vm in draft.residents(name):  # not every action names the host it happens on
+        busy.update((running.step.id, None) for running in draft.running_on(vm))
+    for step in busy:
+        yield Objection("host_life", f"{name} is still part of step {step}")
     if isinstance(action, PowerOff | EnterMaintenance):
         left = [vm for vm in draft.residents(name) if not draft.vms[vm].agent]
         if left:
@@ -69,15 +70,15 @@ def _vm_action(ledger: Ledger, action: VmAction) -> Iterator[Objection]:
     for running in draft.running_on(vm.id):
         yield Objection("one_action", f"{vm.id} is still part of step {running.step.id}")
     yield from _vm_life(vm, action)
-    way = passage(action)
-    if way is None:
-        if isinstance(action, Allocate) and vm.host is not None:
-            yield from _room_for_growth(ledger, vm, action)
-        return
     if isinstance(action, Migrate | Resume):
         yield from _host_ready(ledger, action.source, "source")
-    elif isinstance(action, Shutdown | Suspend):
-        yield from _being_switched(ledger, action.source, "source")
+    elif vm.host is not None:
+        yield from _being_switched(ledger, vm.host, "source")
+    if isinstance(action, Allocate) and vm.host is not None:
+        yield from _room_for_growth(ledger, vm, action)
+    way = passage(action)
+    if way is None:
+        return
     if way.host_after is not None and way.state_after is VmState.RUNNING:
         yield from _target(ledger, vm, way.host_after)
 
@@ -91,7 +92,7 @@ def _vm_life(vm: Vm, action: VmAction) -> Iterator[Objection]:
     match action:
         case Migrate() if action.source == action.target:
             yield Objection("vm_life", f"{vm.id} is already on {action.target}")
-        case Migrate() if vm.agent:
+        case Migrate() | Resume() if vm.agent and action.source != action.target:
             yield Objection("agent_stays", f"{vm.id} is an agent of {vm.host} and stays with it")
         case Allocate() if vm.state is not VmState.RUNNING:
             yield Objection("vm_life", f"{vm.id} is {vm.state}, not running")

@@ -123,7 +123,8 @@ class Waiting:
             # Room may come free where it is now, and a rule may wait for another VM to move.
             vm = ledger.draft.vms.get(seen.vm)
             keys += [seen.vm, *([vm.host] if vm is not None and vm.host is not None else [])]
-            keys += self._caution.companions(seen.vm)
+        keys += self._caution.companions(ledger.draft, step)
+        keys += (vm for host in seen.hosts for vm in ledger.draft.residents(host))
         for key in keys:
             self._parked.setdefault(key, set()).add(step.id)
 
