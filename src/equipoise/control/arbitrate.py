@@ -6,6 +6,7 @@ dropped is said, with the reason.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -26,14 +27,24 @@ def arbitrate(proposals: Iterable[Proposal], plan: PlanId) -> Arbitration:
     claims = _Claims()
     intents: list[Intent] = []
     dropped: list[Rejection] = []
-    for proposal in sorted(proposals, key=lambda one: one.purpose):
+    in_order = sorted(proposals, key=lambda one: one.purpose)
+    for proposal, name in zip(in_order, _names(in_order), strict=True):
         refused = _refused(proposal, claims)
         kept = [intent for intent in proposal.intents if intent.id not in refused]
         for intent in kept:
             claims.add(intent, proposal.decider)
-        intents += (_named(intent, f"{plan}/{proposal.decider}/") for intent in kept)
+        intents += (_named(intent, f"{plan}/{name}/") for intent in kept)
         dropped += refused.values()
     return Arbitration(tuple(intents), tuple(dropped))
+
+
+def _names(proposals: Sequence[Proposal]) -> Iterator[str]:
+    """The deciders' names, numbered where one has made several proposals."""
+    times: Counter[str] = Counter()
+    for proposal in proposals:
+        times[proposal.decider] += 1
+        number = times[proposal.decider]
+        yield proposal.decider if number == 1 else f"{proposal.decider}.{number}"
 
 
 def _refused(proposal: Proposal, claims: _Claims) -> dict[StepId, Rejection]:

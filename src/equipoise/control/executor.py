@@ -59,6 +59,7 @@ class Executor:
         self._waiting = Waiting(self.plan.steps, verified.prerequisites)
         self._steps = {step.id: step for step in self.plan.steps}
         self._running: dict[StepId, _Attempt] = {}
+        self._broken_off: dict[StepId, _Attempt] = {}
         self._retries: dict[StepId, int] = {}
         self._attempts: dict[StepId, int] = {}
         self._to_skip: dict[StepId, str] = {}
@@ -95,6 +96,9 @@ class Executor:
                 del self._running[event.step]
                 self._finished += 1
                 self._waiting.succeeded(event.step)
+            case ActionFailed() if event.step in self._broken_off:
+                del self._broken_off[event.step]
+                self._give_up(event.step)
             case ActionFailed() if self._is_running(event):
                 self._answered_failed(event)
             case ActionLost() if self._is_running(event):
@@ -160,9 +164,9 @@ class Executor:
             self._to_skip[name] = "the plan was cancelled"
 
     def _notice_broken_off(self) -> None:
-        """What is no longer in flight, and was not answered, was ended by the loss of its host."""
+        """What is no longer in flight, and was not answered, lost its host or its VM."""
         for name in [one for one in self._running if one not in self._ledger.draft.in_flight]:
-            self._give_up(name)
+            self._broken_off[name] = self._running.pop(name)
 
     # Deciding what to do
 
@@ -171,12 +175,19 @@ class Executor:
         if self.ended:
             return None
         return (
-            self._overdue(now_ms)
+            self._loss(now_ms)
+            or self._overdue(now_ms)
             or self._pending_skip(now_ms)
             or self._next_start(now_ms)
             or self._stuck(now_ms)
             or self._end(now_ms)
         )
+
+    def _loss(self, now_ms: int) -> Event | None:
+        for name, attempt in self._broken_off.items():
+            reason = "the host or VM it worked on was lost"
+            return ActionFailed(at_ms=now_ms, step=name, attempt=attempt.number, reason=reason)
+        return None
 
     def _overdue(self, now_ms: int) -> Event | None:
         for name, attempt in self._running.items():
@@ -206,10 +217,11 @@ class Executor:
         """If nothing runs that could change it, what may not start now never will."""
         if self._running or self._retries:
             return None
-        for step in self._waiting.steps():
-            why = "; ".join(one.detail for one in self._waiting.why_not(self._ledger, step))
-            return ActionSkipped(at_ms=now_ms, step=step.id, reason=why or "too much is going on")
-        return None
+        step = self._waiting.first()
+        if step is None:
+            return None
+        why = "; ".join(one.detail for one in self._waiting.why_not(self._ledger, step))
+        return ActionSkipped(at_ms=now_ms, step=step.id, reason=why or "too much is going on")
 
     def _end(self, now_ms: int) -> Event | None:
         if self._running or self._retries or self._waiting:

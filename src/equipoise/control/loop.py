@@ -13,9 +13,11 @@ from equipoise.control.arbitrate import arbitrate
 from equipoise.control.config import ControlConfig
 from equipoise.control.drift import drift
 from equipoise.control.executor import Executor, instruction
-from equipoise.control.ports import Decider, Journal, World
+from equipoise.control.ports import Cancel, Decider, Journal, World
 from equipoise.control.reopen import reopen, written_off
+from equipoise.errors import Conflict
 from equipoise.model.event import (
+    ActionLost,
     ClusterLoaded,
     Event,
     PlanAccepted,
@@ -24,8 +26,8 @@ from equipoise.model.event import (
     ProposalMade,
     ProposalsArbitrated,
 )
-from equipoise.model.plan import Plan
-from equipoise.model.quantity import PlanId
+from equipoise.model.plan import Plan, Violation
+from equipoise.model.quantity import PlanId, StepId
 from equipoise.model.snapshot import Snapshot
 from equipoise.plan import Judge, Refusal, VerifiedPlan, order, verify
 from equipoise.plan.ledger import Ledger
@@ -50,6 +52,11 @@ class Loop:
         self._config = config or ControlConfig()
         self._ledger = Ledger(Snapshot())
         self._executor: Executor | None = None
+        self._used: set[StepId] = set()
+        """The ids of all steps so far: a world knows an attempt by them."""
+        self._unsure = False
+        """Whether the outcome of an action is unknown, and nobody has looked since."""
+        self._lost_journal = False
         if len(journal):
             self._recover()
         else:
@@ -84,6 +91,8 @@ class Loop:
 
     def carry_out(self, plan: Plan) -> VerifiedPlan | Refusal:
         """Verify a plan that somebody made for the present state, and execute it to its end."""
+        if self._executor is not None:
+            raise Conflict(f"plan {self._executor.plan.id} is still under way: one at a time")
         verdict = self._submit(plan)
         if isinstance(verdict, VerifiedPlan):
             self.finish()
@@ -111,6 +120,8 @@ class Loop:
         """Go on where the journal ends, and give the world its open instructions again."""
         past = reopen(self._journal)
         self._ledger = Ledger(past.snapshot)
+        self._used = past.used
+        self._unsure = past.unsure
         if past.plan is None:
             return
         verdict = verify(past.snapshot, past.plan, self._judges)
@@ -119,6 +130,8 @@ class Loop:
         for event in past.events:
             self._take_in(event)
         if self._executor is None:  # today's judges are stricter than those who let it pass
+            for running in self._ledger.draft.in_flight.values():
+                self._world.perform(Cancel(running.step.id, running.attempt))
             self._record(written_off(past, self._ledger.draft))
         else:
             for given in self._executor.unanswered():
@@ -126,7 +139,7 @@ class Loop:
 
     def _think(self) -> None:
         """One pass: from what is observed to a plan under way, or to the reasons why not."""
-        self._record(drift(self.snapshot(), self._world.observe()))
+        self._observe()
         snapshot = self.snapshot()
         proposals = [decider.propose(snapshot) for decider in self._deciders]
         self._record(ProposalMade(at_ms=self._now_ms, proposal=one) for one in proposals)
@@ -141,15 +154,32 @@ class Loop:
             else:
                 self._submit(ordered)
 
+    def _observe(self) -> None:
+        self._record(drift(self.snapshot(), self._world.observe()))
+        self._unsure = False
+
     def _submit(self, plan: Plan) -> VerifiedPlan | Refusal:
-        verdict = verify(self.snapshot(), plan, self._judges)
+        if self._unsure:
+            self._observe()  # which makes the plan stale, as it should
+        verdict = self._used_before(plan) or verify(self.snapshot(), plan, self._judges)
         if isinstance(verdict, Refusal):
             self._refuse(verdict)
-        else:
-            assert self._executor is None, "one plan at a time"
-            self._executor = Executor(verdict, self._ledger, self._config)
-            self._record([PlanAccepted(at_ms=self._now_ms, plan=plan)])
+            return verdict
+        executor = Executor(verdict, self._ledger, self._config)
+        accepted = PlanAccepted(at_ms=self._now_ms, plan=plan)
+        self._append([accepted])
+        self._executor = executor
+        self._take_in(accepted)
         return verdict
+
+    def _used_before(self, plan: Plan) -> Refusal | None:
+        again = [step for step in plan.steps if step.id in self._used]
+        detail = "an earlier plan had a step of this id"
+        found = (
+            Violation(constraint="form", at_ms=step.start_ms, step=step.id, detail=detail)
+            for step in again
+        )
+        return Refusal(plan, tuple(found)) if again else None
 
     def _refuse(self, refusal: Refusal) -> None:
         self._record(
@@ -165,8 +195,7 @@ class Loop:
                 break
             self._take_in(decision)
             decisions.append(decision)
-        if decisions:
-            self._journal.append(decisions)
+        self._append(decisions)
         for decision in decisions:
             asked = instruction(decision)
             if asked is not None:
@@ -187,12 +216,24 @@ class Loop:
 
     def _record(self, events: Iterable[Event]) -> None:
         batch = tuple(events)
-        if batch:
-            self._journal.append(batch)
+        self._append(batch)
         for event in batch:
             self._take_in(event)
 
+    def _append(self, events: Sequence[Event]) -> None:
+        """Write events down. Once that has failed, what is believed may not be what is written."""
+        if self._lost_journal:
+            raise Conflict("the journal could not be written: open it again with a new loop")
+        if events:
+            self._lost_journal = True
+            self._journal.append(events)
+            self._lost_journal = False
+
     def _take_in(self, event: Event) -> None:
+        if isinstance(event, PlanAccepted):
+            self._used.update(step.id for step in event.plan.steps)
+        if isinstance(event, ActionLost):
+            self._unsure = True
         touched = self._ledger.apply(event)
         if self._executor is not None:
             self._executor.handle(event, touched)

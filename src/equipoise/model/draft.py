@@ -69,6 +69,10 @@ class Draft:
         running = self._by_host.get(host)
         return tuple(running.values()) if running else ()
 
+    def count_running_at(self, host: HostId) -> int:
+        """How many actions under way touch a host."""
+        return len(self._by_host.get(host, ()))
+
     def put_host(self, host: Host) -> None:
         """Add or replace a host."""
         dict.__setitem__(self._own_hosts(), host.id, host)

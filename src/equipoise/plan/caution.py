@@ -63,7 +63,7 @@ def _risks(draft: Draft, rule: Rule, mover: VmId, target: HostId) -> Iterator[st
                     yield f"{vm} might still be on {target} when {mover} comes"
         case KeepTogether():
             for vm in others:
-                elsewhere = places(draft, vm) - {target}
+                elsewhere = (host for host in places(draft, vm) if host != target)
                 yield from (f"{vm} might be on {host}, {mover} on {target}" for host in elsewhere)
         case StayWithin() if target not in rule.hosts:
             yield f"{target} is not one of {', '.join(rule.hosts)}"
@@ -71,15 +71,15 @@ def _risks(draft: Draft, rule: Rule, mover: VmId, target: HostId) -> Iterator[st
             yield f"{mover} must not run on {target}"
 
 
-def places(draft: Draft, name: VmId) -> set[HostId]:
+def places(draft: Draft, name: VmId) -> tuple[HostId, ...]:
     """Where a VM runs now, and where it may run once the actions under way have ended."""
     vm = draft.vms.get(name)
     if vm is None:
-        return set()
-    found = {vm.host} if vm.state is VmState.RUNNING and vm.host is not None else set()
+        return ()
+    found = [vm.host] if vm.state is VmState.RUNNING and vm.host is not None else []
     under_way = draft.running_on(name)
     if vm.agent and vm.host is not None:
         under_way += draft.running_at(vm.host)
     for running in under_way:
-        found.update(host for one, host in _brought_to_run(draft, running.step) if one == name)
-    return found
+        found += (host for one, host in _brought_to_run(draft, running.step) if one == name)
+    return tuple(dict.fromkeys(found))

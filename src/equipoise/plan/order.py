@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
-from equipoise.model.plan import Intent, Plan, Step
+from equipoise.model.plan import Intent, Plan, Step, Violation
 from equipoise.model.quantity import PlanId
 from equipoise.model.snapshot import Snapshot
 from equipoise.plan.rehearse import rehearse
@@ -13,6 +14,11 @@ from equipoise.plan.verify import Refusal
 
 def order(snapshot: Snapshot, intents: Sequence[Intent], plan: PlanId) -> Plan | Refusal:
     """Time the intents by rehearsing them; refuse if some can never start."""
+    doubled = [name for name, times in Counter(one.id for one in intents).items() if times > 1]
+    if doubled:
+        detail = "another intent has the same id"
+        found = (Violation(constraint="form", at_ms=0, step=one, detail=detail) for one in doubled)
+        return Refusal(Plan(id=plan, base_version=snapshot.version, steps=()), tuple(found))
     rehearsal = rehearse(
         snapshot, map(_untimed, intents), {intent.id: intent.after for intent in intents}
     )

@@ -1,8 +1,9 @@
 """Steps that wait for their turn, and which of them may start now.
 
 Both the ordering of a plan and its execution ask this, so what was planned is what is run. A step
-that may not start is parked under its VM and its hosts and looked at again when one of them is
-touched, so a thousand waiting steps cost nothing while nothing happens to them.
+that may not start is put aside and looked at again when something happens that it waits for: at a
+host whose limit is reached it stands in a line, of which one is called for each place that comes
+free; otherwise it is called when its VM, its hosts or the companions of a rule are touched.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from heapq import heappop, heappush
 
 from equipoise.model.inventory import Settings
 from equipoise.model.plan import Limits, Step
-from equipoise.model.quantity import StepId
+from equipoise.model.quantity import HostId, StepId
 from equipoise.plan.caution import Caution
 from equipoise.plan.ledger import Ledger, Touched
 from equipoise.plan.objections import Objection, objections
@@ -31,10 +32,12 @@ class Waiting:
                 self._followers.setdefault(other, []).append(step)
         self._candidates: list[tuple[int, StepId]] = []
         self._queued: set[StepId] = set()
+        self._lines: dict[HostId, list[tuple[int, StepId]]] = {}
+        self._called: dict[StepId, HostId] = {}
+        """Steps that were called from a line, and from which."""
         self._parked: dict[str, set[StepId]] = {}
         self._settings: Settings | None = None
         self._caution = Caution(())
-        self._enqueue(step for step, before in self._missing.items() if not before)
 
     def __len__(self) -> int:
         return len(self._steps)
@@ -46,18 +49,29 @@ class Waiting:
         """All that still wait."""
         return tuple(self._steps.values())
 
+    def first(self) -> Step | None:
+        """The first that still waits."""
+        return next(iter(self._steps.values()), None)
+
     def next_startable(self, ledger: Ledger, limits: Limits) -> Step | None:
         """Find the first step that may start in the present state; whoever starts it takes it."""
+        self._notice_settings(ledger)
         while self._candidates and len(ledger.draft.in_flight) < limits.actions_total:
             _, name = heappop(self._candidates)
             if name not in self._queued:  # taken or dropped since it was put into the queue
                 continue
             self._queued.discard(name)
             step = self._steps[name]
-            if _too_much(ledger, step, limits) or self._speaks_against(ledger, step):
+            line = self._called.pop(name, None)
+            full = _full_host(ledger, step, limits)
+            if full is not None:
+                heappush(self._lines.setdefault(full, []), (self._rank[name], name))
+            elif self._speaks_against(ledger, step):
                 self._park(step, ledger)
             else:
                 return step
+            if line is not None and line != full:
+                self._call_from(line)  # it did not take the place it was called for
         return None
 
     def take(self, step: StepId) -> None:
@@ -70,15 +84,15 @@ class Waiting:
         for key in (*touched.vms, *touched.hosts):
             names = self._parked.pop(key, None)
             if names:
-                self._enqueue(name for name in names if name in self._steps)
+                self._enqueue(names)
+        for host in touched.hosts:
+            self._call_from(host)
 
     def succeeded(self, step: StepId) -> None:
         """Note that a step succeeded, so that those that waited only for it may come."""
         for follower in self._followers.pop(step, ()):
-            before = self._missing[follower]
-            before.discard(step)
-            if not before and follower in self._steps:
-                self._enqueue((follower,))
+            self._missing[follower].discard(step)
+            self._enqueue((follower,))
 
     def put_back(self, step: Step) -> None:
         """Let a step wait again, for another attempt."""
@@ -104,33 +118,50 @@ class Waiting:
             return (Objection("after", f"it waits for {', '.join(sorted(before))}"),)
         return self._speaks_against(ledger, step)
 
-    def _speaks_against(self, ledger: Ledger, step: Step) -> tuple[Objection, ...]:
+    def _notice_settings(self, ledger: Ledger) -> None:
+        """New rules or limits: whatever was put aside is looked at anew."""
         if self._settings is not ledger.draft.settings:
             self._settings = ledger.draft.settings
             self._caution = Caution(self._settings.rules)
+            self._parked, self._lines, self._called = {}, {}, {}
+            self._enqueue(tuple(self._steps))
+
+    def _speaks_against(self, ledger: Ledger, step: Step) -> tuple[Objection, ...]:
         return objections(ledger, step.action) or tuple(self._caution.risks(ledger.draft, step))
 
     def _enqueue(self, steps: Iterable[StepId]) -> None:
-        for step in steps:
-            if step not in self._queued and not self._missing[step]:
+        for step in sorted(steps, key=self._rank.__getitem__):
+            if step in self._steps and step not in self._queued and not self._missing[step]:
                 self._queued.add(step)
                 heappush(self._candidates, (self._rank[step], step))
 
+    def _call_from(self, host: HostId) -> None:
+        """Call the first that still waits in the line of a host."""
+        line = self._lines.get(host)
+        while line:
+            _, step = heappop(line)
+            if step in self._steps and step not in self._queued:
+                self._called[step] = host
+                self._enqueue((step,))
+                return
+
     def _park(self, step: Step, ledger: Ledger) -> None:
-        seen = step.footprint
+        seen, draft = step.footprint, ledger.draft
         keys: list[str] = list(seen.hosts)
         if seen.vm is not None:
-            # Room may come free where it is now, and a rule may wait for another VM to move.
-            vm = ledger.draft.vms.get(seen.vm)
+            # Room may come free where it is now, though the action does not name that host.
+            vm = draft.vms.get(seen.vm)
             keys += [seen.vm, *([vm.host] if vm is not None and vm.host is not None else [])]
-        keys += self._caution.companions(ledger.draft, step)
-        keys += (vm for host in seen.hosts for vm in ledger.draft.residents(host))
+        if seen.switched is not None:
+            keys += draft.residents(seen.switched)
+        keys += self._caution.companions(draft, step)
         for key in keys:
             self._parked.setdefault(key, set()).add(step.id)
 
 
-def _too_much(ledger: Ledger, step: Step, limits: Limits) -> bool:
-    return any(
-        len(ledger.draft.running_at(host)) >= limits.actions_per_host
-        for host in step.footprint.hosts
-    )
+def _full_host(ledger: Ledger, step: Step, limits: Limits) -> HostId | None:
+    """The first host of a step at which no more may happen at once."""
+    for host in step.footprint.hosts:
+        if ledger.draft.count_running_at(host) >= limits.actions_per_host:
+            return host
+    return None

@@ -84,6 +84,12 @@ def test_a_proposal_that_only_counts_as_a_whole_is_dropped_as_a_whole() -> None:
     assert len(dropped) == 3
 
 
+def test_several_proposals_of_one_decider_do_not_mix() -> None:
+    first = proposal(Purpose.BALANCE, intent("1", move("v1")))
+    second = proposal(Purpose.BALANCE, intent("1", move("v2", "h3", "h4")))
+    assert settled(first, second)[0] == ["p/balance/1", "p/balance.2/1"]
+
+
 def test_ids_are_made_unique_and_references_follow() -> None:
     one = proposal(
         Purpose.BALANCE, intent("1", move("v1")), intent("2", move("v2", "h3", "h4"), "1")

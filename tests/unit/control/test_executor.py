@@ -105,6 +105,7 @@ def test_a_host_that_dies_ends_the_steps_that_touch_it_and_others_go_on() -> Non
         "0 step a started: migrate v1 from h1 to h3",
         "0 step c started: migrate v2 from h2 to h1",
         "400 host h3 failed",
+        "400 step a failed: the host or VM it worked on was lost",
         "1000 step c finished",
         "1000 plan p ended, partial: 1 finished, 1 failed",
     ]

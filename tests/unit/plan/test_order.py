@@ -84,6 +84,13 @@ def test_limits_are_kept() -> None:
         assert sorted(times(plan).values()) == [(0, 1000), (0, 1000), (1000, 2000), (1000, 2000)]
 
 
+def test_two_intents_of_one_id_are_refused() -> None:
+    wanted = [want("a", move("v1", "h1", "h3")), want("a", move("v2", "h2", "h3"))]
+    refusal = order(three_big(), wanted, PlanId("p"))
+    assert isinstance(refusal, Refusal)
+    assert [one.step for one in refusal.violations] == ["a"]
+
+
 def test_a_cycle_of_waiting_is_refused() -> None:
     refusal = order(
         three_big(),
