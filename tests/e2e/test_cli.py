@@ -56,7 +56,7 @@ def test_show_reads_like_a_cluster() -> None:
     done = call("show", SMALL, "--vms")
     assert done.returncode == 0
     assert "little rack: 4 hosts, 7 VMs" in done.stdout
-    assert "r4     standby" in done.stdout
+    assert "r4    standby" in done.stdout
     assert "db-1" in done.stdout
     shown = answer("show", SMALL)
     assert [host["id"] for host in shown["hosts"]] == ["r1", "r2", "r3", "r4"]
@@ -102,6 +102,7 @@ def test_scenarios_are_listed_and_run() -> None:
     good, broken = (answer("simulate", name) for name in ("first-steps", "broken-drain"))
     assert (good["migrations"], good["power_ons"], good["violations"]) == (3, 1, [])
     assert good["plans"][0]["outcome"] == "done"
+    assert good["duration_s"] == 300
     assert broken["plans"] == [
         {"plan": "drain-r2", "outcome": "partial", "finished": 3, "failed": 1, "skipped": 1}
     ]
@@ -207,12 +208,59 @@ def test_a_yaml_bomb_does_not_go_off(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_pipe_that_closes_early_is_no_error() -> None:
-    done = subprocess.run(
-        f"'{COMMAND}' schema | head -1; exit ${{PIPESTATUS[0]}}",
-        shell=True, executable="/bin/bash", capture_output=True, text=True, check=False,
+def in_shell(command: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, shell=True, executable="/bin/bash", capture_output=True, text=True, check=False,
+        env=os.environ | env,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", ["schema", "schema --json", f"show {SMALL}", "demo"])
+def test_a_pipe_that_closes_early_is_no_error(arguments: str) -> None:
+    done = in_shell(f"'{COMMAND}' {arguments} | true; exit ${{PIPESTATUS[0]}}")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_bad_input_keeps_its_code_when_nobody_listens() -> None:
+    done = in_shell(f"'{COMMAND}' show nowhere --json | true; exit ${{PIPESTATUS[0]}}")
+    assert done.returncode == 2
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("option", ["", "--json"])
+def test_a_full_disk_is_the_worlds_fault(option: str) -> None:
+    done = in_shell(f"'{COMMAND}' show {SMALL} {option} > /dev/full")
+    assert done.returncode == 3
+    assert done.stderr.startswith("cannot print: ")
+
+
+def test_it_works_without_an_output_and_without_our_characters() -> None:
+    assert in_shell(f"'{COMMAND}' demo >&-").returncode == 0
+    done = in_shell(
+        f"'{COMMAND}' show {SMALL}", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", LC_ALL="C"
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_names_are_printed_as_they_are_and_do_no_harm(tmp_path: Path) -> None:
+    odd = tmp_path / "odd.json"
+    host = {"id": "h1", "cores": 1, "mhz_per_core": 1, "memory_mib": 1}
+    odd.write_text(json.dumps({"name": "[/x] [red]\x1b[31m", "hosts": [host]}))
+    done = call("show", str(odd))
+    assert done.returncode == 0, done.stderr
+    assert "[/x] [red]?[31m: 1 host" in done.stdout
+
+
+def test_a_terminal_of_80_columns_has_one_line_per_host() -> None:
+    program = f"stty cols 80; exec '{COMMAND}' show {SMALL} --vms"
+    done = in_shell(f'script -qec "{program}" /dev/null', TERM="xterm")
+    if "script: command not found" in done.stderr:
+        pytest.skip("script (of util-linux) is not installed")
+    lines = done.stdout.replace("\r", "").splitlines()
+    assert [line.split()[0] for line in lines if line.strip().startswith("r")] == [
+        "r1", "r2", "r3", "r4",
+    ]  # fmt: skip
+    assert all(len(line) <= 80 for line in lines if "\x1b" not in line)
 
 
 def test_completion_is_offered() -> None:

@@ -57,7 +57,7 @@ from equipoise.model.quantity import HostId, StepId, VmId
 from equipoise.model.snapshot import HISTORY_MS, Snapshot
 from equipoise.model.vm import CpuSettings, Demand, Vm, VmState
 from equipoise.plan.ledger import Ledger
-from oracle import LIVES, Cluster, hosts_of, switch, take_effect, vm_of
+from oracle import FROM, LIVES, Cluster, hosts_of, switch, take_effect, vm_of
 from worlds import LICENCES
 
 HOSTS = [HostId(f"h{n}") for n in range(1, 4)]
@@ -260,6 +260,8 @@ def may_change(before: Snapshot, event: Event) -> tuple[set[HostId], set[VmId]]:
             return {*HOSTS}, {*VMS}
         case HostJoined() | HostChanged():
             hosts = {event.host.id}
+            if event.host.state is HostState.FAILED:
+                vms = {vm.id for vm in before.vms.values() if vm.host == event.host.id}
         case HostLeft() | HostFailed() | HostRecovered():
             hosts = {event.host}
             vms = {vm.id for vm in before.vms.values() if vm.host == event.host}
@@ -357,6 +359,8 @@ def ends(before: Snapshot, event: Event, name: StepId) -> bool:
                 before.vms[event.vm].state is VmState.RUNNING if event.vm in before.vms else False
             )
             return event.vm == vm and dies and not isinstance(action, Kill)
+        case HostJoined() | HostChanged() if event.host.state is HostState.FAILED:
+            return ends(before, HostFailed(at_ms=0, host=event.host.id), name)
         case HostFailed() | HostLeft():
             at_home = isinstance(action, Allocate) and before.vms[action.vm].host == event.host
             return event.host in hosts_of(action) or at_home
@@ -372,7 +376,9 @@ def a_finished_action_has_its_effect_if_it_can(
     action = before.in_flight[event.step].step.action
     expected = Cluster(dict(before.hosts), dict(before.vms), [])
     if (name := vm_of(action)) is None:
-        take_effect(expected, action)
+        (host,) = hosts_of(action)
+        if before.hosts[host].state is FROM.get(type(action)):
+            take_effect(expected, action)
     else:
         vm = before.vms[name]
         fits = vm.state in LIVES[type(action)] and getattr(action, "source", vm.host) == vm.host

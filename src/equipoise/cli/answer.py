@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,9 +54,21 @@ def table(*columns: str, right: tuple[str, ...] = (), title: str | None = None) 
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    made = Table(box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    made = Table(box=SIMPLE_HEAD, title=title, title_justify="left", padding=(0, 1, 0, 0))
     for column in columns:
-        made.add_column(column, justify="right" if column in right else "left")
+        side: Literal["left", "right"] = "right" if column in right else "left"
+        made.add_column(column, justify=side, no_wrap=True, overflow="ellipsis")
+    return made
+
+
+def fitted(made: Table, *, wrap: bool = True) -> Table:
+    """Let only the last column give way when the terminal is narrow: wrap it, or cut it off."""
+    from rich.cells import cell_len
+
+    for column in made.columns[:-1]:
+        cells = [str(column.header), *(str(cell) for cell in column.cells)]
+        column.min_width = max(map(cell_len, cells))
+    made.columns[-1].no_wrap = not wrap
     return made
 
 
@@ -66,6 +78,13 @@ def clock(at_ms: int) -> str:
     hours, rest = divmod(seconds, 3600)
     fraction = f".{ms:03d}" if ms else ""
     return f"{hours}:{rest // 60:02d}:{rest % 60:02d}{fraction}"
+
+
+def plain(text: str) -> str:
+    """Text of somebody else's, fit for a terminal: no control characters, no markup."""
+    from rich.markup import escape
+
+    return escape("".join(one if one.isprintable() else "?" for one in text))
 
 
 def counted(number: int, word: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from equipoise.cli.answer import clock, console, counted, print_json, table
+from equipoise.cli.answer import clock, console, counted, fitted, plain, print_json, table
 from equipoise.cli.read import read_inventory, read_plan
 from equipoise.model.plan import Violation
 from equipoise.model.snapshot import Snapshot
@@ -40,6 +40,6 @@ def show_violations(violations: tuple[Violation, ...]) -> None:
     """The same for people."""
     rows = table("at", "step", "breaks", "because", right=("at",))
     for one in violations:
-        rows.add_row(clock(one.at_ms), one.step or "", one.constraint, one.detail)
+        rows.add_row(clock(one.at_ms), one.step or "", one.constraint, plain(one.detail))
     console().print(f"refused: {counted(len(violations), 'reason')}")
-    console().print(rows)
+    console().print(fitted(rows))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from equipoise.cli.answer import clock, console, print_json, table
+from equipoise.cli.answer import clock, console, fitted, print_json, table
 from equipoise.cli.check import show_violations
 from equipoise.cli.show import headline, host_table
 from equipoise.cli.simulate import Result, document, simulate, tell_journal
@@ -91,7 +91,7 @@ def _show_plan(plan: Plan) -> None:
             describe(step.action),
             ", ".join(step.after),
         )
-    console().print(rows)
+    console().print(fitted(rows))
 
 
 def _show_shortcuts(snapshot: Snapshot, plan: Plan) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from equipoise.cli.answer import clock, console, print_json
+from equipoise.cli.answer import clock, console, plain, print_json
 from equipoise.cli.story import tell
 from equipoise.errors import InvalidInput, Problem
 from equipoise.model.event import KINDS, kind_of
@@ -27,7 +27,7 @@ def run(url: str, *, kinds: list[str], as_lines: bool, as_json: bool) -> int:
             return 0
         out = console()
         for event in journal.events(kinds=kinds):
-            out.print(f"{clock(event.at_ms):>14}  {tell(event)}", markup=False)
+            out.print(f"{clock(event.at_ms):>14}  {plain(tell(event))}")
     return 0
 
 

@@ -5,6 +5,8 @@ Commands import their work when they are called, so that ``equipoise --help`` st
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 import traceback
 from pathlib import Path
@@ -169,8 +171,10 @@ def main() -> NoReturn:
 
 def _main() -> int:
     as_json = "--json" in sys.argv[1:]
+    _prepare_output()
     try:
         code = app(standalone_mode=False)
+        sys.stdout.flush()
     except typer.TyperException as error:  # a wrong option or a missing argument
         return _apologise(BAD_INPUT, "usage", _usage(error), as_json=as_json)
     except (InvalidInput, MissingExtra) as error:
@@ -179,14 +183,36 @@ def _main() -> int:
         return _apologise(WORLD_FAILED, "the world failed", error, as_json=as_json)
     except (KeyboardInterrupt, typer.Abort):
         return _apologise(INTERRUPTED, "interrupted", "interrupted", as_json=as_json)
-    except BrokenPipeError:  # the reader, such as head, has seen enough
-        sys.stderr.close()
-        return FINE
+    except BrokenPipeError:
+        return _stop_printing()
+    except SystemExit as error:  # the parser leaves like this, also when a pipe is broken
+        broken = isinstance(error.__context__, OSError)
+        return _stop_printing() if broken else int(error.code or FINE)
+    except OSError as error:  # files that are read or kept have been taken care of elsewhere
+        _stop_printing()
+        sys.stderr.write(f"cannot print: {error.strerror or error}\n")
+        return WORLD_FAILED
     except Exception as error:  # the one place where everything is caught
         traceback.print_exc()
         text = f"this is a bug in Equipoise ({type(error).__name__}); please report it"
         return _apologise(BUG, "bug", text, as_json=as_json)
     return code if isinstance(code, int) else FINE
+
+
+def _prepare_output() -> None:
+    """See to it that printing works wherever it goes: closed, or without our characters."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _stop_printing() -> int:
+    """The reader, such as head, has seen enough: that is no error of ours."""
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    return FINE
 
 
 def _usage(error: typer.TyperException) -> str:
@@ -198,18 +224,26 @@ def _apologise(code: int, kind: str, error: EquipoiseError | str, *, as_json: bo
     """Say on standard error what went wrong, and in JSON on standard output if that was asked."""
     sys.stderr.write(f"{error}\n")
     if as_json:
-        from equipoise.cli.answer import print_json
-
-        problems = error.problems if isinstance(error, InvalidInput) else ()
-        source = error.source if isinstance(error, InvalidInput) else None
-        print_json(
-            {
-                "error": kind,
-                "message": str(error),
-                "problems": [
-                    {"file": source, "line": p.line, "key": p.key, "what": p.what, "cure": p.cure}
-                    for p in problems
-                ],
-            }
-        )
+        try:
+            _apologise_in_json(kind, error)
+            sys.stdout.flush()
+        except OSError:  # nobody listens; the exit code still says it
+            _stop_printing()
     return code
+
+
+def _apologise_in_json(kind: str, error: EquipoiseError | str) -> None:
+    from equipoise.cli.answer import print_json
+
+    problems = error.problems if isinstance(error, InvalidInput) else ()
+    source = error.source if isinstance(error, InvalidInput) else None
+    print_json(
+        {
+            "error": kind,
+            "message": str(error),
+            "problems": [
+                {"file": source, "line": p.line, "key": p.key, "what": p.what, "cure": p.cure}
+                for p in problems
+            ],
+        }
+    )

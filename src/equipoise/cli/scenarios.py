@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from equipoise.cli.answer import console, print_json, table
+from equipoise.cli.answer import console, fitted, plain, print_json, table
 from equipoise.sim.builtin import all_builtin
 
 
@@ -14,6 +14,6 @@ def run(*, as_json: bool) -> int:
         return 0
     rows = table("name", "about")
     for one in found:
-        rows.add_row(one["name"], one["about"])
-    console().print(rows)
+        rows.add_row(plain(one["name"]), plain(one["about"]))
+    console().print(fitted(rows))
     return 0

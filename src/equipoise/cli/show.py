@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from equipoise.cli.answer import console, counted, mib, print_json, table
+from equipoise.cli.answer import console, counted, fitted, mib, plain, print_json, table
 from equipoise.cli.read import read_inventory
 from equipoise.model.quantity import VmId
 from equipoise.model.snapshot import Snapshot
@@ -14,7 +14,7 @@ from equipoise.plan.ledger import Ledger
 if TYPE_CHECKING:
     from rich.table import Table
 
-BAR_CELLS = 8
+BAR_CELLS = 5
 NAMES_SHOWN = 8
 
 
@@ -37,13 +37,15 @@ def headline(snapshot: Snapshot) -> str:
     counts = {"host": len(snapshot.hosts), "VM": len(snapshot.vms)}
     extras = {"pool": settings.pools, "rule": settings.rules, "tenant": settings.tenants}
     counts |= {word: len(some) for word, some in extras.items() if some}
-    return f"[bold]{snapshot.name}[/bold]: {', '.join(map(counted, counts.values(), counts))}"
+    return (
+        f"[bold]{plain(snapshot.name)}[/bold]: {', '.join(map(counted, counts.values(), counts))}"
+    )
 
 
 def host_table(snapshot: Snapshot) -> Table:
     """One row per host: what it has, what is asked for, what is reserved."""
     ledger = Ledger(snapshot)
-    columns = ("host", "state", "size", "CPU asked", "memory asked", "reserved", "VMs")
+    columns = ("host", "state", "size", "CPU asked", "mem asked", "reserved", "VMs")
     rows = table(*columns, right=("size", "reserved"))
     for host in snapshot.hosts.values():
         guests = [snapshot.vms[vm] for vm in snapshot.residents[host.id]]
@@ -61,7 +63,7 @@ def host_table(snapshot: Snapshot) -> Table:
             f"{share(held.cpu_mhz, cpu_mhz)} / {share(held.memory_mib, memory_mib)}",
             _names([vm.id for vm in guests]),
         )
-    return rows
+    return fitted(rows, wrap=False)
 
 
 def _names(vms: list[VmId]) -> str:
@@ -71,8 +73,8 @@ def _names(vms: list[VmId]) -> str:
 
 def vm_table(snapshot: Snapshot) -> Table:
     """One row per VM."""
-    columns = ("VM", "state", "host", "vCPUs", "memory", "demand", "reserved", "pool")
-    rows = table(*columns, right=("vCPUs", "memory", "demand", "reserved"))
+    numbers = ("vCPUs", "memory", "MHz asked", "mem asked", "MHz res.", "mem res.")
+    rows = table("VM", "state", "host", *numbers, "pool", right=numbers)
     for vm in snapshot.vms.values():
         rows.add_row(
             vm.id,
@@ -80,11 +82,13 @@ def vm_table(snapshot: Snapshot) -> Table:
             vm.host or "",
             str(vm.vcpus),
             mib(vm.memory_mib),
-            f"{vm.demand.cpu_mhz:,} MHz, {mib(vm.demand.memory_mib)}",
-            f"{vm.cpu.reservation_mhz:,} MHz, {mib(vm.memory.reservation_mib)}",
+            f"{vm.demand.cpu_mhz:,}",
+            mib(vm.demand.memory_mib),
+            f"{vm.cpu.reservation_mhz:,}",
+            mib(vm.memory.reservation_mib),
             vm.pool or "",
         )
-    return rows
+    return fitted(rows, wrap=False)
 
 
 def bar(asked: int, capacity: int) -> str:

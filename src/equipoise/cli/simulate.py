@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
-from equipoise.cli.answer import clock, console, print_json
+from equipoise.cli.answer import clock, console, plain, print_json
 from equipoise.cli.check import as_rows, show_violations
 from equipoise.cli.read import read_scenario
 from equipoise.cli.story import tell
@@ -31,6 +31,7 @@ class Result:
     scenario: Scenario
     journal: Journal
     snapshot: Snapshot
+    ended_ms: int
     violations: tuple[Violation, ...]
     wall_s: float
 
@@ -74,6 +75,7 @@ def simulate(scenario: Scenario, journal: Journal) -> Result:
         scenario=scenario,
         journal=journal,
         snapshot=loop.snapshot(),
+        ended_ms=loop.now_ms,
         violations=violations,
         wall_s=perf_counter() - began,
     )
@@ -91,7 +93,7 @@ def document(result: Result) -> dict[str, object]:
     return {
         "scenario": result.scenario.name,
         "seed": result.scenario.seed,
-        "duration_s": result.snapshot.at_ms / 1000,
+        "duration_s": result.ended_ms / 1000,
         "migrations": counts[Migrate],
         "power_ons": counts[PowerOn],
         "power_offs": counts[PowerOff],
@@ -115,12 +117,13 @@ def document(result: Result) -> dict[str, object]:
 
 def _show(result: Result) -> None:
     out = console()
-    out.print(f"[bold]{result.scenario.name}[/bold]: {result.scenario.about}")
+    scenario = result.scenario
+    out.print(f"[bold]{plain(scenario.name)}[/bold]: {plain(scenario.about)}")
     if result.violations:
         show_violations(result.violations)
     tell_journal(result.journal)
     out.print(
-        f"{clock(result.snapshot.at_ms)} simulated in {result.wall_s:.2f} s, "
+        f"{clock(result.ended_ms)} simulated in {result.wall_s:.2f} s, "
         f"{len(result.journal)} events, sha256 {result.journal.sha256()[:16]}"
     )
 
@@ -129,4 +132,4 @@ def tell_journal(journal: Journal) -> None:
     """Print the story of a journal."""
     out = console()
     for event in journal.events():
-        out.print(f"{clock(event.at_ms):>14}  {tell(event)}", markup=False)
+        out.print(f"{clock(event.at_ms):>14}  {plain(tell(event))}")

@@ -84,7 +84,7 @@ class Allocate(Value, tag="allocate", tag_field="do"):
 
 
 class Kill(Value, tag="kill", tag_field="do"):
-    """End a VM for good, whatever it is doing."""
+    """End a VM for good, in whatever state it is."""
 
     vm: VmKey
 

@@ -32,5 +32,6 @@ class Inventory(Settings):
     """Hosts, VMs and settings: all there is to know about a cluster at one moment."""
 
     name: str = "cluster"
-    hosts: Annotated[tuple[Host, ...], Meta(min_length=1)]
+    hosts: Annotated[tuple[Host, ...], Meta(extra_json_schema={"minItems": 1})]
+    """A file has at least one; a cluster may lose its last."""
     vms: tuple[Vm, ...] = ()

@@ -8,9 +8,9 @@ from enum import IntEnum
 from equipoise.model.action import Action, Footprint, footprint
 from equipoise.model.quantity import (
     CountPresent,
-    Milliseconds,
-    MillisecondsPresent,
     PlanKey,
+    Planned,
+    PlannedPresent,
     StepKey,
     Version,
 )
@@ -31,8 +31,8 @@ class Step(Value):
 
     id: StepKey
     action: Action
-    start_ms: Milliseconds = 0
-    end_ms: MillisecondsPresent
+    start_ms: Planned = 0
+    end_ms: PlannedPresent
     after: tuple[StepKey, ...] = ()
     """Steps that must have succeeded before this one may start."""
     reason: str = ""
@@ -71,7 +71,7 @@ class Intent(Value):
 
     id: StepKey
     action: Action
-    duration_ms: MillisecondsPresent
+    duration_ms: PlannedPresent
     after: tuple[StepKey, ...] = ()
     reason: str = ""
 

@@ -53,3 +53,6 @@ Attempt = Annotated[int, Meta(ge=1, le=10**6)]
 Seconds = Annotated[int, Meta(ge=0, le=10**9)]
 Milliseconds = Annotated[int, Meta(ge=0, le=10**15)]
 MillisecondsPresent = Annotated[int, Meta(ge=1, le=10**15)]
+Planned = Annotated[int, Meta(ge=0, le=10**12)]
+"""Milliseconds of a plan: up to thirty years, so that sums of them are still times."""
+PlannedPresent = Annotated[int, Meta(ge=1, le=10**12)]

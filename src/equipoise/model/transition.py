@@ -70,6 +70,8 @@ def _settings_changed(draft: Draft, event: SettingsChanged) -> None:
 
 
 def _host_put(draft: Draft, event: HostJoined | HostChanged) -> None:
+    if event.host.state is HostState.FAILED:
+        _fail(draft, event.host.id)
     draft.put_host(event.host)
 
 
@@ -83,13 +85,17 @@ def _host_left(draft: Draft, event: HostLeft) -> None:
 
 
 def _host_failed(draft: Draft, event: HostFailed) -> None:
-    if event.host not in draft.hosts:
-        return
-    _break_off(draft, event.host)
-    for vm in draft.residents(event.host):
+    if event.host in draft.hosts:
+        _fail(draft, event.host)
+        draft.put_host(draft.hosts[event.host].but(state=HostState.FAILED))
+
+
+def _fail(draft: Draft, host: HostId) -> None:
+    """Whatever runs on a host, or is being done with it, comes to its end."""
+    _break_off(draft, host)
+    for vm in draft.residents(host):
         if draft.vms[vm].state is VmState.RUNNING:
             _stop(draft, vm)
-    draft.put_host(draft.hosts[event.host].but(state=HostState.FAILED))
 
 
 def _host_recovered(draft: Draft, event: HostRecovered) -> None:
@@ -127,9 +133,11 @@ def _demand_observed(draft: Draft, event: DemandObserved) -> None:
         vm = draft.vms.get(name)
         if vm is not None and vm.demand != demand:
             draft.put_demand(name, demand)
-    frame = DemandFrame(event.at_ms, FrozenMap({vm.id: vm.demand for vm in draft.vms.values()}))
+    after = FrozenMap({vm.id: vm.demand for vm in draft.vms.values()})
+    if draft.history and draft.history[-1].demand == after:
+        after = draft.history[-1].demand  # an hour in which nothing changes costs one map
     recent = (past for past in draft.history if past.at_ms > draft.at_ms - HISTORY_MS)
-    draft.history = (*recent, frame)
+    draft.history = (*recent, DemandFrame(event.at_ms, after))
 
 
 def _action_started(draft: Draft, event: ActionStarted) -> None:
@@ -150,7 +158,9 @@ def _action_ended(draft: Draft, event: ActionFinished | ActionFailed | ActionLos
 def _finish(draft: Draft, action: Action) -> None:
     """Let a finished action have its effect, if its subject is still as the action needs it."""
     if isinstance(action, HostAction):
-        _switch(draft, action.host, HOST_PASSAGES[type(action)][1])
+        before, after = HOST_PASSAGES[type(action)]
+        if draft.hosts[action.host].state is before:
+            _switch(draft, action.host, after)
         return
     vm = draft.vms[action.vm]
     way = passage(action)

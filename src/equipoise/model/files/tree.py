@@ -40,19 +40,23 @@ Gaps = dict[Path, Gap]
 
 
 def without(tree: Tree, paths: list[Path]) -> tuple[Any, Gaps] | None:
-    """Leave out each list element in which something is wrong; ``None`` if more is wrong than that.
+    """Leave out each key and list element in which something is wrong, if that does not mislead.
 
-    An element here is one of an outermost list: a host, a VM, a rule, a step.
+    An element here is one of an outermost list: a host, a VM, a rule, a step. ``None`` if one of
+    these lists is itself no list: what refers to it would look wrong as well.
     """
     spoilt: dict[Path, dict[int, None]] = {}
+    root, gaps = tree.root, {}
     for path in paths:
         depth = next((d for d, step in enumerate(path) if isinstance(step, int)), None)
         if depth is None:
-            return None
+            if not path or path[-1] in _REFERRED_TO:
+                return None
+            root = _dropped(root, path)
+            continue
         place = path[depth]
         assert isinstance(place, int)
         spoilt.setdefault(path[:depth], {})[place] = None
-    root, gaps = tree.root, {}
     for path, places in spoilt.items():
         elements = _at(tree.root, path)
         if elements is None:  # what was wrong did not even become part of the tree
@@ -61,6 +65,21 @@ def without(tree: Tree, paths: list[Path]) -> tuple[Any, Gaps] | None:
         gaps[path] = Gap(rest, _ids([elements[place] for place in places if place < len(elements)]))
         root = _replaced(root, path, [elements[place] for place in rest])
     return root, gaps
+
+
+_REFERRED_TO: Final = frozenset(
+    ("cluster", "hosts", "vms", "pools", "tenants", "resources", "groups", "plan", "steps")
+)
+
+
+def _dropped(node: Any, path: Path) -> Any:
+    """The tree without one key, or as it is if the key is not there."""
+    key = path[0]
+    if not isinstance(node, dict) or key not in node:
+        return node
+    if len(path) == 1:
+        return {name: value for name, value in node.items() if name != key}
+    return {**node, key: _dropped(node[key], path[1:])}
 
 
 def _at(node: Any, path: Path) -> list[Any] | None:

@@ -162,7 +162,7 @@ def test_too_few_elements() -> None:
         cure="a list of at least 2",
         line=5,
     )
-    assert the_problem("hosts: []").what == "has 0 of at least 1 entries"
+    assert the_problem("hosts: []").what == "there is no host"
 
 
 def test_an_unknown_kind_of_rule_is_guessed() -> None:
@@ -293,3 +293,12 @@ def test_every_kind_in_the_model_can_be_examined() -> None:
     for form in (Inventory, Plan, Scenario):
         visit(inspect.type_info(form))
     assert seen - {inspect.NoneType} <= set(_EXAMINERS)
+
+
+def test_a_slip_at_the_top_does_not_hide_what_is_wrong_below() -> None:
+    content = with_hosts(
+        "nme: x\nlimits: {actions_total: 0}\n"
+        "vms:\n  - {id: v1, vcpus: 1, memory_mib: 1, host: nowhere}\n"
+    )
+    keys = {problem.key for problem in problems(content)}
+    assert keys == {"nme", "limits.actions_total", "vms[0].host"}

@@ -45,6 +45,8 @@ def check(value: Inventory | Plan | Scenario, found: Findings, gaps: Gaps) -> No
 
 def _check_inventory(inventory: Inventory, found: Findings, gaps: Gaps) -> Roster:
     roster = Roster(inventory, gaps)
+    if not inventory.hosts and ("hosts",) not in gaps:
+        found.add(("hosts",), "there is no host", "list at least one")
     for elements in roster.named:
         elements.check_ids(found)
     check_hosts(roster, found)
