@@ -61,6 +61,8 @@ def without(tree: Tree, paths: list[Path]) -> tuple[Any, Gaps] | None:
         elements = _at(tree.root, path)
         if elements is None:  # what was wrong did not even become part of the tree
             return None
+        if _at(root, path) is None:  # it went with a key that is not known
+            continue
         rest = tuple(place for place in range(len(elements)) if place not in places)
         gaps[path] = Gap(rest, _ids([elements[place] for place in places if place < len(elements)]))
         root = _replaced(root, path, [elements[place] for place in rest])

@@ -302,3 +302,5 @@ def test_a_slip_at_the_top_does_not_hide_what_is_wrong_below() -> None:
     )
     keys = {problem.key for problem in problems(content)}
     assert keys == {"nme", "limits.actions_total", "vms[0].host"}
+    unknown = {problem.key for problem in problems(with_hosts("id: [.inf]\n"))}
+    assert unknown == {"id", "id[0]"}
