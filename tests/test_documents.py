@@ -16,6 +16,7 @@ from equipoise.cli.read import read_inventory, read_plan
 from equipoise.model.snapshot import Snapshot
 from equipoise.plan import VerifiedPlan, verify
 from equipoise.sim.builtin import all_builtin
+from equipoise.spec.specification import Specification
 
 ROOT = Path(__file__).parent.parent
 
@@ -52,6 +53,14 @@ def test_make_demo_works_without_setting_up_again() -> None:
     assert "A cluster" in done.stdout
 
 
+def test_every_example_of_the_language_is_sound() -> None:
+    text = (ROOT / "docs" / "spec-language.md").read_text()
+    blocks = re.findall(r"```spec\n(.*?)```", text, re.S)
+    assert len(blocks) >= 11
+    for block in blocks:
+        assert Specification.read(block).constraints
+
+
 def test_every_make_chore_that_the_documents_name_exists() -> None:
     chores = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M))
     for document in ("README.md", "CONTRIBUTING.md"):
@@ -60,12 +69,12 @@ def test_every_make_chore_that_the_documents_name_exists() -> None:
 
 
 def test_every_command_that_the_documents_name_exists() -> None:
-    known = {
+    known = {"spec"} | {
         command.name or command.callback.__name__
         for command in app.registered_commands
         if command.callback
     }
-    for document in ("README.md", "CHANGELOG.md", "docs/files.md"):
+    for document in ("README.md", "CHANGELOG.md", "docs/files.md", "docs/spec-language.md"):
         named = set(re.findall(r"equipoise ([a-z]+)\b", (ROOT / document).read_text()))
         assert named <= known, document
 

@@ -31,12 +31,18 @@ class Problem:
     """What to write instead."""
     line: int | None = None
     """Counted from 1; unknown for values that did not come from a file."""
+    column: int | None = None
+    """Counted from 1, where it is known."""
+    excerpt: str = ""
+    """The line itself, with a caret under the place."""
 
     def __str__(self) -> str:
-        place = f"line {self.line}: " if self.line is not None else ""
+        column = f", column {self.column}" if self.column is not None else ""
+        place = f"line {self.line}{column}: " if self.line is not None else ""
         key = f"{self.key}: " if self.key else ""
         cure = f" ({self.cure})" if self.cure else ""
-        return f"{place}{key}{self.what}{cure}"
+        shown = "".join(f"\n    {line}" for line in self.excerpt.splitlines())
+        return f"{place}{key}{self.what}{cure}{shown}"
 
 
 class InvalidInput(EquipoiseError):

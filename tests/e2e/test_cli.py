@@ -34,7 +34,8 @@ def answer(*arguments: str, code: int = 0) -> Any:
 def test_help_lists_every_command_on_one_line_each() -> None:
     text = call("--help").stdout
     for command in (
-        "demo", "show", "schema", "check", "scenarios", "simulate", "journal", "replay", "bench",
+        "demo", "show", "schema", "check", "scenarios", "simulate",
+        "journal", "replay", "bench", "spec",
     ):  # fmt: skip
         assert f"\n  {command} " in text
     assert "..." not in text.split("Commands:")[1]
@@ -45,7 +46,7 @@ def test_help_imports_nothing_heavy() -> None:
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
-    assert not {"numpy", "sqlalchemy", "yaml", "msgspec", "rich.console"} & set(loaded)
+    assert not {"lark", "numpy", "sqlalchemy", "yaml", "msgspec", "rich.console"} & set(loaded)
 
 
 def test_version() -> None:
@@ -187,6 +188,21 @@ def test_all_problems_of_a_file_are_listed_with_their_lines(tmp_path: Path) -> N
     problems = answer("show", str(bad), code=2)["problems"]
     assert {problem["line"] for problem in problems} >= {2, 3, 7}
     assert all(problem["cure"] for problem in problems)
+
+
+def test_a_specification_is_checked(tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.spec", tmp_path / "bad.spec"
+    good.write_text("Few(ns <: nodes, nb : int, x : vms) ::= card(ns) <= nb\n")
+    checked = answer("spec", "check", str(good))
+    assert checked["constraints"] == ["Few"]
+    assert [one["what"] for one in checked["warnings"]] == ["Few never uses its argument x"]
+    assert "warning: line 1, column 28" in call("spec", "check", str(good)).stdout
+    bad.write_text("Few(ns <: nodes) ::= sum({card(running(n)). n : ns}) <= 3\n")
+    (problem,) = answer("spec", "check", str(bad), code=2)["problems"]
+    assert (problem["line"], problem["column"]) == (1, 26)
+    assert "[ ... ]" in problem["cure"]
+    assert "^^^^" in call("spec", "check", str(bad)).stderr
+    assert "hosted" in call("spec", "functions").stdout
 
 
 def test_a_huge_file_is_refused_before_it_is_read(tmp_path: Path) -> None:

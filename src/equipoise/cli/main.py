@@ -150,6 +150,29 @@ def replay(
     raise typer.Exit(command.run(url, as_json=json))
 
 
+spec_app = typer.Typer(help="The specification language.", no_args_is_help=True)
+app.add_typer(spec_app, name="spec")
+
+
+@spec_app.command("check")
+def spec_check(
+    file: Annotated[Path, typer.Argument(help="A file of constraints, ending in .spec.")],
+    json: Json = False,
+) -> None:
+    """Check a specification file: its form and its types."""
+    from equipoise.cli import spec as command
+
+    raise typer.Exit(command.run_check(file, as_json=json))
+
+
+@spec_app.command("functions")
+def spec_functions(json: Json = False) -> None:
+    """List the functions that a formula may call."""
+    from equipoise.cli import spec as command
+
+    raise typer.Exit(command.run_functions(as_json=json))
+
+
 @app.command()
 def bench(
     name: Annotated[
@@ -242,7 +265,14 @@ def _apologise_in_json(kind: str, error: EquipoiseError | str) -> None:
             "error": kind,
             "message": str(error),
             "problems": [
-                {"file": source, "line": p.line, "key": p.key, "what": p.what, "cure": p.cure}
+                {
+                    "file": source,
+                    "line": p.line,
+                    "column": p.column,
+                    "key": p.key,
+                    "what": p.what,
+                    "cure": p.cure,
+                }
                 for p in problems
             ],
         }

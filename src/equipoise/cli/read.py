@@ -26,6 +26,15 @@ def read_scenario(path: Path) -> Scenario:
     return files.parse_scenario(_content(path), str(path))
 
 
+def read_text(path: Path) -> str:
+    """Read a text."""
+    try:
+        return _content(path).decode()
+    except UnicodeDecodeError as error:
+        problem = Problem(key="", what=f"byte {error.start} is not UTF-8", cure="save it as UTF-8")
+        raise InvalidInput(str(path), [problem]) from None
+
+
 def _content(path: Path) -> bytes:
     try:
         files.check_size(path.stat().st_size, str(path))

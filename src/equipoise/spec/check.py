@@ -1,0 +1,373 @@
+"""The type checker: what cannot mean anything is said before it is judged by.
+
+It finds all mistakes of a file, each with its place and a suggestion, and warns of what is allowed
+but most likely not meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from typing import Final, NamedTuple
+
+from equipoise.errors import Problem
+from equipoise.spec.place import Source
+from equipoise.spec.syntax import (
+    Always,
+    Binder,
+    Binding,
+    Call,
+    Constraint,
+    Exists,
+    ForAll,
+    Index,
+    Let,
+    ListOf,
+    ListWhere,
+    Minus,
+    Name,
+    Not,
+    Number,
+    Operation,
+    Parameter,
+    Place,
+    SetOf,
+    SetWhere,
+    Sometime,
+    Term,
+    Text,
+    Truth,
+    calls_in,
+)
+from equipoise.spec.types import (
+    ANYTHING,
+    BOOL,
+    HOST,
+    INT,
+    STRING,
+    VM,
+    Type,
+    join,
+    list_of,
+    match,
+    members_of,
+    packing_of,
+    set_of,
+    settle,
+)
+from equipoise.spec.vocabulary import DOMAINS, SETS, SIGNATURES, STATES, plain
+
+_ORDER: Final = ("<", "<=", ">", ">=")
+_LOGIC: Final = ("&", "|", "-->", "<-->")
+
+
+class Checked(NamedTuple):
+    """What came of checking a file."""
+
+    problems: tuple[Problem, ...]
+    warnings: tuple[Problem, ...]
+
+
+def check(
+    constraints: Iterable[Constraint], source: Source, known: Iterable[Constraint] = ()
+) -> Checked:
+    """Check the declarations of a file; ``known`` are those of other files they may call."""
+    checker = _Checker(source, (*known, *constraints))
+    for constraint in constraints:
+        checker.constraint(constraint)
+    return Checked(tuple(checker.problems), tuple(checker.warnings))
+
+
+class _Checker:
+    def __init__(self, source: Source, declared: Iterable[Constraint]) -> None:
+        self.problems: list[Problem] = []
+        self.warnings: list[Problem] = []
+        self._source = source
+        self._declared: dict[str, Constraint] = {}
+        for one in declared:
+            if self._declared.setdefault(one.name, one) is not one:
+                self._wrong(one.place, f"{one.name} is declared twice", "give one another name")
+        self._resolving: frozenset[str] = frozenset()
+        self._scope: dict[str, Type] = {}
+        self._used: set[str] = set()
+
+    def constraint(self, constraint: Constraint) -> None:
+        self._scope, self._used = {}, set()
+        for parameter in constraint.parameters:
+            if parameter.name in self._scope:
+                self._wrong(parameter.place, f"{parameter.name} is given twice", "rename one")
+            self._scope[parameter.name] = self._parameter_type(parameter)
+        self._want(constraint.formula, BOOL, "a constraint must be true or false")
+        if self._reaches(constraint.name, constraint):
+            self._wrong(
+                constraint.place, f"{constraint.name} is defined by itself", "break the circle"
+            )
+        for parameter in constraint.parameters:
+            if parameter.name not in self._used:
+                what = f"{constraint.name} never uses its argument {parameter.name}"
+                self.warnings.append(
+                    self._source.problem(parameter.place, what, "use it or leave it out")
+                )
+
+    def _reaches(self, name: str, start: Constraint) -> bool:
+        """Whether judging a constraint leads to judging another one, step by step."""
+        seen: set[str] = set()
+        open_calls = list(calls_in(start.formula))
+        while open_calls:
+            called = open_calls.pop()
+            if called == name:
+                return True
+            if called in self._declared and called not in seen:
+                seen.add(called)
+                open_calls += calls_in(self._declared[called].formula)
+        return False
+
+    def _parameter_type(self, parameter: Parameter) -> Type:
+        domain = parameter.domain
+        if isinstance(domain, Name) and domain.name in DOMAINS:
+            if parameter.binding is not Binding.MEMBER:
+                self._wrong(domain.place, f"{domain.name} has no subsets to choose from", "write :")
+            return DOMAINS[domain.name]
+        return self._bound(parameter.binding, domain)
+
+    def _bound(self, binding: Binding, domain: Term) -> Type:
+        """The type of a variable that ranges over a domain."""
+        kind = self._type(domain)
+        inner = members_of(kind)
+        if inner is None:
+            if kind != ANYTHING:
+                self._wrong(domain.place, f"{kind} is not a collection", "range over a set or list")
+            return ANYTHING
+        if binding is Binding.MEMBER:
+            return inner
+        return set_of(inner) if binding is Binding.SUBSET else packing_of(inner)
+
+    def _type(self, term: Term) -> Type:
+        match term:
+            case Name():
+                return self._name(term)
+            case Number():
+                return INT
+            case Text():
+                return STRING
+            case Truth():
+                return BOOL
+            case Call():
+                return self._call(term)
+            case Operation():
+                return self._operation(term)
+            case _:
+                return self._compound(term)
+
+    def _compound(self, term: Term) -> Type:
+        match term:
+            case Not():
+                return self._want(term.term, BOOL, "only true or false has an opposite")
+            case Minus():
+                return self._want(term.term, INT, "only a number has a sign")
+            case Index():
+                return self._index(term)
+            case SetOf():
+                return set_of(self._common(term.members, "a set has members of one kind"))
+            case ListOf():
+                return list_of(self._common(term.elements, "a list has elements of one kind"))
+            case SetWhere() | ListWhere():
+                return self._where(term)
+            case ForAll() | Exists():
+                with self._binding(term.binders):
+                    return self._want(term.body, BOOL, "what is quantified is true or false")
+            case Let():
+                return self._let(term)
+            case Always() | Sometime():
+                return self._want(term.body, BOOL, "a moment can be judged by true or false only")
+            case _:
+                raise AssertionError(f"no rule for {term}")
+
+    def _name(self, term: Name) -> Type:
+        if term.name in self._scope:
+            self._used.add(term.name)
+            return self._scope[term.name]
+        name = plain(term.name)
+        found = SETS.get(name) or STATES.get(name)
+        if found is None:
+            cure = f"{term.name}(...) is a function" if plain(term.name) in SIGNATURES else ""
+            known = [*self._scope, *SETS, *STATES]
+            self._wrong(term.place, f"{term.name} is not known here", cure or _guess(name, known))
+        return found or ANYTHING
+
+    def _call(self, term: Call) -> Type:
+        name = plain(term.function)
+        kinds = [self._type(argument) for argument in term.arguments]
+        if name in SIGNATURES:
+            signature = SIGNATURES[name]
+            wanted, result = signature.parameters, signature.result
+        elif term.function in self._declared:
+            declared = self._declared[term.function]
+            wanted, result = self._parameters_of(declared), BOOL
+        else:
+            known = [*SIGNATURES, *self._declared]
+            self._wrong(term.place, f"there is no function {term.function}", _guess(name, known))
+            return ANYTHING
+        if len(kinds) != len(wanted):
+            what = f"{term.function} takes {len(wanted)} arguments, not {len(kinds)}"
+            self._wrong(term.place, what, f"it is {term.function}({', '.join(map(str, wanted))})")
+            return settle(result, {})
+        return self._arguments(term, kinds, wanted, result)
+
+    def _arguments(
+        self, term: Call, kinds: list[Type], wanted: tuple[Type, ...], result: Type
+    ) -> Type:
+        open_types: dict[str, Type] = {}
+        for argument, given, need in zip(term.arguments, kinds, wanted, strict=True):
+            if need.name == "element" and given in (VM, HOST, ANYTHING):
+                continue
+            if not match(need, given, open_types):
+                cure = _argument_cure(plain(term.function), given)
+                what = f"{term.function} wants {need}, and this is {given}"
+                self._wrong(argument.place, what, cure)
+        return settle(result, open_types)
+
+    def _parameters_of(self, constraint: Constraint) -> tuple[Type, ...]:
+        """The types of another constraint's parameters; its own mistakes are told elsewhere."""
+        if constraint.name in self._resolving:  # its parameters range over itself
+            return (ANYTHING,) * len(constraint.parameters)
+        silent = _Checker(self._source, ())
+        silent._declared = self._declared
+        silent._resolving = self._resolving | {constraint.name}
+        return tuple(silent._parameter_type(one) for one in constraint.parameters)
+
+    def _operation(self, term: Operation) -> Type:
+        operator = term.operator
+        if operator in _LOGIC:
+            self._want(term.left, BOOL, f"{operator} joins what is true or false")
+            return self._want(term.right, BOOL, f"{operator} joins what is true or false")
+        left, right = self._type(term.left), self._type(term.right)
+        if operator in _ORDER:
+            self._both(term, left, right, INT)
+            return BOOL
+        if operator in ("=", "/="):
+            self._same(term, left, right)
+            return BOOL
+        if operator in ("*", "/"):
+            self._both(term, left, right, INT)
+            return INT
+        if operator in ("+", "-", "/\\", "\\/"):
+            return self._arithmetic(term, left, right)
+        return self._membership(term, left, right)
+
+    def _arithmetic(self, term: Operation, left: Type, right: Type) -> Type:
+        if left == INT and right == INT and term.operator in "+-":
+            return INT
+        joined = self._same(term, left, right)
+        if joined.name not in ("set", ANYTHING.name):
+            self._wrong(term.place, f"{term.operator} does not work on {joined}", "use sets")
+        return joined
+
+    def _membership(self, term: Operation, left: Type, right: Type) -> Type:
+        operator = term.operator.removeprefix("/")
+        inner = members_of(right)
+        if inner is None:
+            if right != ANYTHING:
+                self._wrong(term.place, f"{right} has no members", "write a set on the right")
+            return BOOL
+        if operator == "<<:":
+            self._packing(term, left, inner)
+            return BOOL
+        wanted = inner if operator == ":" else set_of(inner)
+        if join(wanted, left) is None:
+            self._wrong(term.place, f"{operator} wants {wanted} on the left, this is {left}", "")
+        return BOOL
+
+    def _packing(self, term: Operation, left: Type, inner: Type) -> None:
+        if isinstance(term.left, SetWhere):
+            self._wrong(
+                term.left.place,
+                "a set keeps equal groups once, so two groups in one place would pass",
+                "write [ ... ] instead of { ... }: a list keeps both",
+            )
+        groups = members_of(left)
+        if groups is not None and join(groups, set_of(inner)) is None:
+            wanted = f"groups of {inner}"
+            self._wrong(term.place, f"<<: wants {wanted} on the left, this is {left}", "")
+
+    def _where(self, term: SetWhere | ListWhere) -> Type:
+        with self._binding(term.binders):
+            for condition in term.conditions:
+                self._want(condition, BOOL, "a condition is true or false")
+            inner = self._type(term.term)
+        return set_of(inner) if isinstance(term, SetWhere) else list_of(inner)
+
+    def _index(self, term: Index) -> Type:
+        kind = self._type(term.sequence)
+        self._want(term.position, INT, "a position is a number")
+        if kind.name != "list" and kind != ANYTHING:
+            self._wrong(term.place, f"{kind} has no positions", "only lists have")
+        return kind.of or ANYTHING
+
+    def _let(self, term: Let) -> Type:
+        kind = self._type(term.value)
+        with self._names({term.name: kind}):
+            return self._type(term.body)
+
+    @contextmanager
+    def _binding(self, binders: tuple[Binder, ...]) -> Iterator[None]:
+        names: dict[str, Type] = {}
+        for binder in binders:
+            with self._names(names):
+                kind = self._bound(binder.binding, binder.domain)
+            names = names | dict.fromkeys(binder.names, kind)
+        with self._names(names):
+            yield
+
+    @contextmanager
+    def _names(self, names: dict[str, Type]) -> Iterator[None]:
+        """Let names mean something for a while; what they hid is there again afterwards."""
+        before, used = self._scope, {name for name in names if name in self._used}
+        self._scope = before | names
+        yield
+        self._scope = before
+        self._used = (self._used - names.keys()) | used
+
+    def _want(self, term: Term, wanted: Type, why: str) -> Type:
+        kind = self._type(term)
+        if join(kind, wanted) is None:
+            self._wrong(term.place, f"this is {kind}, not {wanted}", why)
+        return wanted
+
+    def _both(self, term: Operation, left: Type, right: Type, wanted: Type) -> None:
+        for side, kind in ((term.left, left), (term.right, right)):
+            if join(kind, wanted) is None:
+                self._wrong(side.place, f"{term.operator} wants {wanted}, and this is {kind}", "")
+
+    def _same(self, term: Operation, left: Type, right: Type) -> Type:
+        joined = join(left, right)
+        if joined is None:
+            self._wrong(term.place, f"{left} and {right} are never the same", "compare like kinds")
+        return joined or ANYTHING
+
+    def _common(self, terms: tuple[Term, ...], why: str) -> Type:
+        common = ANYTHING
+        for term in terms:
+            kind = self._type(term)
+            joined = join(common, kind)
+            if joined is None:
+                self._wrong(term.place, f"this is {kind} among {common}", why)
+            common = joined or common
+        return common
+
+    def _wrong(self, place: Place, what: str, cure: str) -> None:
+        self.problems.append(self._source.problem(place, what, cure))
+
+
+def _argument_cure(function: str, given: Type) -> str:
+    if function == "sum" and given.name == "set":
+        return "a set counts equal numbers once; write [ ... ] to add them all"
+    if function == "host" and given == HOST:
+        return "of a host, ask hosted(n) or running(n)"
+    return SIGNATURES[function].doc if function in SIGNATURES else ""
+
+
+def _guess(name: str, known: Iterable[str]) -> str:
+    close = get_close_matches(name, list(known), n=1)
+    return f"did you mean {close[0]}?" if close else ""

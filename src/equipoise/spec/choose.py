@@ -1,0 +1,70 @@
+"""What a variable may stand for: the members, the subsets or the packings of a collection."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from itertools import combinations
+from typing import Any, Final
+
+from equipoise.spec.syntax import Binding
+
+CHOICES_MAX: Final = 12
+"""From how many members subsets and packings are chosen: 12 have 4,096 subsets."""
+
+
+def choices(binding: Binding, domain: Collection[Any]) -> Iterator[Any]:
+    """Everything a variable may stand for, in a fixed order."""
+    members = domain if isinstance(domain, tuple) else in_order(domain)
+    if binding is Binding.MEMBER:
+        yield from members
+        return
+    if len(members) > CHOICES_MAX:
+        raise ValueError(f"{len(members)} members are too many to choose groups from")
+    if binding is Binding.SUBSET:
+        yield from subsets(members)
+    else:
+        yield from packings(members)
+
+
+def subsets(members: Collection[Any]) -> Iterator[frozenset[Any]]:
+    """All subsets, the empty one first."""
+    for size in range(len(members) + 1):
+        yield from map(frozenset, combinations(members, size))
+
+
+def packings(members: Collection[Any]) -> Iterator[frozenset[Any]]:
+    """All sets of non-empty groups that have nothing in common."""
+    yield from (frozenset(groups) for groups in _packings(tuple(members)))
+
+
+def _packings(members: tuple[Any, ...]) -> Iterator[tuple[frozenset[Any], ...]]:
+    if not members:
+        yield ()
+        return
+    first, rest = members[0], members[1:]
+    for groups in _packings(rest):
+        yield groups
+        yield (frozenset({first}), *groups)
+        for place, group in enumerate(groups):
+            yield (*groups[:place], group | {first}, *groups[place + 1 :])
+
+
+def in_order(members: Collection[Any]) -> tuple[Any, ...]:
+    """Members in an order that does not depend on how Python hashes."""
+    return tuple(sorted(members, key=_key))
+
+
+def _key(value: Any) -> Any:
+    if isinstance(value, frozenset):
+        return (1, tuple(sorted(map(_key, value))))
+    return (0, value) if isinstance(value, str) else (2, repr(value))
+
+
+def is_packing(groups: Collection[frozenset[Any]], domain: Collection[Any]) -> bool:
+    """Whether the groups have nothing in common and lie within the domain; empty ones may be."""
+    seen: set[Any] = set()
+    for group in groups:
+        if not seen.isdisjoint(group):
+            return False
+        seen |= group
+    return seen <= set(domain)

@@ -1,0 +1,270 @@
+"""From syntax to a function: each term becomes a closure, so nothing is looked up while judging.
+
+A variable is a place in a list, decided when the closure is made; inner names hide outer ones.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from equipoise.errors import InvalidInput
+from equipoise.spec.choose import choices, is_packing
+from equipoise.spec.functions import FUNCTIONS
+from equipoise.spec.place import Source
+from equipoise.spec.syntax import (
+    Always,
+    Binder,
+    Call,
+    Constraint,
+    Exists,
+    ForAll,
+    Index,
+    Let,
+    ListOf,
+    ListWhere,
+    Minus,
+    Moment,
+    Name,
+    Not,
+    Number,
+    Operation,
+    SetOf,
+    SetWhere,
+    Sometime,
+    Term,
+    Text,
+    Truth,
+)
+from equipoise.spec.view import Frame, View
+from equipoise.spec.vocabulary import SETS, plain
+
+Closure = Callable[[Frame, list[Any]], Any]
+Scope = Mapping[str, int]
+
+_SIMPLE: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "=": operator.eq,
+    "/=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "*": operator.mul,
+    "-": operator.sub,
+    ":": lambda one, some: one in some,
+    "/:": lambda one, some: one not in some,
+    "<:": lambda one, some: frozenset(one) <= frozenset(some),
+    "/<:": lambda one, some: not frozenset(one) <= frozenset(some),
+    "<<:": is_packing,
+    "/<<:": lambda groups, some: not is_packing(groups, some),
+    "/\\": operator.and_,
+    "\\/": operator.or_,
+    "<-->": operator.eq,
+}
+
+
+class Compiler:
+    """Makes closures of the terms of one file, which may call its other constraints."""
+
+    def __init__(self, source: Source, declared: Mapping[str, Constraint]) -> None:
+        self._source = source
+        self._declared = declared
+        self._formulas: dict[str, Closure] = {}
+
+    def constraint(self, constraint: Constraint) -> Closure:
+        """The formula of a constraint; its arguments are the first places of the list."""
+        found = self._formulas.get(constraint.name)
+        if found is None:
+            scope = {one.name: place for place, one in enumerate(constraint.parameters)}
+            found = self._formulas[constraint.name] = self.term(constraint.formula, scope)
+        return found
+
+    def term(self, term: Term, scope: Scope) -> Closure:
+        """The closure of a term in which some names mean places."""
+        match term:
+            case Name():
+                return self._name(term, scope)
+            case Number() | Text() | Truth():
+                value = term.value
+                return lambda _frame, _places: value
+            case Call():
+                return self._call(term, scope)
+            case Operation():
+                return self._operation(term, scope)
+            case ForAll() | Exists():
+                return self._quantified(term, scope)
+            case SetWhere() | ListWhere():
+                return self._where(term, scope)
+            case _:
+                return self._rest(term, scope)
+
+    def _rest(self, term: Term, scope: Scope) -> Closure:
+        match term:
+            case Not(term=inner):
+                opposite = self.term(inner, scope)
+                return lambda frame, places: not opposite(frame, places)
+            case Minus(term=inner):
+                number = self.term(inner, scope)
+                return lambda frame, places: -number(frame, places)
+            case SetOf(members=terms):
+                members = [self.term(one, scope) for one in terms]
+                return lambda frame, places: frozenset(one(frame, places) for one in members)
+            case ListOf(elements=terms):
+                elements = [self.term(one, scope) for one in terms]
+                return lambda frame, places: tuple(one(frame, places) for one in elements)
+            case Index():
+                return self._index(term, scope)
+            case Let():
+                value = self.term(term.value, scope)
+                body = self.term(term.body, {**scope, term.name: _width(scope)})
+                return lambda frame, places: body(frame, [*places, value(frame, places)])
+            case Always() | Sometime():
+                return self._during(term, scope)
+            case _:
+                raise AssertionError(f"no closure for {term}")
+
+    def _name(self, term: Name, scope: Scope) -> Closure:
+        place = scope.get(term.name)
+        if place is not None:
+            return lambda _frame, places: places[place]
+        name = plain(term.name)
+        if name in SETS:
+            return lambda frame, _places: frozenset(getattr(frame.now, name))
+        return lambda _frame, _places: name
+
+    def _call(self, term: Call, scope: Scope) -> Closure:
+        arguments = [self.term(one, scope) for one in term.arguments]
+        look = _LOOKS[term.moment]
+        function = FUNCTIONS.get(plain(term.function))
+        if function is None:
+            formula = self.constraint(self._declared[term.function])
+            return lambda frame, places: formula(
+                frame.at(look(frame)), [one(frame, places) for one in arguments]
+            )
+        if len(arguments) == 1:  # most have one, and this is the innermost loop
+            (only,) = arguments
+            return lambda frame, places: function(look(frame), frame, only(frame, places))
+        return self._guarded(
+            term,
+            lambda frame, places: function(
+                look(frame), frame, *(one(frame, places) for one in arguments)
+            ),
+        )
+
+    def _operation(self, term: Operation, scope: Scope) -> Closure:
+        left, right = self.term(term.left, scope), self.term(term.right, scope)
+        match term.operator:
+            case "&":
+                return lambda frame, places: left(frame, places) and right(frame, places)
+            case "|":
+                return lambda frame, places: left(frame, places) or right(frame, places)
+            case "-->":
+                return lambda frame, places: not left(frame, places) or right(frame, places)
+            case "+":
+                return lambda frame, places: _plus(left(frame, places), right(frame, places))
+            case "/":
+                return self._guarded(
+                    term, lambda frame, places: left(frame, places) // right(frame, places)
+                )
+            case other:
+                act = _SIMPLE[other]
+                return lambda frame, places: act(left(frame, places), right(frame, places))
+
+    def _index(self, term: Index, scope: Scope) -> Closure:
+        sequence, position = self.term(term.sequence, scope), self.term(term.position, scope)
+
+        def pick(frame: Frame, places: list[Any]) -> Any:
+            at = position(frame, places)
+            if at < 0:
+                raise IndexError(f"there is no position {at}")
+            return sequence(frame, places)[at]
+
+        return self._guarded(term, pick)
+
+    def _quantified(self, term: ForAll | Exists, scope: Scope) -> Closure:
+        inner, each = self._each(term.binders, scope)
+        body = self.term(term.body, inner)
+        if isinstance(term, ForAll):
+            return lambda frame, places: all(body(frame, now) for now in each(frame, places))
+        return lambda frame, places: any(body(frame, now) for now in each(frame, places))
+
+    def _where(self, term: SetWhere | ListWhere, scope: Scope) -> Closure:
+        inner, each = self._each(term.binders, scope)
+        body = self.term(term.term, inner)
+        conditions = [self.term(one, inner) for one in term.conditions]
+        gather = frozenset if isinstance(term, SetWhere) else tuple
+
+        def found(frame: Frame, places: list[Any]) -> Any:
+            return gather(
+                body(frame, now)
+                for now in each(frame, places)
+                if all(condition(frame, now) for condition in conditions)
+            )
+
+        return found
+
+    def _each(
+        self, binders: tuple[Binder, ...], scope: Scope
+    ) -> tuple[Scope, Callable[[Frame, list[Any]], Iterator[list[Any]]]]:
+        """The scope inside some binders, and all the ways to fill their places."""
+        inner = dict(scope)
+        loops: list[tuple[Binder, Closure]] = []
+        for binder in binders:
+            domain = self._guarded(binder, self.term(binder.domain, inner))
+            for name in binder.names:
+                loops.append((binder, domain))
+                inner[name] = _width(inner)
+
+        def each(frame: Frame, places: list[Any], depth: int = 0) -> Iterator[list[Any]]:
+            if depth == len(loops):
+                yield places
+                return
+            binder, domain = loops[depth]
+            for value in self._choices(binder, domain(frame, places)):
+                yield from each(frame, [*places, value], depth + 1)
+
+        return inner, each
+
+    def _choices(self, binder: Binder, domain: Any) -> Iterator[Any]:
+        try:
+            yield from choices(binder.binding, domain)
+        except ValueError as error:
+            raise self._source.refused(binder.place, str(error)) from None
+
+    def _during(self, term: Always | Sometime, scope: Scope) -> Closure:
+        body = self.term(term.body, scope)
+        judge = all if isinstance(term, Always) else any
+        return lambda frame, places: judge(
+            body(frame.at(view), places) for view in frame.moments or (frame.now,)
+        )
+
+    def _guarded(self, node: Call | Operation | Index | Binder, closure: Closure) -> Closure:
+        """Say where it happened if a value makes no sense: a division by zero, a missing place."""
+
+        def guarded(frame: Frame, places: list[Any]) -> Any:
+            try:
+                return closure(frame, places)
+            except (ArithmeticError, IndexError, ValueError) as error:
+                raise self._refused(node, error) from None
+
+        return guarded
+
+    def _refused(self, node: Call | Operation | Index | Binder, error: Exception) -> InvalidInput:
+        return self._source.refused(node.place, f"cannot be computed: {error}")
+
+
+def _plus(left: Any, right: Any) -> Any:
+    return left | right if isinstance(left, frozenset) else left + right
+
+
+def _width(scope: Scope) -> int:
+    """The next free place; a hidden name keeps its own."""
+    return max(scope.values(), default=-1) + 1
+
+
+_LOOKS: Final[dict[Moment, Callable[[Frame], View]]] = {
+    Moment.NOW: lambda frame: frame.now,
+    Moment.INITIAL: lambda frame: frame.initial,
+    Moment.FINAL: lambda frame: frame.final,
+}

@@ -1,0 +1,142 @@
+"""From syntax back to text: what is printed reads back as the same syntax."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from equipoise.spec.syntax import (
+    Always,
+    Binder,
+    Call,
+    Constraint,
+    Exists,
+    ForAll,
+    Index,
+    Let,
+    ListOf,
+    ListWhere,
+    Minus,
+    Name,
+    Not,
+    Number,
+    Operation,
+    SetOf,
+    SetWhere,
+    Sometime,
+    Term,
+    Text,
+    Truth,
+)
+
+_LOOSE, _EQUIVALENT, _IMPLIES, _OR, _AND, _NOT, _COMPARE, _SET, _SUM, _PRODUCT, _UNARY, _TIGHT = (
+    range(12)
+)
+_LEVELS: Final = {
+    "<-->": _EQUIVALENT,
+    "-->": _IMPLIES,
+    "|": _OR,
+    "&": _AND,
+    **dict.fromkeys(("=", "/=", "<", "<=", ">", ">="), _COMPARE),
+    **dict.fromkeys((":", "<:", "<<:", "/:", "/<:", "/<<:"), _COMPARE),
+    **dict.fromkeys(("/\\", "\\/"), _SET),
+    **dict.fromkeys(("+", "-"), _SUM),
+    **dict.fromkeys(("*", "/"), _PRODUCT),
+}
+
+
+def print_constraint(constraint: Constraint) -> str:
+    """Write a declaration."""
+    doc = f'"""{constraint.doc}"""\n' if constraint.doc else ""
+    marks = "".join(f" {mark}" for mark in constraint.marks)
+    parameters = ", ".join(
+        f"{one.name} {one.binding} {_at(one.domain, _SET)}" for one in constraint.parameters
+    )
+    head = f"{constraint.name}({parameters})" if parameters else constraint.name
+    return f"{doc}{head}{marks} ::=\n    {print_term(constraint.formula)}\n"
+
+
+def print_file(constraints: Iterable[Constraint]) -> str:
+    """Write a whole file."""
+    return "\n".join(map(print_constraint, constraints))
+
+
+def print_term(term: Term) -> str:
+    """Write a term with as few parentheses as it needs."""
+    return _at(term, _LOOSE)
+
+
+def _at(term: Term, level: int) -> str:
+    """Write a term where only terms of a level or tighter may stand."""
+    own, text = _printed(term)
+    return text if own >= level else f"({text})"
+
+
+def _printed(term: Term) -> tuple[int, str]:
+    match term:
+        case Operation():
+            return _operation(term)
+        case ForAll() | Exists():
+            sign = "!" if isinstance(term, ForAll) else "?"
+            return _LOOSE, f"{sign}({_binders(term.binders)}) {_at(term.body, _LOOSE)}"
+        case Let():
+            value, body = _at(term.value, _SET), _at(term.body, _LOOSE)
+            return _LOOSE, f"let {term.name} = {value} in {body}"
+        case Always() | Sometime():
+            word = "always" if isinstance(term, Always) else "sometime"
+            return _LOOSE, f"{word} {_at(term.body, _LOOSE)}"
+        case Not():
+            return _NOT, f"not {_at(term.term, _NOT)}"
+        case Minus():
+            return _UNARY, f"-{_at(term.term, _UNARY)}"
+        case Index():
+            return _TIGHT, f"{_at(term.sequence, _TIGHT)}[{_at(term.position, _LOOSE)}]"
+        case _:
+            return _TIGHT, _atom(term)
+
+
+def _operation(term: Operation) -> tuple[int, str]:
+    level = _LEVELS[term.operator]
+    # Implication groups to the right, comparisons do not group, all others group to the left.
+    left = level + (term.operator == "-->" or level == _COMPARE)
+    right = level + (term.operator != "-->")
+    return level, f"{_at(term.left, left)} {term.operator} {_at(term.right, right)}"
+
+
+def _atom(term: Term) -> str:
+    match term:
+        case Name():
+            return term.name
+        case Number():
+            return str(term.value)
+        case Text():
+            return '"' + term.value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        case Truth():
+            return "true" if term.value else "false"
+        case Call():
+            return f"{term.moment}{term.function}({_listed(term.arguments)})"
+        case SetOf():
+            return f"{{{_listed(term.members)}}}"
+        case ListOf():
+            return f"[{_listed(term.elements)}]"
+        case SetWhere():
+            return f"{{{_rule(term)}}}"
+        case ListWhere():
+            return f"[{_rule(term)}]"
+        case _:
+            raise AssertionError(f"{term} is no atom")
+
+
+def _rule(term: SetWhere | ListWhere) -> str:
+    conditions = "".join(f", {print_term(one)}" for one in term.conditions)
+    return f"{print_term(term.term)} . {_binders(term.binders)}{conditions}"
+
+
+def _binders(binders: Iterable[Binder]) -> str:
+    return "; ".join(
+        f"{', '.join(one.names)} {one.binding} {_at(one.domain, _SET)}" for one in binders
+    )
+
+
+def _listed(terms: Iterable[Term]) -> str:
+    return ", ".join(map(print_term, terms))
