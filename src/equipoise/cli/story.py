@@ -27,7 +27,9 @@ def _proposal(event: happened.ProposalMade) -> str:
     proposal = event.proposal
     wanted = "; ".join(describe(intent.action) for intent in proposal.intents) or "nothing"
     reason = f", because {proposal.reason}" if proposal.reason else ""
-    return f"{proposal.decider} proposed {wanted}{reason}"
+    against = "; ".join(f"{one.subject}, {one.detail}" for one in proposal.rejected)
+    rejected = f"; decided against: {against}" if against else ""
+    return f"{proposal.decider} proposed {wanted}{reason}{rejected}"
 
 
 def _why(reason: str) -> str:

@@ -72,11 +72,12 @@ def broken(rule: Rule, state: Draft) -> Iterator[str]:
             apart = ", ".join(f"{vm} on {host}" for vm, host in places.items())
             yield f"they run on different hosts: {apart}"
         case StayWithin():
-            allowed = ", ".join(rule.hosts)
-            outside = ((vm, host) for vm, host in places.items() if host not in rule.hosts)
+            allowed, hosts = ", ".join(rule.hosts), frozenset(rule.hosts)
+            outside = ((vm, host) for vm, host in places.items() if host not in hosts)
             yield from (f"{vm} runs on {host}, not on one of {allowed}" for vm, host in outside)
         case StayOff():
-            inside = ((vm, host) for vm, host in places.items() if host in rule.hosts)
+            hosts = frozenset(rule.hosts)
+            inside = ((vm, host) for vm, host in places.items() if host in hosts)
             yield from (f"{vm} runs on {host}, where it must not" for vm, host in inside)
 
 
