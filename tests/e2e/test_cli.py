@@ -205,6 +205,17 @@ def test_a_specification_is_checked(tmp_path: Path) -> None:
     assert "hosted" in call("spec", "functions").stdout
 
 
+def test_the_library_is_listed_and_shown() -> None:
+    rows = {row["name"]: row for row in answer("spec", "list")}
+    assert rows["Spread"]["modes"] == ["continuous", "discrete"]
+    assert rows["Fence"]["arguments"] == ["v : vms", "ns <: hosts"]
+    assert rows["toReady"]["origin"] == "core"
+    assert "No two of the VMs run on one host." in call("spec", "list").stdout
+    assert "host(v) : ns" in call("spec", "show", "Fence").stdout
+    assert "did you mean Lonely?" in call("spec", "show", "Lonley").stderr
+    assert answer("spec", "show", "Gather")["origin"] == "btrplace"
+
+
 def test_a_huge_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
     huge = tmp_path / "huge.yaml"
     with huge.open("wb") as file:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import combinations, product
 from typing import Any
 
@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from builders import a_cluster, a_host, a_vm
 from equipoise.errors import InvalidInput
 from equipoise.model.host import HostState
-from equipoise.model.quantity import HostId, VmId
+from equipoise.model.quantity import HostId, ResourceName, VmId
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.vm import Vm, VmState
 from equipoise.spec.check import check
+from equipoise.spec.library import library
 from equipoise.spec.parse import parse, parse_term
 from equipoise.spec.place import Source
 from equipoise.spec.print import print_file, print_term
@@ -135,45 +136,44 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 # What formulas mean, against plain Python on every small world
 
 VMS, HOSTS = [VmId("v1"), VmId("v2")], [HostId("h1"), HostId("h2")]
-LIBRARY = Specification.read(
-    """
-    Spread(vs <: vms) ::= !(x, y : vs) x /= y & vmState(x) = running & vmState(y) = running
-                          --> host(x) /= host(y)
-    Gather(vs <: vms) ::= !(x, y : vs) vmState(x) = running & vmState(y) = running
-                          --> host(x) = host(y)
-    Lonely(vs <: vms) ::= !(v : vs) vmState(v) = running --> running(host(v)) <: vs
-    Fence(v : vms, ns <: nodes) ::= vmState(v) = running --> host(v) : ns
-    Ban(v : vms, ns <: nodes) ::= vmState(v) = running --> host(v) /: ns
-    Root(v : vms) ::= vmState(v) = running & ^vmState(v) = running --> host(v) = ^host(v)
-    MaxOnline(ns <: nodes, nb : int) ::= card({n. n : ns, nodeState(n) = online}) <= nb
-    RunningCapacity(ns <: nodes, nb : int) ::= sum([card(running(n)). n : ns]) <= nb
-    Split(part <<: vms) ::= [{host(v). v : p, vmState(v) = running}. p : part] <<: nodes
-    Among(vs <: vms, parts <<: nodes) ::=
-        {host(v). v : vs, vmState(v) = running} = {} | ?(g : parts)
-        {host(v). v : vs, vmState(v) = running} <: g
-    noVMsOnOfflineNodes ::= !(n : nodes) nodeState(n) /= online --> card(hosted(n)) = 0
-    """
-)
+LICENCES = ResourceName("licences")
+CONSTRAINTS = [(origin, name) for origin, some in library().items() for name in some.constraints]
 
 
-def worlds() -> Iterator[Snapshot]:
-    """Every state of two VMs and two hosts."""
-    places = [
-        (VmState.READY, None),
-        *((state, host) for state in (VmState.RUNNING, VmState.SLEEPING) for host in HOSTS),
+def worlds() -> list[Snapshot]:
+    """Every state of two VMs and two hosts; one VM takes twice what the other takes."""
+    places: list[tuple[VmState, HostId | None]] = [
+        (state, None) for state in (VmState.INIT, VmState.READY, VmState.TERMINATED)
     ]
-    for states in product((HostState.ON, HostState.STANDBY), repeat=2):
-        hosts = [a_host(h, state=s) for h, s in zip(HOSTS, states, strict=True)]
-        for spots in product(places, repeat=2):
-            vms = [a_vm(v, h, state=s) for v, (s, h) in zip(VMS, spots, strict=True)]
-            yield a_cluster(*hosts, vms=vms)
+    places += [(state, host) for state in (VmState.RUNNING, VmState.SLEEPING) for host in HOSTS]
+    found = []
+    for states, spots in product(
+        product((HostState.ON, HostState.STANDBY), repeat=2), product(places, repeat=2)
+    ):
+        hosts = [
+            a_host(h, state=s, capacity={LICENCES: 2}) for h, s in zip(HOSTS, states, strict=True)
+        ]
+        vms = [
+            a_vm(v, h, state=s, consumption={LICENCES: number})
+            for number, (v, (s, h)) in enumerate(zip(VMS, spots, strict=True), start=1)
+        ]
+        found.append(a_cluster(*hosts, vms=vms))
+    return found
+
+
+WORLDS = worlds()
 
 
 def groups(members: list[VmId] | list[HostId]) -> list[frozenset[str]]:
     return [frozenset(some) for size in range(3) for some in combinations(members, size)]
 
 
-def running(world: Snapshot, vms: frozenset[str]) -> list[Vm]:
+def packings_of(members: list[VmId] | list[HostId]) -> list[frozenset[frozenset[str]]]:
+    one, two = (frozenset([name]) for name in members)
+    return [frozenset(some) for some in ((), (one,), (two,), (one, two), (one | two,))]
+
+
+def running(world: Snapshot, vms: Collection[str]) -> list[Vm]:
     return [vm for vm in world.vms.values() if vm.id in vms and vm.state is VmState.RUNNING]
 
 
@@ -181,77 +181,133 @@ def on(world: Snapshot, host: str) -> list[Vm]:
     return [vm for vm in running(world, frozenset(VMS)) if vm.host == host]
 
 
-def arguments_of(name: str) -> Iterator[dict[str, Any]]:
-    """All arguments a constraint may have in these worlds, or those that matter."""
-    singles = [frozenset(frozenset([one]) for one in some) for some in (VMS, HOSTS)]
-    match name:
-        case "Spread" | "Gather" | "Lonely":
-            yield from ({"vs": vs} for vs in groups(VMS))
-        case "Fence" | "Ban":
-            yield from ({"v": v, "ns": ns} for v, ns in product(VMS, groups(HOSTS)))
-        case "Root":
-            yield from ({"v": v} for v in VMS)
-        case "MaxOnline" | "RunningCapacity":
-            yield from ({"ns": ns, "nb": nb} for ns, nb in product(groups(HOSTS), range(3)))
-        case "Split":
-            whole = frozenset([frozenset(VMS)])
-            yield from ({"part": part} for part in (singles[0], whole, frozenset()))
-        case "Among":
-            for vs in groups(VMS):
-                yield from ({"vs": vs, "parts": parts} for parts in (singles[1], frozenset()))
-        case _:
-            yield {}
+DOMAINS: dict[tuple[str, str], list[Any]] = {
+    (":", "vms"): VMS,
+    (":", "hosts"): HOSTS,
+    ("<:", "vms"): groups(VMS),
+    ("<:", "hosts"): groups(HOSTS),
+    ("<<:", "vms"): packings_of(VMS),
+    ("<<:", "hosts"): packings_of(HOSTS),
+    (":", "int"): [0, 1, 2, 3],
+    (":", "string"): ["licences"],
+}
 
 
-def expected(name: str, values: dict[str, Any], now: Snapshot, then: Snapshot) -> bool:
-    """What a constraint should say, in plain Python."""
-    hosts = [vm.host for vm in running(now, values.get("vs", frozenset(VMS)))]
-    match name:
-        case "Spread":
-            return len(hosts) == len(set(hosts))
-        case "Gather":
-            return len(set(hosts)) <= 1
-        case "Lonely":
-            return all({vm.id for vm in on(now, host or "")} <= values["vs"] for host in hosts)
-        case "Fence" | "Ban":
-            moved = running(now, frozenset([values["v"]]))
-            return all((vm.host in values["ns"]) == (name == "Fence") for vm in moved)
-        case "Root":
-            one = frozenset([values["v"]])
-            both = zip(running(now, one), running(then, one), strict=False)
-            return all(vm.host == before.host for vm, before in both)
-        case "MaxOnline":
-            return bool(
-                sum(now.hosts[n].state is HostState.ON for n in values["ns"]) <= values["nb"]
-            )
-        case "RunningCapacity":
-            return bool(sum(len(on(now, n)) for n in values["ns"]) <= values["nb"])
-        case "Split":
-            return len(values["part"]) < 2 or len(hosts) == len(set(hosts))
-        case "Among":
-            return len(set(hosts)) <= (1 if values["parts"] else 0)
-        case _:
-            on_hosts = [vm.host for vm in now.vms.values() if vm.host is not None]
-            return all(now.hosts[host].state is HostState.ON for host in on_hosts)
+def arguments_of(constraint: Constraint) -> Iterator[dict[str, Any]]:
+    """Everything a constraint may be asked with in these worlds."""
+    names = [one.name for one in constraint.parameters]
+    domains = [DOMAINS[one.binding, print_term(one.domain)] for one in constraint.parameters]
+    return (dict(zip(names, values, strict=True)) for values in product(*domains))
 
 
-@pytest.mark.parametrize("name", list(LIBRARY.constraints))
-def test_a_formula_means_what_plain_python_says(name: str) -> None:
+def spread_out(now: Snapshot, parts: frozenset[frozenset[str]]) -> bool:
+    used = [{vm.host for vm in running(now, part)} for part in parts]
+    return sum(map(len, used)) == len(set().union(*used))
+
+
+def within(now: Snapshot, vs: frozenset[str], parts: frozenset[frozenset[str]]) -> bool:
+    hosts = {vm.host for vm in running(now, vs)}
+    return not hosts or any(hosts <= part for part in parts)
+
+
+def taken(now: Snapshot, host: str) -> int:
+    return sum(vm.consumption[LICENCES] for vm in on(now, host))
+
+
+# Each meaning is written from the sentence that documents the constraint, without its formula.
+MEANINGS: dict[str, Callable[[Snapshot, Snapshot, Any], bool]] = {
+    "Spread": lambda now, _, a: spread_out(now, frozenset(frozenset([v]) for v in a["vs"])),
+    "Gather": lambda now, _, a: len({vm.host for vm in running(now, a["vs"])}) < 2,
+    "Lonely": lambda now, _, a: all(
+        other.id in a["vs"] for vm in running(now, a["vs"]) for other in on(now, vm.host or "")
+    ),
+    "Split": lambda now, _, a: spread_out(now, a["parts"]),
+    "Among": lambda now, _, a: within(now, a["vs"], a["parts"]),
+    "SplitAmong": lambda now, _, a: (
+        spread_out(now, a["vs"]) and all(within(now, group, a["parts"]) for group in a["vs"])
+    ),
+    "Fence": lambda now, _, a: all(vm.host in a["ns"] for vm in running(now, {a["v"]})),
+    "Ban": lambda now, _, a: not any(vm.host in a["ns"] for vm in running(now, {a["v"]})),
+    "Root": lambda now, then, a: all(
+        vm.host == before.host
+        for vm in running(now, {a["v"]})
+        for before in running(then, {a["v"]})
+    ),
+    "Quarantine": lambda now, then, a: all(
+        (vm.host == a["n"]) == (then.vms[vm.id].host == a["n"]) for vm in running(now, VMS)
+    ),
+    "Running": lambda now, _, a: now.vms[a["v"]].state is VmState.RUNNING,
+    "Ready": lambda now, _, a: now.vms[a["v"]].state is VmState.READY,
+    "Sleeping": lambda now, _, a: now.vms[a["v"]].state is VmState.SLEEPING,
+    "Killed": lambda now, _, a: now.vms[a["v"]].state is VmState.TERMINATED,
+    "Online": lambda now, _, a: now.hosts[a["n"]].state is HostState.ON,
+    "Offline": lambda now, _, a: now.hosts[a["n"]].state is HostState.STANDBY,
+    "MaxOnline": lambda now, _, a: (
+        len([n for n in a["ns"] if now.hosts[n].state is HostState.ON]) <= a["nb"]
+    ),
+    "RunningCapacity": lambda now, _, a: sum(len(on(now, n)) for n in a["ns"]) <= a["nb"],
+    "ResourceCapacity": lambda now, _, a: sum(taken(now, n) for n in a["ns"]) <= a["qty"],
+    "ShareableResource": lambda now, _, __: all(taken(now, n) <= 2 for n in HOSTS),
+    "Preserve": lambda now, _, a: all(
+        vm.consumption[LICENCES] >= a["amount"] for vm in running(now, {a["v"]})
+    ),
+    "MostlySpread": lambda now, _, a: (
+        len({vm.host for vm in running(now, a["vs"])}) >= min(a["nb"], len(running(now, a["vs"])))
+    ),
+    "toRunning": lambda now, then, _: all(
+        then.vms[vm.id].state.value in {"ready", "running", "sleeping"} for vm in running(now, VMS)
+    ),
+    "toReady": lambda now, then, _: all(
+        then.vms[vm.id].state.value in {"init", "ready", "running"}
+        for vm in now.vms.values()
+        if vm.state is VmState.READY
+    ),
+    "toSleeping": lambda now, then, _: all(
+        then.vms[vm.id].state.value in {"running", "sleeping"}
+        for vm in now.vms.values()
+        if vm.state is VmState.SLEEPING
+    ),
+    "staysTerminated": lambda now, then, _: all(
+        now.vms[vm.id].state is VmState.TERMINATED
+        for vm in then.vms.values()
+        if vm.state is VmState.TERMINATED
+    ),
+    "noVMsOnOfflineNodes": lambda now, _, __: all(
+        not on(now, host.id) for host in now.hosts.values() if host.state is not HostState.ON
+    ),
+}
+
+
+@pytest.mark.parametrize(("origin", "name"), CONSTRAINTS)
+def test_a_constraint_of_the_library_means_what_its_sentence_says(origin: str, name: str) -> None:
+    specification, meaning = library()[origin], MEANINGS[name]
+    constraint = specification.constraints[name]
+    compares = "^" in print_term(constraint.formula)
     answers: set[bool] = set()
-    everything = list(worlds())
-    for values in arguments_of(name):
-        fitting = LIBRARY.arguments(name, values, everything[0])
-        for now, then in product(everything, everything if name == "Root" else everything[:1]):
-            found = LIBRARY.holds(name, fitting, frame_of(now, initial=then))
-            assert found == expected(name, values, now, then), f"{values} in {now.vms}"
-            answers.add(found)
-    assert answers == {True, False}, "every formula is true somewhere and false somewhere"
+    for values in arguments_of(constraint):
+        fitting = specification.arguments(name, values, WORLDS[0])
+        for now in WORLDS:
+            for then in WORLDS[::5] if compares else WORLDS[:1]:
+                found = specification.holds(name, fitting, frame_of(now, initial=then))
+                assert found == meaning(now, then, values), f"{values}: {now.vms}"
+                answers.add(found)
+    assert answers == {True, False}, "it is true somewhere and false somewhere"
+
+
+def test_every_constraint_of_the_library_is_documented_and_short() -> None:
+    lengths = []
+    for origin, name in CONSTRAINTS:
+        constraint = library()[origin].constraints[name]
+        assert constraint.doc.endswith("."), name
+        assert {"discrete", "continuous"} & set(constraint.marks), name
+        lengths.append(len(print_term(constraint.formula)))
+    assert sorted(lengths)[len(lengths) // 2] < 60
 
 
 def value_of(text: str, world: Snapshot | None = None) -> object:
     """Judge a formula that stands alone."""
     spec = Specification.read(f"a ::= {text}")
-    return spec.holds("a", {}, frame_of(world or next(worlds())))
+    return spec.holds("a", {}, frame_of(world or WORLDS[0]))
 
 
 @pytest.mark.parametrize(
@@ -298,16 +354,19 @@ def test_what_has_no_value_is_an_error_with_its_place(text: str, said: str) -> N
     assert caught.value.problems[0].what == said
 
 
+BTRPLACE = library()["btrplace"]
+
+
 def test_arguments_that_do_not_fit_are_all_told() -> None:
-    world = next(worlds())
+    world = WORLDS[0]
     with pytest.raises(InvalidInput) as caught:
-        LIBRARY.arguments("Fence", {"v": "v9", "ns": ["h1", "h9"], "x": 1}, world)
+        BTRPLACE.arguments("Fence", {"v": "v9", "ns": ["h1", "h9"], "x": 1}, world)
     assert [(p.key, p.what) for p in caught.value.problems] == [
         ("Fence.x", "is not an argument"),
         ("Fence.v", "there is no vm v9"),
         ("Fence.ns", "not among hosts: h9"),
     ]
     with pytest.raises(InvalidInput, match="overlap"):
-        LIBRARY.arguments("Split", {"part": [["v1"], ["v1", "v2"]]}, world)
+        BTRPLACE.arguments("Split", {"parts": [["v1"], ["v1", "v2"]]}, world)
     with pytest.raises(InvalidInput, match="no such constraint"):
-        LIBRARY.arguments("Nothing", {}, world)
+        BTRPLACE.arguments("Nothing", {}, world)

@@ -165,6 +165,24 @@ def spec_check(
     raise typer.Exit(command.run_check(file, as_json=json))
 
 
+@spec_app.command("list")
+def spec_list(json: Json = False) -> None:
+    """List the constraints of the library."""
+    from equipoise.cli import spec as command
+
+    raise typer.Exit(command.run_list(as_json=json))
+
+
+@spec_app.command("show")
+def spec_show(
+    name: Annotated[str, typer.Argument(help="A constraint of the library.")], json: Json = False
+) -> None:
+    """Show a constraint of the library as it is written."""
+    from equipoise.cli import spec as command
+
+    raise typer.Exit(command.run_show(name, as_json=json))
+
+
 @spec_app.command("functions")
 def spec_functions(json: Json = False) -> None:
     """List the functions that a formula may call."""
