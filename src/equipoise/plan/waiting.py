@@ -100,15 +100,10 @@ class Waiting:
         self._enqueue((step.id,))
 
     def drop_followers(self, step: StepId) -> tuple[StepId, ...]:
-        """Take out all steps that can no longer come because a step did not succeed."""
-        dropped: dict[StepId, None] = {}
-        stack = [step]
-        while stack:
-            for follower in self._followers.pop(stack.pop(), ()):
-                if follower in self._steps:
-                    self.take(follower)
-                    dropped[follower] = None
-                    stack.append(follower)
+        """Take out the steps that wait for one that did not succeed; theirs fall when they do."""
+        dropped = [one for one in self._followers.pop(step, ()) if one in self._steps]
+        for follower in dropped:
+            self.take(follower)
         return tuple(dropped)
 
     def why_not(self, ledger: Ledger, step: Step) -> tuple[Objection, ...]:
