@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
-from equipoise.cli.answer import clock, console, plain, print_json
+from equipoise.cli.answer import clock, console, plain, print_json, watched
 from equipoise.cli.check import as_rows, show_violations
 from equipoise.cli.read import read_scenario
 from equipoise.cli.story import tell
@@ -22,6 +23,8 @@ from equipoise.plan import Refusal
 from equipoise.sim import MemoryWorld, Script
 from equipoise.sim.builtin import builtin
 from equipoise.store import Journal, MemoryJournal, open_journal
+
+STAGES = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +73,8 @@ def simulate(scenario: Scenario, journal: Journal) -> Result:
         plan = scenario.plan.but(base_version=loop.snapshot().version)
         verdict = loop.carry_out(plan)
         violations = verdict.violations if isinstance(verdict, Refusal) else ()
-    loop.run(until_ms=max(loop.now_ms, scenario.duration_s * 1000))
+    for until_ms in watched(_stages(loop.now_ms, scenario.duration_s * 1000), "simulating", STAGES):
+        loop.run(until_ms=until_ms)
     return Result(
         scenario=scenario,
         journal=journal,
@@ -79,6 +83,12 @@ def simulate(scenario: Scenario, journal: Journal) -> Result:
         violations=violations,
         wall_s=perf_counter() - began,
     )
+
+
+def _stages(now_ms: int, end_ms: int) -> Iterator[int]:
+    """Cut the rest of a run into stages, so that somebody can watch it come on."""
+    left_ms = max(0, end_ms - now_ms)
+    return (now_ms + left_ms * stage // STAGES for stage in range(1, STAGES + 1))
 
 
 def document(result: Result) -> dict[str, object]:
