@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from equipoise.model.action import Allocate, Kill
 from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, StepId, VmId
 
@@ -46,8 +47,8 @@ class _Related:
             seen = step.footprint
             if seen.vm is not None:
                 self._on_vm.setdefault(seen.vm, []).append(step)
-            if seen.source is not None:
-                self._leaving.setdefault(seen.source, []).append(step)
+            for host in self._freed(step):
+                self._leaving.setdefault(host, []).append(step)
             if seen.switched is not None:
                 self._switching.setdefault(seen.switched, []).append(step)
             for host in self._hosts(step):
@@ -60,13 +61,27 @@ class _Related:
             return seen.hosts
         return sorted(self._homes.get(seen.vm, ()))
 
+    def _freed(self, step: Step) -> Iterable[HostId]:
+        """The hosts on which a step may leave room behind."""
+        source = step.footprint.source
+        if source is not None:
+            return (source,)
+        return self._hosts(step) if isinstance(step.action, Kill | Allocate) else ()
+
+    def _taken(self, step: Step) -> Iterable[HostId]:
+        """The hosts of which a step may take room."""
+        target = step.footprint.target
+        if target is not None:
+            return (target,)
+        return self._hosts(step) if isinstance(step.action, Allocate) else ()
+
     def to(self, step: Step) -> Iterable[Step]:
         """Give the steps that one may have to wait for (among them itself, which ends later)."""
         seen = step.footprint
         if seen.vm is not None:
             yield from self._on_vm[seen.vm]
-        if seen.target is not None:
-            yield from self._leaving.get(seen.target, ())
+        for host in self._taken(step):
+            yield from self._leaving.get(host, ())
         if seen.switched is not None:
             yield from self._touching[seen.switched]
         for host in self._hosts(step):

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from builders import a_step
-from equipoise.model.action import Action, Allocate, Migrate, PowerOff, PowerOn, Shutdown
+from equipoise.model.action import Action, Allocate, Kill, Migrate, PowerOff, PowerOn, Shutdown
 from equipoise.model.quantity import HostId, ResourceName, StepId, VmId
 from equipoise.plan.dependencies import prerequisites
 
@@ -34,6 +34,18 @@ def test_steps_on_one_vm_keep_their_order() -> None:
 def test_who_takes_room_waits_for_those_who_free_it() -> None:
     assert waits(Shutdown(vm=V2, source=H2), AWAY, gap_ms=50)
     assert not waits(Shutdown(vm=V2, source=H2), Migrate(vm=V1, source=H1, target=HostId("h3")))
+
+
+def test_growing_takes_room_and_a_kill_frees_it() -> None:
+    assert waits(Shutdown(vm=V2, source=H2), allocate(V2, 2))
+    other = VmId("v3")
+    grow = a_step("b", allocate(V1, 2), 1000, 2000)
+    for leaves in (Shutdown(vm=other, source=H1), Kill(vm=other), allocate(other, 0)):
+        found = prerequisites([grow, a_step("a", leaves, 0, 1000)], {V1: H1, other: H1})
+        assert found[StepId("b")] == ("a",)
+        arrive = a_step("c", Migrate(vm=V2, source=H2, target=H1), 1000, 2000)
+        found = prerequisites([arrive, a_step("a", leaves, 0, 1000)], {V2: H2, other: H1})
+        assert found[StepId("c")] == ("a",)
 
 
 def test_a_host_is_switched_after_what_touches_it_and_used_after_it_is_switched() -> None:
