@@ -16,11 +16,6 @@ class Type:
     def __str__(self) -> str:
         return self.name if self.of is None else f"{self.name}<{self.of}>"
 
-    @property
-    def is_collection(self) -> bool:
-        """Whether it has members."""
-        return self.of is not None
-
 
 INT: Final = Type("int")
 BOOL: Final = Type("bool")
@@ -30,8 +25,6 @@ HOST: Final = Type("host")
 VM_STATE: Final = Type("vm state")
 HOST_STATE: Final = Type("host state")
 ACTION: Final = Type("action")
-POOL: Final = Type("pool")
-TENANT: Final = Type("tenant")
 ANYTHING: Final = Type("anything")
 """What the members of an empty collection are, and what a mistake that was told already is."""
 

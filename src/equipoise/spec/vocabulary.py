@@ -1,7 +1,6 @@
 """The words of the language: predefined sets, states and functions, and the paper's names for them.
 
-A function is declared here by its signature only; ``functions`` says what it means. Others may add
-theirs under the entry point ``equipoise.spec.functions``.
+A function is declared here by its signature only; ``functions`` says what it means.
 """
 
 from __future__ import annotations
