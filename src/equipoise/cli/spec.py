@@ -9,11 +9,11 @@ from equipoise.cli.answer import console, counted, fitted, print_json, table
 from equipoise.cli.read import read_text
 from equipoise.errors import InvalidInput, Problem
 from equipoise.spec.check import check
+from equipoise.spec.extend import signatures
 from equipoise.spec.library import library, origin_of
 from equipoise.spec.parse import parse
 from equipoise.spec.place import Source
 from equipoise.spec.print import print_constraint, print_term
-from equipoise.spec.vocabulary import SIGNATURES
 
 MODES = ("discrete", "continuous")
 
@@ -22,7 +22,7 @@ def run_check(path: Path, *, as_json: bool) -> int:
     """Say what a specification file declares, or all that is wrong with it."""
     source = Source(str(path), read_text(path))
     constraints = parse(source.text, source.name)
-    problems, warnings = check(constraints, source)
+    problems, warnings, _ = check(constraints, source)
     if problems:
         raise InvalidInput(source.name, problems)
     names = [constraint.name for constraint in constraints]
@@ -84,12 +84,12 @@ def run_functions(*, as_json: bool) -> int:
         print_json(
             [
                 {"name": name, "signature": str(one), "doc": one.doc}
-                for name, one in SIGNATURES.items()
+                for name, one in signatures().items()
             ]
         )
         return 0
     rows = table("function", "takes and gives", "means")
-    for name, signature in SIGNATURES.items():
+    for name, signature in signatures().items():
         rows.add_row(name, str(signature), signature.doc)
     console().print(fitted(rows))
     return 0

@@ -6,12 +6,13 @@ but most likely not meant.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Final, NamedTuple
 
 from equipoise.errors import Problem
+from equipoise.spec.extend import signatures
 from equipoise.spec.place import Source
 from equipoise.spec.syntax import (
     Always,
@@ -56,7 +57,7 @@ from equipoise.spec.types import (
     set_of,
     settle,
 )
-from equipoise.spec.vocabulary import DOMAINS, SETS, SIGNATURES, STATES, plain
+from equipoise.spec.vocabulary import DOMAINS, ELEMENT, SETS, STATES, plain
 
 _ORDER: Final = ("<", "<=", ">", ">=")
 _LOGIC: Final = ("&", "|", "-->", "<-->")
@@ -67,6 +68,8 @@ class Checked(NamedTuple):
 
     problems: tuple[Problem, ...]
     warnings: tuple[Problem, ...]
+    asked: Mapping[int, str] = {}
+    """For calls that may be of a VM or of a host: which it is, by the identity of the call."""
 
 
 def check(
@@ -76,13 +79,14 @@ def check(
     checker = _Checker(source, (*known, *constraints))
     for constraint in constraints:
         checker.constraint(constraint)
-    return Checked(tuple(checker.problems), tuple(checker.warnings))
+    return Checked(tuple(checker.problems), tuple(checker.warnings), checker.asked)
 
 
 class _Checker:
     def __init__(self, source: Source, declared: Iterable[Constraint]) -> None:
         self.problems: list[Problem] = []
         self.warnings: list[Problem] = []
+        self.asked: dict[int, str] = {}
         self._source = source
         self._declared: dict[str, Constraint] = {}
         for one in declared:
@@ -126,9 +130,7 @@ class _Checker:
     def _parameter_type(self, parameter: Parameter) -> Type:
         domain = parameter.domain
         if isinstance(domain, Name) and domain.name in DOMAINS:
-            if parameter.binding is not Binding.MEMBER:
-                self._wrong(domain.place, f"{domain.name} has no subsets to choose from", "write :")
-            return DOMAINS[domain.name]
+            return self._among(parameter.binding, DOMAINS[domain.name])
         return self._bound(parameter.binding, domain)
 
     def _bound(self, binding: Binding, domain: Term) -> Type:
@@ -139,6 +141,10 @@ class _Checker:
             if kind != ANYTHING:
                 self._wrong(domain.place, f"{kind} is not a collection", "range over a set or list")
             return ANYTHING
+        return self._among(binding, inner)
+
+    @staticmethod
+    def _among(binding: Binding, inner: Type) -> Type:
         if binding is Binding.MEMBER:
             return inner
         return set_of(inner) if binding is Binding.SUBSET else packing_of(inner)
@@ -191,7 +197,7 @@ class _Checker:
         name = plain(term.name)
         found = SETS.get(name) or STATES.get(name)
         if found is None:
-            cure = f"{term.name}(...) is a function" if plain(term.name) in SIGNATURES else ""
+            cure = f"{term.name}(...) is a function" if name in signatures() else ""
             known = [*self._scope, *SETS, *STATES]
             self._wrong(term.place, f"{term.name} is not known here", cure or _guess(name, known))
         return found or ANYTHING
@@ -199,14 +205,14 @@ class _Checker:
     def _call(self, term: Call) -> Type:
         name = plain(term.function)
         kinds = [self._type(argument) for argument in term.arguments]
-        if name in SIGNATURES:
-            signature = SIGNATURES[name]
+        signature = signatures().get(name)
+        if signature is not None:
             wanted, result = signature.parameters, signature.result
         elif term.function in self._declared:
             declared = self._declared[term.function]
             wanted, result = self._parameters_of(declared), BOOL
         else:
-            known = [*SIGNATURES, *self._declared]
+            known = [*signatures(), *self._declared]
             self._wrong(term.place, f"there is no function {term.function}", _guess(name, known))
             return ANYTHING
         if len(kinds) != len(wanted):
@@ -220,7 +226,9 @@ class _Checker:
     ) -> Type:
         open_types: dict[str, Type] = {}
         for argument, given, need in zip(term.arguments, kinds, wanted, strict=True):
-            if need.name == "element" and given in (VM, HOST, ANYTHING):
+            if need == ELEMENT and given in (VM, HOST, ANYTHING):
+                of = HOST if given == HOST else VM  # what is never there may be either
+                self.asked[id(term)] = f"{plain(term.function)} of {of}"
                 continue
             if not match(need, given, open_types):
                 cure = _argument_cure(plain(term.function), given)
@@ -365,7 +373,8 @@ def _argument_cure(function: str, given: Type) -> str:
         return "a set counts equal numbers once; write [ ... ] to add them all"
     if function == "host" and given == HOST:
         return "of a host, ask hosted(n) or running(n)"
-    return SIGNATURES[function].doc if function in SIGNATURES else ""
+    signature = signatures().get(function)
+    return signature.doc if signature is not None else ""
 
 
 def _guess(name: str, known: Iterable[str]) -> str:

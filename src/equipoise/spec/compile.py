@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from equipoise.errors import InvalidInput
 from equipoise.spec.choose import choices, is_packing
-from equipoise.spec.functions import FUNCTIONS
+from equipoise.spec.extend import meanings
 from equipoise.spec.place import Source
 from equipoise.spec.syntax import (
     Always,
@@ -67,9 +67,12 @@ _SIMPLE: Final[dict[str, Callable[[Any, Any], Any]]] = {
 class Compiler:
     """Makes closures of the terms of one file, which may call its other constraints."""
 
-    def __init__(self, source: Source, declared: Mapping[str, Constraint]) -> None:
+    def __init__(
+        self, source: Source, declared: Mapping[str, Constraint], asked: Mapping[int, str]
+    ) -> None:
         self._source = source
         self._declared = declared
+        self._asked = asked
         self._formulas: dict[str, Closure] = {}
 
     def constraint(self, constraint: Constraint) -> Closure:
@@ -136,7 +139,7 @@ class Compiler:
     def _call(self, term: Call, scope: Scope) -> Closure:
         arguments = [self.term(one, scope) for one in term.arguments]
         look = _LOOKS[term.moment]
-        function = FUNCTIONS.get(plain(term.function))
+        function = meanings().get(self._asked.get(id(term)) or plain(term.function))
         if function is None:
             formula = self.constraint(self._declared[term.function])
             return lambda frame, places: formula(

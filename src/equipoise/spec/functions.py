@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from heapq import nlargest
 from itertools import permutations
 from typing import Any, Final
 
-from equipoise.model.host import Host
-from equipoise.model.vm import Vm, VmState
+from equipoise.model.value import Value
+from equipoise.model.vm import VmState
 from equipoise.spec.view import Frame, View
 
 ORDERED_MAX: Final = 8
@@ -15,15 +16,15 @@ ORDERED_MAX: Final = 8
 
 
 def _colocated(view: View, _: Frame, vm: Any) -> frozenset[Any]:
-    found = view.vms[vm]
+    found = view.vm(vm)
     if found.state is not VmState.RUNNING or found.host is None:
         return frozenset()
     return view.running(found.host)
 
 
-def _label(view: View, _: Frame, element: Any, key: str) -> str:
-    found: Vm | Host | None = view.vms.get(element) or view.hosts.get(element)
-    return "" if found is None else found.labels.get(key, "")
+def _ft_pair(view: View, _: Frame, vm: Any) -> frozenset[Any]:
+    other = view.vm(vm).ft_pair
+    return frozenset() if other is None else frozenset([other])
 
 
 def _lists(_: View, __: Frame, members: frozenset[Any]) -> frozenset[Any]:
@@ -32,23 +33,47 @@ def _lists(_: View, __: Frame, members: frozenset[Any]) -> frozenset[Any]:
     return frozenset(permutations(sorted(members)))
 
 
+def _kind(_: View, __: Frame, step: Any) -> str:
+    action: Value = step.action
+    return str(action.__struct_config__.tag)
+
+
 FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
-    "host": lambda view, _, vm: view.vms[vm].host,
+    "host": lambda view, _, vm: view.vm(vm).host,
     "hosted": lambda view, _, host: frozenset() if host is None else view.hosted(host),
     "running": lambda view, _, host: frozenset() if host is None else view.running(host),
     "colocated": _colocated,
-    "vmState": lambda view, _, vm: view.vms[vm].state.value,
-    "hostState": lambda view, _, host: None if host is None else view.hosts[host].state.value,
+    "vmState": lambda view, _, vm: view.vm(vm).state.value,
+    "hostState": lambda view, _, host: None if host is None else view.host(host).state.value,
     "cons": lambda view, _, vm, name: view.consumption(vm, name),
     "capa": lambda view, _, host, name: 0 if host is None else view.capacity(host, name),
     "demand": lambda view, _, vm, name: view.demand(vm, name),
-    "label": _label,
+    "label of vm": lambda view, _, vm, key: view.vm(vm).labels.get(key, ""),
+    "label of host": lambda view, _, host, key: (
+        "" if host is None else view.host(host).labels.get(key, "")
+    ),
+    "pool": lambda view, _, vm: view.vm(vm).pool or "",
+    "tenant": lambda view, _, vm: view.vm(vm).tenant or "",
+    "agent": lambda view, _, vm: view.vm(vm).agent,
+    "ftPair": _ft_pair,
     "card": lambda _, __, some: len(some),
     "sum": lambda _, __, numbers: sum(numbers),
+    "largest": lambda _, __, numbers, count: tuple(nlargest(count, numbers)),
     "range": lambda _, __, some: tuple(range(len(some))),
     "lists": _lists,
-    "actions": lambda _, frame, vm: frame.steps.get(vm, ()),
+    "actions of vm": lambda _, frame, vm: frame.steps.of_vm.get(vm, ()),
+    "actions of host": lambda _, frame, host: frame.steps.of_host.get(host, ()),
+    "underway of vm": lambda view, _, vm: frozenset(view.on_vm(vm)),
+    "underway of host": lambda view, _, host: (
+        frozenset() if host is None else frozenset(view.on_host(host))
+    ),
+    "kind": _kind,
+    "source": lambda _, __, step: step.footprint.source,
+    "target": lambda _, __, step: step.footprint.target,
     "begin": lambda _, __, step: step.start_ms,
     "end": lambda _, __, step: step.end_ms,
 }
-"""By name; each takes the state it is asked of, the frame, and its arguments."""
+"""By name; each takes the state it is asked of, the frame, and its arguments.
+
+What is asked of VMs and of hosts under one name has a meaning for each.
+"""

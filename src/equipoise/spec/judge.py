@@ -15,7 +15,7 @@ from equipoise.model.draft import Draft
 from equipoise.model.plan import Step, Violation
 from equipoise.spec.specification import Specification
 from equipoise.spec.syntax import Always, Call, Moment, Sometime, Term, parts_of
-from equipoise.spec.view import Frame, View, steps_by_vm
+from equipoise.spec.view import Frame, Steps, View
 
 
 class _Phase(Protocol):
@@ -55,7 +55,7 @@ class SpecificationJudge:
         self._specification = specification
         self._demands = tuple(demands)
         self._looks_ahead = [_looks_ahead(specification, one.name) for one in self._demands]
-        self._steps = steps_by_vm(steps)
+        self._steps = Steps(steps)
         self._initial: View | None = None
         self._moments: list[tuple[int, View]] = []
         self._broken: set[int] = set()
@@ -64,7 +64,7 @@ class SpecificationJudge:
         """Say what is broken at this moment, once for as long as it stays broken."""
         remembers = self._initial is None or any(self._looks_ahead)
         # A draft goes on changing; what is looked at again later must be frozen.
-        view = View(moment.state.freeze() if remembers else moment.state)
+        view = View.of(moment.state.freeze() if remembers else moment.state)
         self._initial = self._initial or view
         if any(self._looks_ahead):
             self._moments.append((moment.at_ms, view))

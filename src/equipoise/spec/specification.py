@@ -15,7 +15,7 @@ from equipoise.spec.compile import Compiler
 from equipoise.spec.parse import parse
 from equipoise.spec.place import Source
 from equipoise.spec.syntax import Binding, Constraint, Name, Parameter
-from equipoise.spec.view import Frame, View, steps_by_vm
+from equipoise.spec.view import Frame, Steps, View
 from equipoise.spec.vocabulary import plain
 
 
@@ -23,18 +23,16 @@ class Specification:
     """The constraints of a file, by name."""
 
     def __init__(self, source: Source, constraints: Sequence[Constraint]) -> None:
+        checked = check(constraints, source)
+        if checked.problems:
+            raise InvalidInput(source.name, checked.problems)
         self.constraints = {one.name: one for one in constraints}
-        self._compiler = Compiler(source, self.constraints)
+        self._compiler = Compiler(source, self.constraints, checked.asked)
 
     @classmethod
     def read(cls, text: str, name: str = "specification") -> Self:
         """Read a file; all that is wrong with it is told at once."""
-        source = Source(name, text)
-        constraints = parse(text, name)
-        problems, _ = check(constraints, source)
-        if problems:
-            raise InvalidInput(name, problems)
-        return cls(source, constraints)
+        return cls(Source(name, text), parse(text, name))
 
     def holds(self, name: str, arguments: Mapping[str, Any], frame: Frame) -> bool:
         """Whether a constraint holds for some arguments at the moment a frame looks at."""
@@ -78,12 +76,12 @@ def frame_of(
     steps: Sequence[Step] = (),
 ) -> Frame:
     """What a formula sees of a state; without others it is the first and the last one as well."""
-    view = View(now)
+    view = View.of(now)
     return Frame(
         view,
-        view if initial is None else View(initial),
-        view if final is None else View(final),
-        steps_by_vm(steps),
+        view if initial is None else View.of(initial),
+        view if final is None else View.of(final),
+        Steps(steps),
     )
 
 

@@ -27,6 +27,10 @@ HOST_STATE: Final = Type("host state")
 ACTION: Final = Type("action")
 ANYTHING: Final = Type("anything")
 """What the members of an empty collection are, and what a mistake that was told already is."""
+PLAIN: Final = {
+    one.name: one for one in (INT, BOOL, STRING, VM, HOST, VM_STATE, HOST_STATE, ACTION)
+}
+"""The types that are no collections, by name."""
 
 
 def set_of(member: Type) -> Type:

@@ -2,57 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from equipoise.model.draft import Draft
+from equipoise.model.host import Host
 from equipoise.model.plan import Step
-from equipoise.model.quantity import HostId, ResourceName, StepId, VmId
-from equipoise.model.snapshot import Running, Snapshot
-from equipoise.model.vm import VmState
+from equipoise.model.quantity import HostId, ResourceName, VmId
+from equipoise.model.snapshot import Snapshot
+from equipoise.model.vm import Vm, VmState
 
 CPU, MEMORY = "cpu", "memory"
 """The resources that every host has; any other name is one of the named ones."""
 
 
 class View:
-    """A state, as the functions of the language ask for it. Built once per moment, lazily."""
+    """A state, as the functions of the language ask for it."""
 
-    __slots__ = ("_hosted", "_running", "hosts", "in_flight", "vms")
+    __slots__ = ("hosts", "state", "vms")
 
-    def __init__(self, state: Snapshot | Draft) -> None:
+    def __init__(self, state: Draft) -> None:
+        self.state = state
         self.hosts = state.hosts
         self.vms = state.vms
-        self.in_flight: Mapping[StepId, Running] = state.in_flight
-        self._hosted: dict[HostId, set[VmId]] | None = None
-        self._running: dict[HostId, set[VmId]] | None = None
+
+    @classmethod
+    def of(cls, state: Snapshot | Draft) -> View:
+        """The view of a snapshot or of a draft, which must not change while it is looked at."""
+        return cls(Draft(state) if isinstance(state, Snapshot) else state)
+
+    def vm(self, name: VmId) -> Vm:
+        """A VM, by its name."""
+        return self.vms[name]
+
+    def host(self, name: HostId) -> Host:
+        """A host, by its name."""
+        return self.hosts[name]
+
+    def residents(self, host: HostId) -> tuple[VmId, ...]:
+        """The VMs that run or sleep on a host."""
+        return self.state.residents(host)
+
+    def on_vm(self, vm: VmId) -> tuple[Step, ...]:
+        """The actions under way on a VM."""
+        return tuple(running.step for running in self.state.running_on(vm))
+
+    def on_host(self, host: HostId) -> tuple[Step, ...]:
+        """The actions under way that touch a host."""
+        return tuple(running.step for running in self.state.running_at(host))
 
     def hosted(self, host: HostId) -> frozenset[VmId]:
         """The VMs that lie on a host, and those on their way to it."""
-        if self._hosted is None:
-            self._hosted = {}
-            for vm in self.vms.values():
-                if vm.host is not None:
-                    self._hosted.setdefault(vm.host, set()).add(vm.id)
-            for running in self.in_flight.values():
-                seen = running.step.footprint
-                if seen.vm is not None and seen.target is not None:
-                    self._hosted.setdefault(seen.target, set()).add(seen.vm)
-        return frozenset(self._hosted.get(host, ()))
+        seen = (step.footprint for step in self.on_host(host))
+        coming = (one.vm for one in seen if one.vm is not None and one.target == host)
+        return frozenset(self.residents(host)).union(coming)
 
     def running(self, host: HostId) -> frozenset[VmId]:
         """The VMs that run on a host; one that migrates runs on its source."""
-        if self._running is None:
-            self._running = {}
-            for vm in self.vms.values():
-                if vm.state is VmState.RUNNING and vm.host is not None:
-                    self._running.setdefault(vm.host, set()).add(vm.id)
-        return frozenset(self._running.get(host, ()))
+        vms = self.vms
+        return frozenset(vm for vm in self.residents(host) if vms[vm].state is VmState.RUNNING)
 
     def consumption(self, vm: VmId, resource: str) -> int:
         """What a VM takes of a resource: what is reserved for it, of CPU and memory."""
-        found = self.vms[vm]
+        found = self.vm(vm)
         if resource == CPU:
             return found.cpu.reservation_mhz
         if resource == MEMORY:
@@ -61,7 +74,7 @@ class View:
 
     def capacity(self, host: HostId, resource: str) -> int:
         """What a host has of a resource for its VMs."""
-        found = self.hosts[host]
+        found = self.host(host)
         if resource == CPU:
             return found.usable_cpu_mhz
         if resource == MEMORY:
@@ -70,12 +83,28 @@ class View:
 
     def demand(self, vm: VmId, resource: str) -> int:
         """What a VM would use of a resource now."""
-        found = self.vms[vm].demand
+        found = self.vm(vm).demand
         if resource == CPU:
             return found.cpu_mhz
         if resource == MEMORY:
             return found.memory_mib
         return found.named.get(ResourceName(resource), 0)
+
+
+class Steps:
+    """What a plan does with each VM and each host, in order of time."""
+
+    __slots__ = ("of_host", "of_vm")
+
+    def __init__(self, steps: Iterable[Step]) -> None:
+        self.of_vm: dict[VmId, tuple[Step, ...]] = {}
+        self.of_host: dict[HostId, tuple[Step, ...]] = {}
+        for step in sorted(steps, key=lambda one: (one.start_ms, one.end_ms, one.id)):
+            seen = step.footprint
+            if seen.vm is not None:
+                self.of_vm[seen.vm] = (*self.of_vm.get(seen.vm, ()), step)
+            for host in seen.hosts:
+                self.of_host[host] = (*self.of_host.get(host, ()), step)
 
 
 @dataclass(slots=True)
@@ -85,23 +114,13 @@ class Frame:
     now: View
     initial: View
     final: View
-    steps: Mapping[VmId, tuple[Step, ...]] = field(default_factory=dict)
+    steps: Steps = field(default_factory=lambda: Steps(()))
     moments: Sequence[View] = ()
     """All moments of the plan, for ``always`` and ``sometime``."""
 
     def at(self, view: View) -> Frame:
         """The same, looked at from another moment."""
         return Frame(view, self.initial, self.final, self.steps, self.moments)
-
-
-def steps_by_vm(steps: Sequence[Step]) -> dict[VmId, tuple[Step, ...]]:
-    """What a plan does with each VM, in order of time."""
-    found: dict[VmId, list[Step]] = {}
-    for step in sorted(steps, key=lambda one: (one.start_ms, one.end_ms, one.id)):
-        vm = step.footprint.vm
-        if vm is not None:
-            found.setdefault(vm, []).append(step)
-    return {vm: tuple(some) for vm, some in found.items()}
 
 
 Value = Any

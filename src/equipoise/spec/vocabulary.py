@@ -12,6 +12,7 @@ from equipoise.model.host import HostState
 from equipoise.model.vm import VmState
 from equipoise.spec.types import (
     ACTION,
+    BOOL,
     HOST,
     HOST_STATE,
     INT,
@@ -26,6 +27,8 @@ from equipoise.spec.types import (
 
 T: Final = variable("t")
 COLLECTION: Final = Type("collection", T)
+ELEMENT: Final = Type("element")
+"""A VM or a host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,9 @@ class Signature:
 
 SIGNATURES: Final[dict[str, Signature]] = {
     "host": Signature((VM,), HOST, "where the VM runs or sleeps; while it migrates, its source"),
-    "hosted": Signature((HOST,), set_of(VM), "the VMs that lie on the host or are on their way"),
+    "hosted": Signature(
+        (HOST,), set_of(VM), "the VMs that lie on the host or are on their way to it"
+    ),
     "running": Signature((HOST,), set_of(VM), "the VMs that run on the host"),
     "colocated": Signature((VM,), set_of(VM), "the VMs that run where the VM runs, itself too"),
     "vmState": Signature((VM,), VM_STATE, "the state of the VM"),
@@ -50,12 +55,25 @@ SIGNATURES: Final[dict[str, Signature]] = {
     "cons": Signature((VM, STRING), INT, "what the VM takes of a resource"),
     "capa": Signature((HOST, STRING), INT, "what the host has of a resource"),
     "demand": Signature((VM, STRING), INT, "what the VM would use of a resource now"),
-    "label": Signature((Type("element"), STRING), STRING, "the label of a VM or host, or nothing"),
+    "label": Signature((ELEMENT, STRING), STRING, "the label of a VM or host, or nothing"),
+    "pool": Signature((VM,), STRING, "the pool of the VM, or nothing"),
+    "tenant": Signature((VM,), STRING, "the tenant of the VM, or nothing"),
+    "agent": Signature((VM,), BOOL, "whether the VM is part of its host's platform"),
+    "ftPair": Signature((VM,), set_of(VM), "the other half of a fault-tolerant pair, if it is one"),
     "card": Signature((COLLECTION,), INT, "how many there are"),
     "sum": Signature((list_of(INT),), INT, "all of them together"),
+    "largest": Signature((list_of(INT), INT), list_of(INT), "the largest few, or all there are"),
     "range": Signature((list_of(T),), list_of(INT), "the positions of a list, from 0 on"),
     "lists": Signature((set_of(T),), set_of(list_of(T)), "all orders of the members"),
-    "actions": Signature((VM,), list_of(ACTION), "what the plan does with the VM, in order"),
+    "actions": Signature(
+        (ELEMENT,), list_of(ACTION), "the plan's actions on a VM or host, in order"
+    ),
+    "underway": Signature((ELEMENT,), set_of(ACTION), "the actions under way on a VM or host"),
+    "kind": Signature(
+        (ACTION,), STRING, 'what the action does: "migrate", "boot", "power_off", ...'
+    ),
+    "source": Signature((ACTION,), HOST, "the host the action frees, if any"),
+    "target": Signature((ACTION,), HOST, "the host the action fills, if any"),
     "begin": Signature((ACTION,), INT, "when the action starts, in milliseconds of the plan"),
     "end": Signature((ACTION,), INT, "when the action ends, in milliseconds of the plan"),
 }

@@ -60,11 +60,11 @@ def checked(text: str) -> Checked:
 
 
 def test_the_papers_listing_2_is_right_as_printed() -> None:
-    assert checked(LISTING_2) == ((), ())
+    assert checked(LISTING_2)[:2] == ((), ())
 
 
 def test_the_papers_listing_3_is_right_but_for_three_which_are_explained() -> None:
-    problems, warnings = checked(LISTING_3)
+    problems, warnings, _ = checked(LISTING_3)
     assert [(one.line, one.cure) for one in problems] == [
         (3, "a set counts equal numbers once; write [ ... ] to add them all"),
         (19, "write [ ... ] instead of { ... }: a list keeps both"),
@@ -90,7 +90,6 @@ def test_the_papers_listing_3_is_right_but_for_three_which_are_explained() -> No
         ("a ::= {1, true} = {1}", "this is bool among int", "a set has members of one kind"),
         ("a ::= vms[0] = vms[0]", "set<vm> has no positions", "only lists have"),
         ("a ::= ready : ready", "vm state has no members", "write a set on the right"),
-        ("a(v <: int) ::= v = v", "int has no subsets to choose from", "write :"),
         ("a(v : vms, v : vms) ::= v = v", "v is given twice", "rename one"),
         ("a ::= true\na ::= true", "a is declared twice", "give one another name"),
         ("a ::= b\nb ::= a", "b is not known here", ""),
@@ -131,7 +130,7 @@ def test_what_cannot_mean_anything_is_explained(text: str, what: str, cure: str)
     ],
 )
 def test_what_is_right_passes_without_a_word(text: str) -> None:
-    assert checked(text) == ((), ())
+    assert checked(text)[:2] == ((), ())
 
 
 def test_all_mistakes_are_told_not_the_first() -> None:
