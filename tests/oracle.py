@@ -33,7 +33,14 @@ from equipoise.model.action import (
 from equipoise.model.host import Host, HostState
 from equipoise.model.plan import Plan, Step
 from equipoise.model.quantity import HostId, VmId
-from equipoise.model.rule import KeepApart, KeepTogether, Rule, StayOff, StayWithin
+from equipoise.model.rule import (
+    KeepApart,
+    KeepTogether,
+    PlacementRule,
+    Satisfy,
+    StayOff,
+    StayWithin,
+)
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.vm import Vm, VmState
 
@@ -346,7 +353,7 @@ def against_rules(snapshot: Snapshot, plan: Plan) -> set[str]:
         touched |= {vm.id for vm in cluster.vms.values() if vm.state != at_first.vms[vm.id].state}
     found = set()
     for rule in snapshot.settings.rules:
-        if not rule.hard:
+        if not rule.hard or isinstance(rule, Satisfy):
             continue
         if rule.continuous:
             if is_broken(rule, at_first):
@@ -360,7 +367,7 @@ def against_rules(snapshot: Snapshot, plan: Plan) -> set[str]:
     return found
 
 
-def is_broken(rule: Rule, cluster: Cluster) -> bool:
+def is_broken(rule: PlacementRule, cluster: Cluster) -> bool:
     """Whether a rule does not hold for where the VMs run."""
     runs = {
         vm.id: vm.host

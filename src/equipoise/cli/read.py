@@ -9,11 +9,12 @@ from equipoise.model import files
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
 from equipoise.model.scenario import Scenario
+from equipoise.spec.rules import check_rules
 
 
 def read_inventory(path: Path) -> Inventory:
     """Read a cluster."""
-    return files.parse_inventory(_content(path), str(path))
+    return files.parse_inventory(_content(path), str(path), check_rules)
 
 
 def read_plan(path: Path) -> Plan:
@@ -23,7 +24,7 @@ def read_plan(path: Path) -> Plan:
 
 def read_scenario(path: Path) -> Scenario:
     """Read a scenario."""
-    return files.parse_scenario(_content(path), str(path))
+    return files.parse_scenario(_content(path), str(path), check_rules)
 
 
 def read_text(path: Path) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from equipoise.control.config import ControlConfig
 from equipoise.control.ports import Cancel, Instruction, Start
 from equipoise.errors import Conflict
+from equipoise.model.draft import Touched
 from equipoise.model.event import (
     ActionFailed,
     ActionFinished,
@@ -29,7 +30,7 @@ from equipoise.model.event import (
 from equipoise.model.plan import Step
 from equipoise.model.quantity import StepId
 from equipoise.plan import VerifiedPlan
-from equipoise.plan.ledger import Ledger, Touched
+from equipoise.plan.ledger import Ledger
 from equipoise.plan.waiting import Waiting
 
 
@@ -56,7 +57,7 @@ class Executor:
         self.ended = False
         self._ledger = ledger
         self._config = config
-        self._waiting = Waiting(self.plan.steps, verified.prerequisites)
+        self._waiting = Waiting(self.plan.steps, verified.prerequisites, ledger)
         self._steps = {step.id: step for step in self.plan.steps}
         self._running: dict[StepId, _Attempt] = {}
         self._broken_off: dict[StepId, _Attempt] = {}

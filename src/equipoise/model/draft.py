@@ -7,12 +7,21 @@ map, and a draft that takes a thousand events costs no more. A draft never escap
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from equipoise.model.host import Host
 from equipoise.model.inventory import Settings
 from equipoise.model.quantity import HostId, StepId, VmId
 from equipoise.model.snapshot import DemandFrame, Running, Snapshot
 from equipoise.model.value import FrozenMap
 from equipoise.model.vm import Demand, Vm
+
+
+class Touched(NamedTuple):
+    """What changes have touched: all that needs to be looked at again."""
+
+    vms: tuple[VmId, ...]
+    hosts: tuple[HostId, ...]
 
 
 class Draft:
@@ -35,6 +44,8 @@ class Draft:
             self._index(running)
         self.touched_vms: dict[VmId, None] = {}
         self.touched_hosts: dict[HostId, None] = {}
+        self.comings_and_goings = 0
+        """How often a VM or a host has come or gone."""
 
     def freeze(self) -> Snapshot:
         """Give the snapshot; the draft may go on, and will copy again before it writes."""
@@ -75,17 +86,20 @@ class Draft:
 
     def put_host(self, host: Host) -> None:
         """Add or replace a host."""
+        self.comings_and_goings += host.id not in self.hosts
         dict.__setitem__(self._own_hosts(), host.id, host)
         self.touched_hosts[host.id] = None
 
     def drop_host(self, host: HostId) -> None:
         """Remove a host."""
+        self.comings_and_goings += 1
         dict.__delitem__(self._own_hosts(), host)
         self.touched_hosts[host] = None
 
     def put_vm(self, vm: Vm) -> None:
         """Add or replace a VM."""
         before = self.vms.get(vm.id)
+        self.comings_and_goings += before is None
         self._reside(vm.id, before.host if before else None, vm.host)
         dict.__setitem__(self._own_vms(), vm.id, vm)
 
@@ -95,6 +109,7 @@ class Draft:
 
     def drop_vm(self, vm: VmId) -> None:
         """Remove a VM."""
+        self.comings_and_goings += 1
         self._reside(vm, self.vms[vm].host, None)
         dict.__delitem__(self._own_vms(), vm)
 
@@ -109,16 +124,13 @@ class Draft:
     def drop_running(self, step: StepId) -> Running:
         """Note that an action is no longer under way."""
         running = dict.pop(self._own_in_flight(), step)
-        seen = running.step.footprint
-        if seen.vm is not None:
-            del self._by_vm[seen.vm][step]
-        for host in seen.hosts:
-            del self._by_host[host][step]
+        self._forget(running)
         self._touch(running)
         return running
 
     def replace_all(self, snapshot: Snapshot) -> None:
         """Start over from another cluster, keeping only the count of events."""
+        self.comings_and_goings += 1
         self.touched_vms.update(dict.fromkeys(self.vms))
         self.touched_hosts.update(dict.fromkeys(self.hosts))
         self.name, self.settings = snapshot.name, snapshot.settings
@@ -130,9 +142,9 @@ class Draft:
         self.touched_vms.update(dict.fromkeys(self.vms))
         self.touched_hosts.update(dict.fromkeys(self.hosts))
 
-    def take_touched(self) -> tuple[tuple[VmId, ...], tuple[HostId, ...]]:
+    def take_touched(self) -> Touched:
         """Say which VMs and hosts were touched since the last time, and start counting anew."""
-        touched = tuple(self.touched_vms), tuple(self.touched_hosts)
+        touched = Touched(tuple(self.touched_vms), tuple(self.touched_hosts))
         self.touched_vms, self.touched_hosts = {}, {}
         return touched
 
@@ -142,6 +154,13 @@ class Draft:
             self._by_vm.setdefault(seen.vm, {})[running.step.id] = running
         for host in seen.hosts:
             self._by_host.setdefault(host, {})[running.step.id] = running
+
+    def _forget(self, running: Running) -> None:
+        seen, step = running.step.footprint, running.step.id
+        if seen.vm is not None:
+            del self._by_vm[seen.vm][step]
+        for host in seen.hosts:
+            del self._by_host[host][step]
 
     def _touch(self, running: Running) -> None:
         seen = running.step.footprint

@@ -21,6 +21,8 @@ class Settings(Value):
 
     pools: tuple[Pool, ...] = ()
     rules: tuple[Rule, ...] = ()
+    specification: str = ""
+    """Constraints of one's own, in the specification language, for rules to name."""
     tenants: tuple[Tenant, ...] = ()
     resources: tuple[Resource, ...] = ()
     dependencies: tuple[Dependency, ...] = ()

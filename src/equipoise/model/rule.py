@@ -6,12 +6,16 @@ on the state a plan ends in; a *continuous* one at the start and at every moment
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from msgspec import Meta
 
 from equipoise.model.quantity import HostKey, RuleKey, VmKey
 from equipoise.model.value import Value
+
+Argument = int | str | tuple[str | tuple[str, ...], ...]
+"""A number, a text, a VM or host, several of them, or groups of them."""
 
 _Several = Meta(min_length=2)
 _Some = Meta(min_length=1)
@@ -55,4 +59,16 @@ class StayOff(Value, tag="stay_off", tag_field="kind"):
     continuous: bool = False
 
 
-Rule = KeepApart | KeepTogether | StayWithin | StayOff
+class Satisfy(Value, tag="satisfy", tag_field="kind"):
+    """A constraint of the specification language holds, with these arguments."""
+
+    id: RuleKey
+    constraint: str
+    """Its name, in the library or in the specification of the inventory."""
+    arguments: Mapping[str, Argument] = {}
+    hard: bool = True
+    continuous: bool = False
+
+
+PlacementRule = KeepApart | KeepTogether | StayWithin | StayOff
+Rule = PlacementRule | Satisfy

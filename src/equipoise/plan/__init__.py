@@ -3,8 +3,8 @@
 Enter by ``order`` and ``verify``. Never decides what is wanted, never touches a host.
 """
 
-from equipoise.plan.judge import Judge, Moment, Phase
 from equipoise.plan.order import order
 from equipoise.plan.verify import Refusal, VerifiedPlan, verify
+from equipoise.spec.moment import Judge, Moment, Phase
 
 __all__ = ["Judge", "Moment", "Phase", "Refusal", "VerifiedPlan", "order", "verify"]

@@ -1,85 +1,173 @@
 """Caution: a plan says when actions end, the world decides it.
 
 The gate judges the moments of a plan as it was timed. When it is carried out, actions that overlap
-end in any order, and one of them may fail. So before a step starts, each VM that takes part in an
-action counts as being where it is *and* where it may soon be, and a continuous hard rule must hold
-in every combination. A step that would be a risk waits until less is open.
+end in any order, and one of them may fail. So before a step starts, every continuous demand that it
+may affect is judged in each state that may come of it: the step under way or ended, and each of the
+other actions under way ended or not. A step that would be a risk waits until less is open.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
+from itertools import combinations
+from typing import Final
 
-from equipoise.model.action import LeaveMaintenance, PowerOn
-from equipoise.model.draft import Draft
-from equipoise.model.lifecycle import passage
+from equipoise.model import transition
+from equipoise.model.draft import Draft, Touched
+from equipoise.model.event import ActionFinished, ActionStarted
+from equipoise.model.imagined import Imagined
 from equipoise.model.plan import Step
-from equipoise.model.quantity import HostId, VmId
-from equipoise.model.rule import KeepApart, KeepTogether, Rule, StayOff, StayWithin
-from equipoise.model.vm import VmState
+from equipoise.model.quantity import HostId, StepId, VmId
 from equipoise.plan.objections import Objection
+from equipoise.spec.cells import Cell, CellIndex, Reads, WatchedView
+from equipoise.spec.judge import PLANNED, Demand
+from equipoise.spec.view import Frame, View
+
+OPEN_MAX: Final = 5
+"""Of how many other actions all orders of ends are tried; with more, a step waits."""
 
 
 class Caution:
-    """Knows the continuous hard rules of each VM."""
+    """Knows the continuous demands, and what each of them looks at in the present state."""
 
-    def __init__(self, rules: Iterable[Rule]) -> None:
-        self._rules: dict[VmId, list[Rule]] = {}
-        for rule in rules:
-            if rule.hard and rule.continuous:
-                for vm in rule.vms:
-                    self._rules.setdefault(vm, []).append(rule)
+    def __init__(self, draft: Draft, demands: Iterable[Demand]) -> None:
+        self._initial = View.of(draft.freeze())
+        self._index: CellIndex[Demand] = CellIndex()
+        self._stale: dict[Cell, Demand] = {}
+        self._keys: dict[StepId, Reads] = {}
+        frame = Frame(self._initial, self._initial, self._initial)
+        for demand in demands:
+            if demand.continuous and _is_about_states(demand):
+                cells = demand.specification.cells(demand.name, demand.arguments, frame)
+                self._stale.update(dict.fromkeys(cells, demand))
 
-    def companions(self, draft: Draft, step: Step) -> tuple[VmId, ...]:
-        """The VMs whose moves may make or end a risk for a step."""
-        movers = (vm for vm, _ in _brought_to_run(draft, step))
-        named = (other for vm in movers for rule in self._rules.get(vm, ()) for other in rule.vms)
-        return tuple(dict.fromkeys(named))
+    def notice(self, touched: Touched) -> None:
+        """Something has changed; whatever looks at it will be looked at again."""
+        self._stale.update(self._index.touching(touched))
+
+    def companions(self, step: StepId) -> tuple[VmId | HostId, ...]:
+        """The VMs and hosts whose changes may make or end the risk that a step was found to be."""
+        reads = self._keys.get(step)
+        return () if reads is None else (*reads.vms, *reads.hosts)
 
     def risks(self, draft: Draft, step: Step) -> Iterator[Objection]:
-        """Say which rules the end of a step might break, whatever else ends before it."""
-        for vm, host in _brought_to_run(draft, step):
-            for rule in self._rules.get(vm, ()):
-                for detail in _risks(draft, rule, vm, host):
-                    yield Objection(f"rule {rule.id}", detail)
+        """Say which demands a step might break, whatever else ends before it."""
+        self._refresh(draft)
+        affected = self._index.touching(_touched_by(draft, step))
+        if not affected:
+            return
+        trial = _Trial(draft, self._initial, step)
+        told: set[Demand] = set()
+        for cell, demand in affected.items():
+            detail = "" if demand in told else trial.verdict(cell, demand)
+            if detail:
+                told.add(demand)
+                yield Objection(str(demand), detail)
+        self._keys[step.id] = trial.reads
+
+    def _refresh(self, draft: Draft) -> None:
+        if self._stale:
+            view = WatchedView(draft)
+            frame = Frame(view, self._initial, view)
+            for cell, demand in self._stale.items():
+                cell.judge(frame, view)
+                self._index.add(cell, demand)
+            self._stale = {}
 
 
-def _brought_to_run(draft: Draft, step: Step) -> Iterator[tuple[VmId, HostId]]:
-    """Which VMs will run where once a step has ended: its own, or the agents that a host wakes."""
-    way = passage(step.action)
-    if way is not None and way.host_after is not None and way.state_after is VmState.RUNNING:
-        yield way.vm, way.host_after
-    elif isinstance(step.action, PowerOn | LeaveMaintenance):
-        host = step.action.host
-        yield from ((vm, host) for vm in draft.residents(host) if draft.vms[vm].agent)
+def _is_about_states(demand: Demand) -> bool:
+    """Whether a demand can be judged in a single state, without the plan and its end."""
+    specification, name = demand.specification, demand.name
+    return not specification.looks_ahead(name) and PLANNED.isdisjoint(specification.calls(name))
 
 
-def _risks(draft: Draft, rule: Rule, mover: VmId, target: HostId) -> Iterator[str]:
-    others = [vm for vm in rule.vms if vm != mover]
-    match rule:
-        case KeepApart():
-            for vm in others:
-                if target in places(draft, vm):
-                    yield f"{vm} might still be on {target} when {mover} comes"
-        case KeepTogether():
-            for vm in others:
-                elsewhere = (host for host in places(draft, vm) if host != target)
-                yield from (f"{vm} might be on {host}, {mover} on {target}" for host in elsewhere)
-        case StayWithin() if target not in rule.hosts:
-            yield f"{target} is not one of {', '.join(rule.hosts)}"
-        case StayOff() if target in rule.hosts:
-            yield f"{mover} must not run on {target}"
-
-
-def places(draft: Draft, name: VmId) -> tuple[HostId, ...]:
-    """Where a VM runs now, and where it may run once the actions under way have ended."""
-    vm = draft.vms.get(name)
+def _touched_by(draft: Draft, step: Step) -> Touched:
+    """Everything a step may change, also what it does not name."""
+    seen = step.footprint
+    if seen.switched is not None:  # its agents wake and sleep with it
+        return Touched(draft.residents(seen.switched), seen.hosts)
+    vm = None if seen.vm is None else draft.vms.get(seen.vm)
     if vm is None:
-        return ()
-    found = [vm.host] if vm.state is VmState.RUNNING and vm.host is not None else []
-    under_way = draft.running_on(name)
-    if vm.agent and vm.host is not None:
-        under_way += draft.running_at(vm.host)
-    for running in under_way:
-        found += (host for one, host in _brought_to_run(draft, running.step) if one == name)
-    return tuple(dict.fromkeys(found))
+        return Touched((), seen.hosts)
+    return Touched((vm.id,), seen.hosts if vm.host is None else (*seen.hosts, vm.host))
+
+
+class _Trial:
+    """All that may come of starting one step."""
+
+    def __init__(self, draft: Draft, initial: View, step: Step) -> None:
+        self._draft = draft
+        self._initial = initial
+        self._step = step
+        self._views: dict[tuple[_Course, frozenset[StepId]], WatchedView] = {}
+        self.reads = Reads()
+
+    def verdict(self, cell: Cell, demand: Demand) -> str:
+        """Say how a cell may come to be broken by the step; nothing if it cannot."""
+        tried: list[StepId] = []
+        fresh: list[StepId] = []
+        while True:
+            for done in _subsets(tried):
+                if fresh and done.isdisjoint(fresh):
+                    continue  # tried before
+                for course in (_Course.BEGUN, _Course.ENDED):
+                    if not self._holds(cell, course, done) and self._holds(
+                        cell, _Course.NOT_BEGUN, done
+                    ):
+                        frame = self._frame(course, done)
+                        why = demand.specification.why(cell.term, cell.names, frame)
+                        return f"it may come to this: {why}"
+            fresh = sorted(self._open() - set(tried))
+            if not fresh:
+                return ""
+            tried += fresh
+            if len(tried) > OPEN_MAX:
+                return f"too much is under way to be sure: {len(tried)} other actions"
+
+    def _open(self) -> set[StepId]:
+        """The actions under way that touch what was looked at."""
+        draft, vms, hosts = self._draft, set(self.reads.vms), set(self.reads.hosts)
+        for host in self.reads.hosts:
+            vms.update(draft.residents(host))  # not every action names the host it happens on
+        for vm in self.reads.vms:
+            found = draft.vms[vm]
+            if found.agent and found.host is not None:
+                hosts.add(found.host)
+        running = [one for vm in vms for one in draft.running_on(vm)]
+        running += [one for host in hosts for one in draft.running_at(host)]
+        return {one.step.id for one in running}
+
+    def _holds(self, cell: Cell, course: _Course, done: frozenset[StepId]) -> bool:
+        return bool(cell.closure(self._frame(course, done), cell.places))
+
+    def _frame(self, course: _Course, done: frozenset[StepId]) -> Frame:
+        view = self._views.get((course, done))
+        if view is None:
+            view = self._views[course, done] = WatchedView(self._imagined(course, done))
+            view.reads = self.reads
+        return Frame(view, self._initial, view)
+
+    def _imagined(self, course: _Course, done: frozenset[StepId]) -> Imagined:
+        state, at_ms, step = Imagined(self._draft), self._draft.at_ms, self._step
+        for name in sorted(done):
+            attempt = self._draft.in_flight[name].attempt
+            transition.change(state, ActionFinished(at_ms=at_ms, step=name, attempt=attempt))
+        if course is not _Course.NOT_BEGUN:
+            transition.change(state, ActionStarted(at_ms=at_ms, step=step, attempt=1))
+        if course is _Course.ENDED:
+            transition.change(state, ActionFinished(at_ms=at_ms, step=step.id, attempt=1))
+        return state
+
+
+class _Course(Enum):
+    """How far the step has come."""
+
+    NOT_BEGUN = 0
+    BEGUN = 1
+    ENDED = 2
+
+
+def _subsets(names: Sequence[StepId]) -> Iterator[frozenset[StepId]]:
+    for size in range(len(names) + 1):
+        yield from map(frozenset, combinations(names, size))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from equipoise.model import transition
 from equipoise.model.action import Allocate
-from equipoise.model.draft import Draft
+from equipoise.model.draft import Draft, Touched
 from equipoise.model.event import Event
 from equipoise.model.quantity import HostId, ResourceName, VmId
 from equipoise.model.snapshot import Snapshot
@@ -47,13 +47,6 @@ class Usage:
             self.named[name] = self.named.get(name, 0) + sign * amount
 
 
-class Touched(NamedTuple):
-    """What an event has touched: all that needs to be judged again."""
-
-    vms: tuple[VmId, ...]
-    hosts: tuple[HostId, ...]
-
-
 class Ledger:
     """A draft with the sums that capacity is judged by, kept up to date event by event."""
 
@@ -67,7 +60,7 @@ class Ledger:
     def apply(self, event: Event) -> Touched:
         """Let an event happen, and say what it touched."""
         transition.change(self.draft, event)
-        touched = Touched(*self.draft.take_touched())
+        touched = self.draft.take_touched()
         for vm in touched.vms:
             self._settle(vm)
         return touched

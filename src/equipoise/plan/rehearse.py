@@ -28,7 +28,8 @@ def rehearse(
     snapshot: Snapshot, steps: Iterable[Step], waits: Mapping[StepId, tuple[StepId, ...]]
 ) -> Rehearsal:
     """Let each step start as early as prerequisites, room, rules and limits allow."""
-    ledger, waiting = Ledger(snapshot), Waiting(steps, waits)
+    ledger = Ledger(snapshot)
+    waiting = Waiting(steps, waits, ledger)
     timed: list[Step] = []
     running: list[tuple[int, int, StepId]] = []
     now_ms = 0

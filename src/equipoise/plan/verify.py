@@ -6,20 +6,21 @@ after the starts. Only ``verify`` can make a ``VerifiedPlan``; the executor acce
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
 from equipoise.model.event import ActionFinished, ActionStarted
 from equipoise.model.plan import Plan, Step, Violation
-from equipoise.model.quantity import HostId, StepId, VmId
+from equipoise.model.quantity import StepId
 from equipoise.model.snapshot import Snapshot
 from equipoise.plan.dependencies import prerequisites
-from equipoise.plan.judge import Judge, Moment, Phase
-from equipoise.plan.ledger import Ledger, Touched
+from equipoise.plan.ledger import Ledger
 from equipoise.plan.objections import objections
 from equipoise.plan.rehearse import rehearse
-from equipoise.plan.rules import RulesJudge
+from equipoise.spec.judge import SpecificationJudge
+from equipoise.spec.moment import Judge, Moment, Phase, Seen, instants
+from equipoise.spec.rules import demands_of
 
 _SEAL: Final = object()
 
@@ -55,8 +56,9 @@ def verify(snapshot: Snapshot, plan: Plan, judges: Sequence[Judge] = ()) -> Veri
     """
     violations = tuple(_form(snapshot, plan))
     if not violations:
-        everyone = (RulesJudge(snapshot.settings.rules), *judges)
-        violations = tuple(_Replay(snapshot, everyone).run(plan))
+        demands = demands_of(snapshot.settings, snapshot)
+        everyone = (SpecificationJudge(demands.clear, plan.steps), *judges)
+        violations = (*demands.unclear, *_Replay(snapshot, everyone).run(plan))
     waits = {} if violations else prerequisites(plan.steps, snapshot.placement)
     if not violations:
         # Times are a promise, order is not: what only works to the millisecond does not work.
@@ -100,13 +102,13 @@ class _Replay:
         self._began_ms = snapshot.at_ms
         self._judges = judges
         self._refused: set[StepId] = set()
-        self._recent = _Seen()
-        self._ever = _Seen()
+        self._recent = Seen()
+        self._ever = Seen()
 
     def run(self, plan: Plan) -> Iterator[Violation]:
         at_ms = 0
         yield from self._show(Phase.INITIAL, at_ms, self._recent)
-        for at_ms, ends, starts in _instants(plan.steps):
+        for at_ms, ends, starts in instants(plan.steps):
             for step in ends:
                 if step.id not in self._refused:
                     self._happen(
@@ -136,34 +138,8 @@ class _Replay:
         self._recent.add(touched)
         self._ever.add(touched)
 
-    def _show(self, phase: Phase, at_ms: int, seen: _Seen) -> Iterator[Violation]:
+    def _show(self, phase: Phase, at_ms: int, seen: Seen) -> Iterator[Violation]:
         moment = Moment(phase, at_ms, self._ledger.draft, seen.touched())
-        self._recent = _Seen()
+        self._recent = Seen()
         for judge in self._judges:
             yield from judge(moment)
-
-
-class _Seen:
-    """Collects what was touched, each thing once, in the order of the first touch."""
-
-    def __init__(self) -> None:
-        self._vms: dict[VmId, None] = {}
-        self._hosts: dict[HostId, None] = {}
-
-    def add(self, touched: Touched) -> None:
-        self._vms.update(dict.fromkeys(touched.vms))
-        self._hosts.update(dict.fromkeys(touched.hosts))
-
-    def touched(self) -> Touched:
-        return Touched(tuple(self._vms), tuple(self._hosts))
-
-
-def _instants(steps: Iterable[Step]) -> Iterator[tuple[int, list[Step], list[Step]]]:
-    """Give the instants of a plan in order of time, with what ends and what starts there."""
-    ends: dict[int, list[Step]] = {}
-    starts: dict[int, list[Step]] = {}
-    for step in steps:
-        starts.setdefault(step.start_ms, []).append(step)
-        ends.setdefault(step.end_ms, []).append(step)
-    for at_ms in sorted(ends.keys() | starts.keys()):
-        yield at_ms, ends.get(at_ms, []), starts.get(at_ms, [])

@@ -11,18 +11,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush
 
-from equipoise.model.inventory import Settings
+from equipoise.model.draft import Draft, Touched
 from equipoise.model.plan import Limits, Step
 from equipoise.model.quantity import HostId, StepId
 from equipoise.plan.caution import Caution
-from equipoise.plan.ledger import Ledger, Touched
+from equipoise.plan.ledger import Ledger
 from equipoise.plan.objections import Objection, objections
+from equipoise.spec.rules import demands_of
 
 
 class Waiting:
     """A queue of steps with their prerequisites: first come, first served, where possible."""
 
-    def __init__(self, steps: Iterable[Step], waits: Mapping[StepId, tuple[StepId, ...]]) -> None:
+    def __init__(
+        self, steps: Iterable[Step], waits: Mapping[StepId, tuple[StepId, ...]], ledger: Ledger
+    ) -> None:
         self._steps = {step.id: step for step in steps}
         self._rank = {step: rank for rank, step in enumerate(self._steps)}
         self._missing = {step: set(waits[step]) for step in self._steps}
@@ -36,8 +39,8 @@ class Waiting:
         self._called: dict[StepId, HostId] = {}
         """Steps that were called from a line, and from which."""
         self._parked: dict[str, set[StepId]] = {}
-        self._settings: Settings | None = None
-        self._caution = Caution(())
+        self._caution = self._cautious(ledger.draft)
+        self._enqueue(tuple(self._steps))
 
     def __len__(self) -> int:
         return len(self._steps)
@@ -55,7 +58,7 @@ class Waiting:
 
     def next_startable(self, ledger: Ledger, limits: Limits) -> Step | None:
         """Find the first step that may start in the present state; whoever starts it takes it."""
-        self._notice_settings(ledger)
+        self._notice(ledger)
         while self._candidates and len(ledger.draft.in_flight) < limits.actions_total:
             _, name = heappop(self._candidates)
             if name not in self._queued:  # taken or dropped since it was put into the queue
@@ -81,6 +84,7 @@ class Waiting:
 
     def wake(self, touched: Touched) -> None:
         """Look again at the steps that have to do with what was touched."""
+        self._caution.notice(touched)
         for key in (*touched.vms, *touched.hosts):
             names = self._parked.pop(key, None)
             if names:
@@ -113,13 +117,17 @@ class Waiting:
             return (Objection("after", f"it waits for {', '.join(sorted(before))}"),)
         return self._speaks_against(ledger, step)
 
-    def _notice_settings(self, ledger: Ledger) -> None:
-        """New rules or limits: whatever was put aside is looked at anew."""
-        if self._settings is not ledger.draft.settings:
-            self._settings = ledger.draft.settings
-            self._caution = Caution(self._settings.rules)
+    def _notice(self, ledger: Ledger) -> None:
+        """New rules or limits, VMs or hosts: whatever was put aside is looked at anew."""
+        draft = ledger.draft
+        if self._settings is not draft.settings or self._comings != draft.comings_and_goings:
+            self._caution = self._cautious(draft)
             self._parked, self._lines, self._called = {}, {}, {}
             self._enqueue(tuple(self._steps))
+
+    def _cautious(self, draft: Draft) -> Caution:
+        self._settings, self._comings = draft.settings, draft.comings_and_goings
+        return Caution(draft, demands_of(draft.settings, draft).clear)
 
     def _speaks_against(self, ledger: Ledger, step: Step) -> tuple[Objection, ...]:
         return objections(ledger, step.action) or tuple(self._caution.risks(ledger.draft, step))
@@ -149,7 +157,7 @@ class Waiting:
             keys += [seen.vm, *([vm.host] if vm is not None and vm.host is not None else [])]
         if seen.switched is not None:
             keys += draft.residents(seen.switched)
-        keys += self._caution.companions(draft, step)
+        keys += self._caution.companions(step.id)
         for key in keys:
             self._parked.setdefault(key, set()).add(step.id)
 

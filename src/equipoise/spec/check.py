@@ -75,15 +75,17 @@ class Checked(NamedTuple):
 def check(
     constraints: Iterable[Constraint], source: Source, known: Iterable[Constraint] = ()
 ) -> Checked:
-    """Check the declarations of a file; ``known`` are those of other files they may call."""
-    checker = _Checker(source, (*known, *constraints))
+    """Check the declarations of a file; ``known`` are others they may call, or put aside."""
+    checker = _Checker(source, constraints, known)
     for constraint in constraints:
         checker.constraint(constraint)
     return Checked(tuple(checker.problems), tuple(checker.warnings), checker.asked)
 
 
 class _Checker:
-    def __init__(self, source: Source, declared: Iterable[Constraint]) -> None:
+    def __init__(
+        self, source: Source, declared: Iterable[Constraint], known: Iterable[Constraint] = ()
+    ) -> None:
         self.problems: list[Problem] = []
         self.warnings: list[Problem] = []
         self.asked: dict[int, str] = {}
@@ -92,6 +94,7 @@ class _Checker:
         for one in declared:
             if self._declared.setdefault(one.name, one) is not one:
                 self._wrong(one.place, f"{one.name} is declared twice", "give one another name")
+        self._declared = {one.name: one for one in known} | self._declared
         self._resolving: frozenset[str] = frozenset()
         self._scope: dict[str, Type] = {}
         self._used: set[str] = set()

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from itertools import combinations
 from typing import Any, Final
 
+from equipoise.model.plan import Step
 from equipoise.spec.syntax import Binding
 
 CHOICES_MAX: Final = 12
@@ -55,9 +56,18 @@ def in_order(members: Collection[Any]) -> tuple[Any, ...]:
 
 
 def _key(value: Any) -> Any:
-    if isinstance(value, frozenset):
-        return (1, tuple(sorted(map(_key, value))))
-    return (0, value) if isinstance(value, str) else (2, repr(value))
+    """Members of one set are of one kind, but for the host that is none, which comes last."""
+    match value:
+        case None:
+            return (1,)
+        case Step():
+            return (0, value.start_ms, value.end_ms, value.id)
+        case frozenset():
+            return (0, tuple(sorted(map(_key, value))))
+        case tuple():
+            return (0, tuple(map(_key, value)))
+        case _:
+            return (0, value)
 
 
 def is_packing(groups: Collection[frozenset[Any]], domain: Collection[Any]) -> bool:

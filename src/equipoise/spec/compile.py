@@ -68,11 +68,17 @@ class Compiler:
     """Makes closures of the terms of one file, which may call its other constraints."""
 
     def __init__(
-        self, source: Source, declared: Mapping[str, Constraint], asked: Mapping[int, str]
+        self,
+        source: Source,
+        declared: Mapping[str, Constraint],
+        asked: Mapping[int, str],
+        foreign: Mapping[str, Closure],
     ) -> None:
         self._source = source
-        self._declared = declared
+        self.declared = declared
+        """The constraints of the file, by name."""
         self._asked = asked
+        self._foreign = foreign
         self._formulas: dict[str, Closure] = {}
 
     def constraint(self, constraint: Constraint) -> Closure:
@@ -141,7 +147,8 @@ class Compiler:
         look = _LOOKS[term.moment]
         function = meanings().get(self._asked.get(id(term)) or plain(term.function))
         if function is None:
-            formula = self.constraint(self._declared[term.function])
+            own = self.declared.get(term.function)
+            formula = self._foreign[term.function] if own is None else self.constraint(own)
             return lambda frame, places: formula(
                 frame.at(look(frame)), [one(frame, places) for one in arguments]
             )

@@ -7,7 +7,7 @@ from heapq import nlargest
 from itertools import permutations
 from typing import Any, Final
 
-from equipoise.model.value import Value
+from equipoise.model.action import Action
 from equipoise.model.vm import VmState
 from equipoise.spec.view import Frame, View
 
@@ -24,7 +24,7 @@ def _colocated(view: View, _: Frame, vm: Any) -> frozenset[Any]:
 
 def _ft_pair(view: View, _: Frame, vm: Any) -> frozenset[Any]:
     other = view.vm(vm).ft_pair
-    return frozenset() if other is None else frozenset([other])
+    return frozenset([other]) if other in view.vms else frozenset()
 
 
 def _lists(_: View, __: Frame, members: frozenset[Any]) -> frozenset[Any]:
@@ -33,8 +33,8 @@ def _lists(_: View, __: Frame, members: frozenset[Any]) -> frozenset[Any]:
     return frozenset(permutations(sorted(members)))
 
 
-def _kind(_: View, __: Frame, step: Any) -> str:
-    action: Value = step.action
+def kind_of(action: Action) -> str:
+    """The kind of an action, as files name it."""
     return str(action.__struct_config__.tag)
 
 
@@ -43,6 +43,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "hosted": lambda view, _, host: frozenset() if host is None else view.hosted(host),
     "running": lambda view, _, host: frozenset() if host is None else view.running(host),
     "colocated": _colocated,
+    "runs": lambda view, _, vm: view.vm(vm).state is VmState.RUNNING,
     "vmState": lambda view, _, vm: view.vm(vm).state.value,
     "hostState": lambda view, _, host: None if host is None else view.host(host).state.value,
     "cons": lambda view, _, vm, name: view.consumption(vm, name),
@@ -67,7 +68,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "underway of host": lambda view, _, host: (
         frozenset() if host is None else frozenset(view.on_host(host))
     ),
-    "kind": _kind,
+    "kind": lambda _, __, step: kind_of(step.action),
     "source": lambda _, __, step: step.footprint.source,
     "target": lambda _, __, step: step.footprint.target,
     "begin": lambda _, __, step: step.start_ms,

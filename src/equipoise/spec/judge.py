@@ -3,120 +3,191 @@
 A discrete constraint is judged on the final state; a continuous one initially, after the ends and
 after the starts of each instant, and finally. A formula that speaks of the final state or of all
 moments is judged at the end, when these are known.
+
+A plan is not charged with a discrete constraint that was broken before and of which it touched
+nothing: an old fault must not block other work.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from equipoise.model.draft import Draft
 from equipoise.model.plan import Step, Violation
+from equipoise.model.quantity import StepId
+from equipoise.spec.cells import Cell, CellIndex, WatchedView
+from equipoise.spec.explain import Why, shown
+from equipoise.spec.moment import Moment, Phase
 from equipoise.spec.specification import Specification
-from equipoise.spec.syntax import Always, Call, Moment, Sometime, Term, parts_of
 from equipoise.spec.view import Frame, Steps, View
 
-
-class _Phase(Protocol):
-    @property
-    def value(self) -> str: ...
+PLANNED: Final = frozenset({"actions"})
+"""The functions that ask for the plan itself."""
 
 
-class _Moment(Protocol):
-    """What the judge reads of a moment; the gate's own has more."""
-
-    @property
-    def phase(self) -> _Phase: ...
-    @property
-    def at_ms(self) -> int: ...
-    @property
-    def state(self) -> Draft: ...
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Demand:
     """A constraint that is to hold, with its arguments."""
 
+    specification: Specification
     name: str
     arguments: Mapping[str, Any]
     continuous: bool = False
+    title: str = ""
+    """What it is called in reports; without one, by its name and arguments."""
 
     def __str__(self) -> str:
-        return f"{self.name}({', '.join(_shown(value) for value in self.arguments.values())})"
+        return self.title or f"{self.name}({', '.join(map(shown, self.arguments.values()))})"
+
+
+@dataclass(slots=True, eq=False)
+class _Docket:
+    """What is known about one demand so far."""
+
+    demand: Demand
+    looks_ahead: bool
+    planned: bool
+    cells: tuple[Cell, ...] = ()
+    broken_before: bool = False
+    told: dict[Cell, frozenset[str]] = field(default_factory=dict)
+    """The cells that are known to be broken, and what each of the faults is about."""
 
 
 class SpecificationJudge:
-    """Judges what is demanded of one plan. Made anew for each plan; ``verify`` calls it."""
+    """Judges what is demanded of one plan. Made anew for each plan."""
 
-    def __init__(
-        self, specification: Specification, demands: Iterable[Demand], steps: Sequence[Step]
-    ) -> None:
-        self._specification = specification
-        self._demands = tuple(demands)
-        self._looks_ahead = [_looks_ahead(specification, one.name) for one in self._demands]
+    def __init__(self, demands: Iterable[Demand], steps: Sequence[Step] = ()) -> None:
+        self._dockets = tuple(map(_docket, demands))
+        self._ahead = [docket for docket in self._dockets if docket.looks_ahead]
         self._steps = Steps(steps)
+        self._blamed = _Blame(steps)
         self._initial: View | None = None
-        self._moments: list[tuple[int, View]] = []
-        self._broken: set[int] = set()
+        self._continuous: CellIndex[_Docket] = CellIndex()
+        self._discrete: CellIndex[_Docket] = CellIndex()
+        self._past: list[tuple[Moment, View]] = []
 
-    def __call__(self, moment: _Moment) -> Iterator[Violation]:
-        """Say what is broken at this moment, once for as long as it stays broken."""
-        remembers = self._initial is None or any(self._looks_ahead)
-        # A draft goes on changing; what is looked at again later must be frozen.
-        view = View.of(moment.state.freeze() if remembers else moment.state)
-        self._initial = self._initial or view
-        if any(self._looks_ahead):
-            self._moments.append((moment.at_ms, view))
-        final = moment.phase.value == "final"
+    def __call__(self, moment: Moment) -> Iterator[Violation]:
+        """Say what is broken at this moment, each thing once for as long as it stays broken."""
+        if not self._dockets:
+            return
+        if self._ahead:
+            # A draft goes on changing; what is looked at again later must be frozen.
+            self._past.append((moment, View.of(moment.state.freeze())))
+        if moment.phase is Phase.INITIAL:
+            yield from self._open(moment)
+        elif moment.phase is Phase.FINAL:
+            yield from self._close(moment)
+        else:
+            touched = self._continuous.touching(moment.touched)
+            yield from self._judge(touched, self._continuous, moment)
+
+    def _open(self, moment: Moment) -> Iterator[Violation]:
+        self._initial = View.of(moment.state.freeze())
+        frame = Frame(self._initial, self._initial, self._initial, self._steps)
+        every: dict[Cell, _Docket] = {}
+        later: dict[Cell, _Docket] = {}
+        for docket in self._dockets:
+            if not docket.looks_ahead:
+                demand = docket.demand
+                cells = demand.specification.cells(demand.name, demand.arguments, frame)
+                docket.cells = tuple(cells)
+                kept = every if demand.continuous else later
+                kept.update(dict.fromkeys(docket.cells, docket))
+        yield from self._judge(every, self._continuous, moment)
+        self._look(later, self._discrete, moment.state)
+        for docket in self._dockets:
+            docket.broken_before = not all(cell.holds for cell in docket.cells)
+
+    def _close(self, moment: Moment) -> Iterator[Violation]:
+        touched = self._discrete.touching(moment.touched)
+        frame = self._look(touched, self._discrete, moment.state)
+        disturbed = {id(docket) for docket in touched.values()}
+        for docket in self._dockets:
+            if docket.looks_ahead:
+                yield from self._look_back(docket)
+            elif not docket.demand.continuous and (
+                docket.planned or id(docket) in disturbed or not docket.broken_before
+            ):
+                yield from self._news(docket, docket.cells, frame, moment)
+
+    def _judge(
+        self, cells: Mapping[Cell, _Docket], index: CellIndex[_Docket], moment: Moment
+    ) -> Iterator[Violation]:
+        frame = self._look(cells, index, moment.state)
+        by_docket: dict[_Docket, list[Cell]] = {}
+        for cell, docket in cells.items():
+            by_docket.setdefault(docket, []).append(cell)
+        for docket, some in by_docket.items():
+            yield from self._news(docket, some, frame, moment)
+
+    def _look(
+        self, cells: Mapping[Cell, _Docket], index: CellIndex[_Docket], state: Draft
+    ) -> Frame:
+        """Judge cells anew, and note what each has looked at."""
+        assert self._initial is not None
+        view = WatchedView(state)
         frame = Frame(view, self._initial, view, self._steps)
-        for place, demand in enumerate(self._demands):
-            if self._looks_ahead[place]:
-                if final:
-                    yield from self._look_back(demand, view)
-            elif demand.continuous or final:
-                yield from self._judge(place, frame, moment.at_ms)
+        for cell, docket in cells.items():
+            cell.judge(frame, view)
+            index.add(cell, docket)
+        return frame
 
-    def _judge(self, place: int, frame: Frame, at_ms: int) -> Iterator[Violation]:
-        demand = self._demands[place]
-        if self._specification.holds(demand.name, demand.arguments, frame):
-            self._broken.discard(place)
-        elif place not in self._broken:
-            self._broken.add(place)
-            yield _violation(demand, at_ms)
+    def _news(
+        self, docket: _Docket, cells: Iterable[Cell], frame: Frame, moment: Moment
+    ) -> Iterator[Violation]:
+        """Tell what is broken and was not told; whatever holds again may be told again."""
+        for cell in cells:
+            if cell.holds:
+                docket.told.pop(cell, None)
+            elif cell not in docket.told:
+                why = docket.demand.specification.why(cell.term, cell.names, frame)
+                known = why.elements() in docket.told.values()  # one fault may show in two cells
+                docket.told[cell] = why.elements()
+                if not known:
+                    yield self._violation(docket.demand, why, moment)
 
-    def _look_back(self, demand: Demand, final: View) -> Iterator[Violation]:
+    def _look_back(self, docket: _Docket) -> Iterator[Violation]:
         """Judge a formula that needs the whole plan, at every moment if it is continuous."""
         assert self._initial is not None
-        views = [view for _, view in self._moments]
-        for at_ms, view in self._moments if demand.continuous else self._moments[-1:]:
+        demand, final = docket.demand, self._past[-1][1]
+        views = [view for _, view in self._past]
+        for moment, view in self._past if demand.continuous else self._past[-1:]:
             frame = Frame(view, self._initial, final, self._steps, views)
-            if not self._specification.holds(demand.name, demand.arguments, frame):
-                yield _violation(demand, at_ms)
+            if not demand.specification.holds(demand.name, demand.arguments, frame):
+                formula = demand.specification.constraints[demand.name].formula
+                why = demand.specification.why(formula, demand.arguments, frame)
+                yield self._violation(demand, why, moment)
                 return
 
-
-def _violation(demand: Demand, at_ms: int) -> Violation:
-    return Violation(constraint=str(demand), at_ms=at_ms, detail=f"{demand.name} does not hold")
-
-
-def _looks_ahead(specification: Specification, name: str) -> bool:
-    """Whether a constraint, or one it calls, asks for the final state or for all moments."""
-    formula = specification.constraints[name].formula
-    return any(map(_asks_ahead, parts_of(formula))) or any(
-        _looks_ahead(specification, part.function)
-        for part in parts_of(formula)
-        if isinstance(part, Call) and part.function in specification.constraints
-    )
+    def _violation(self, demand: Demand, why: Why, moment: Moment) -> Violation:
+        doc = demand.specification.constraints[demand.name].doc.strip().removesuffix(".")
+        step = self._blamed.step(why.elements(), moment)
+        said = f"{doc}; {why}" if doc else str(why)
+        return Violation(constraint=str(demand), at_ms=moment.at_ms, detail=said, step=step)
 
 
-def _asks_ahead(part: Term) -> bool:
-    if isinstance(part, Always | Sometime):
-        return True
-    return isinstance(part, Call) and part.moment is Moment.FINAL
+class _Blame:
+    """Finds the step after which something was broken."""
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self._steps = sorted(steps, key=lambda one: one.end_ms, reverse=True)
+
+    def step(self, elements: frozenset[str], moment: Moment) -> StepId | None:
+        """The step that has just ended or started, or the last one, if it touched an element."""
+        for step in self._steps:
+            if moment.phase is Phase.ENDS and step.end_ms != moment.at_ms:
+                continue
+            if moment.phase is Phase.STARTS and step.start_ms != moment.at_ms:
+                continue
+            seen = step.footprint
+            if not elements.isdisjoint((seen.vm or "", *seen.hosts)):
+                return None if moment.phase is Phase.INITIAL else step.id
+        return None
 
 
-def _shown(value: Any) -> str:
-    if isinstance(value, frozenset):
-        return f"{{{', '.join(sorted(map(_shown, value)))}}}"
-    return str(value)
+def _docket(demand: Demand) -> _Docket:
+    specification, name = demand.specification, demand.name
+    planned = not PLANNED.isdisjoint(specification.calls(name))
+    return _Docket(demand, specification.looks_ahead(name), planned)

@@ -19,6 +19,12 @@ def library() -> dict[str, Specification]:
     }
 
 
+@cache
+def library_constraints() -> dict[str, Specification]:
+    """The specification that declares each constraint of the library, by its name."""
+    return {name: one for one in library().values() for name in one.constraints}
+
+
 def origin_of(constraint: str) -> str | None:
     """The file of the library that declares a constraint, or none."""
     for origin, specification in library().items():

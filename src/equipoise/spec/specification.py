@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, Self
 
 from equipoise.errors import InvalidInput, Problem
 from equipoise.model.draft import Draft
 from equipoise.model.plan import Step
 from equipoise.model.snapshot import Snapshot
+from equipoise.spec.arguments import fitted
+from equipoise.spec.cells import Cell, Splitter
 from equipoise.spec.check import check
-from equipoise.spec.choose import is_packing
-from equipoise.spec.compile import Compiler
+from equipoise.spec.compile import Closure, Compiler
+from equipoise.spec.explain import Explainer, Why
 from equipoise.spec.parse import parse
 from equipoise.spec.place import Source
-from equipoise.spec.syntax import Binding, Constraint, Name, Parameter
+from equipoise.spec.syntax import (
+    Always,
+    Call,
+    Constraint,
+    Moment,
+    Sometime,
+    Term,
+    calls_in,
+    parts_of,
+)
 from equipoise.spec.view import Frame, Steps, View
 from equipoise.spec.vocabulary import plain
 
@@ -22,47 +34,100 @@ from equipoise.spec.vocabulary import plain
 class Specification:
     """The constraints of a file, by name."""
 
-    def __init__(self, source: Source, constraints: Sequence[Constraint]) -> None:
-        checked = check(constraints, source)
+    def __init__(
+        self,
+        source: Source,
+        constraints: Sequence[Constraint],
+        known: Mapping[str, Specification] | None = None,
+    ) -> None:
+        """Make it of constraints, which may call others that are ``known``, by name."""
+        self.constraints: dict[str, Constraint] = {one.name: one for one in constraints}
+        self._known: Mapping[str, Specification] = known or {}
+        others = [one.constraints[name] for name, one in self._known.items()]
+        checked = check(constraints, source, others)
         if checked.problems:
             raise InvalidInput(source.name, checked.problems)
-        self.constraints = {one.name: one for one in constraints}
-        self._compiler = Compiler(source, self.constraints, checked.asked)
+        called = {name for one in constraints for name in calls_in(one.formula)}
+        foreign = {name: self._known[name].closure(name) for name in called if name in self._known}
+        self._compiler = Compiler(source, self.constraints, checked.asked, foreign)
+        self._splitter = Splitter(self._compiler)
+        self._calls: dict[str, frozenset[str]] = {}
+        self._looks_ahead: dict[str, bool] = {}
 
     @classmethod
-    def read(cls, text: str, name: str = "specification") -> Self:
+    def read(
+        cls,
+        text: str,
+        name: str = "specification",
+        known: Mapping[str, Specification] | None = None,
+    ) -> Self:
         """Read a file; all that is wrong with it is told at once."""
-        return cls(Source(name, text), parse(text, name))
+        return cls(Source(name, text), parse(text, name), known)
+
+    def declared(self) -> dict[str, Constraint]:
+        """Every constraint that can be called here, by name; its own hide the others."""
+        others = {name: one.constraints[name] for name, one in self._known.items()}
+        return others | self.constraints
+
+    def closure(self, name: str) -> Closure:
+        """The compiled formula of a constraint."""
+        return self._compiler.constraint(self.constraints[name])
+
+    def calls(self, name: str) -> frozenset[str]:
+        """The functions that a constraint calls, itself or through others."""
+        if name not in self._calls:
+            found: set[str] = set()
+            for called in calls_in(self.constraints[name].formula):
+                home = self.home(called)
+                found |= {plain(called)} if home is None else home.calls(called)
+            self._calls[name] = frozenset(found)
+        return self._calls[name]
+
+    def looks_ahead(self, name: str) -> bool:
+        """Whether a constraint, or one it calls, asks for the final state or for all moments."""
+        if name not in self._looks_ahead:
+            parts = parts_of(self.constraints[name].formula)
+            self._looks_ahead[name] = any(map(self._asks_ahead, parts))
+        return self._looks_ahead[name]
+
+    def _asks_ahead(self, part: Term) -> bool:
+        if isinstance(part, Always | Sometime):
+            return True
+        if not isinstance(part, Call):
+            return False
+        home = self.home(part.function)
+        ahead = home is not None and home.looks_ahead(part.function)
+        return ahead or part.moment is Moment.FINAL
+
+    def home(self, name: str) -> Specification | None:
+        """The specification that declares a constraint."""
+        return self if name in self.constraints else self._known.get(name)
 
     def holds(self, name: str, arguments: Mapping[str, Any], frame: Frame) -> bool:
         """Whether a constraint holds for some arguments at the moment a frame looks at."""
         constraint = self.constraints[name]
         places = [arguments[one.name] for one in constraint.parameters]
-        return bool(self._compiler.constraint(constraint)(frame, places))
+        return bool(self.closure(name)(frame, places))
+
+    def cells(self, name: str, arguments: Mapping[str, Any], frame: Frame) -> Iterator[Cell]:
+        """The parts that must all hold for a constraint to hold, whatever a plan does."""
+        constraint = self.constraints[name]
+        given = {one.name: arguments[one.name] for one in constraint.parameters}
+        return self._splitter.cells(constraint.formula, given, frame)
+
+    def why(self, term: Term, names: Mapping[str, Any], frame: Frame) -> Why:
+        """Say why a formula of this specification is false at the moment a frame looks at."""
+        return Explainer(self, self._compiler, frame).why(term, names)
 
     def arguments(self, name: str, given: Mapping[str, Any], state: Snapshot) -> dict[str, Any]:
         """Make values of the language of what a person gave; say all that does not fit."""
         constraint = self.constraints.get(name)
         if constraint is None:
-            known = ", ".join(self.constraints)
-            problem = Problem(key=name, what="there is no such constraint", cure=f"one of {known}")
+            close = get_close_matches(name, self.constraints, n=1)
+            cure = f"did you mean {close[0]}?" if close else "'equipoise spec list' lists them"
+            problem = Problem(key=name, what="there is no such constraint", cure=cure)
             raise InvalidInput("constraint", [problem])
-        wanted = {one.name: one for one in constraint.parameters}
-        problems = [
-            Problem(key=f"{name}.{one}", what="is not an argument", cure=", ".join(wanted))
-            for one in given
-            if one not in wanted
-        ]
-        problems += [
-            Problem(key=f"{name}.{one}", what="is missing", cure="give it a value")
-            for one in wanted
-            if one not in given
-        ]
-        values = {one: _frozen(value) for one, value in given.items()}
-        for one, parameter in wanted.items():
-            if one in values:
-                what = _misfit(values[one], parameter, state)
-                problems += [Problem(key=f"{name}.{one}", what=what)] if what else []
+        values, problems = fitted(constraint, given, state)
         if problems:
             raise InvalidInput("constraint", problems)
         return values
@@ -83,36 +148,3 @@ def frame_of(
         view if final is None else View.of(final),
         Steps(steps),
     )
-
-
-def _frozen(value: Any) -> Any:
-    """Lists and sets of a file become sets; so do the groups in them."""
-    if isinstance(value, Collection) and not isinstance(value, str | tuple):
-        return frozenset(_frozen(one) for one in value)
-    return value
-
-
-def _misfit(value: Any, parameter: Parameter, state: Snapshot) -> str:
-    """Say why a value cannot be an argument; nothing if it can."""
-    domain = plain(parameter.domain.name) if isinstance(parameter.domain, Name) else ""
-    if domain in {"int", "string"}:
-        wanted = int if domain == "int" else str
-        fits = isinstance(value, wanted) and not isinstance(value, bool)
-        return "" if fits else f"{value!r} is not {'a number' if domain == 'int' else 'text'}"
-    members: Collection[str] = getattr(state, domain, ())
-    match parameter.binding:
-        case Binding.MEMBER:
-            return "" if value in members else f"there is no {domain.removesuffix('s')} {value}"
-        case Binding.SUBSET:
-            strange = _strange(value, members)
-            return f"not among {domain}: {strange}" if strange else ""
-        case Binding.PACKING:
-            if isinstance(value, frozenset) and all(isinstance(one, frozenset) for one in value):
-                return "" if is_packing(value, members) else "the groups overlap or are not known"
-            return "a packing is a list of groups"
-
-
-def _strange(value: Any, members: Collection[str]) -> str:
-    if not isinstance(value, frozenset):
-        return str(value)
-    return ", ".join(sorted(str(one) for one in value if one not in members))

@@ -255,3 +255,8 @@ def parts_of(term: Term) -> Iterator[Term]:
 def calls_in(term: Term) -> Iterator[str]:
     """Give the names of everything a term calls."""
     return (part.function for part in parts_of(term) if isinstance(part, Call))
+
+
+def names_in(term: Term) -> frozenset[str]:
+    """Every name that is written somewhere in a term."""
+    return frozenset(part.name for part in parts_of(term) if isinstance(part, Name))

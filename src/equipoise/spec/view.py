@@ -64,31 +64,43 @@ class View:
         return frozenset(vm for vm in self.residents(host) if vms[vm].state is VmState.RUNNING)
 
     def consumption(self, vm: VmId, resource: str) -> int:
-        """What a VM takes of a resource: what is reserved for it, of CPU and memory."""
-        found = self.vm(vm)
-        if resource == CPU:
-            return found.cpu.reservation_mhz
-        if resource == MEMORY:
-            return found.memory.reservation_mib
-        return found.consumption.get(ResourceName(resource), 0)
+        """What a VM takes of a resource."""
+        return consumption_of(self.vm(vm), resource)
 
     def capacity(self, host: HostId, resource: str) -> int:
         """What a host has of a resource for its VMs."""
-        found = self.host(host)
-        if resource == CPU:
-            return found.usable_cpu_mhz
-        if resource == MEMORY:
-            return found.usable_memory_mib
-        return found.capacity.get(ResourceName(resource), 0)
+        return capacity_of(self.host(host), resource)
 
     def demand(self, vm: VmId, resource: str) -> int:
         """What a VM would use of a resource now."""
-        found = self.vm(vm).demand
-        if resource == CPU:
-            return found.cpu_mhz
-        if resource == MEMORY:
-            return found.memory_mib
-        return found.named.get(ResourceName(resource), 0)
+        return demand_of(self.vm(vm), resource)
+
+
+def consumption_of(vm: Vm, resource: str) -> int:
+    """What a VM takes of a resource: what is reserved for it, of CPU and memory."""
+    if resource == CPU:
+        return vm.cpu.reservation_mhz
+    if resource == MEMORY:
+        return vm.memory.reservation_mib
+    return vm.consumption.get(ResourceName(resource), 0)
+
+
+def capacity_of(host: Host, resource: str) -> int:
+    """What a host has of a resource for its VMs."""
+    if resource == CPU:
+        return host.usable_cpu_mhz
+    if resource == MEMORY:
+        return host.usable_memory_mib
+    return host.capacity.get(ResourceName(resource), 0)
+
+
+def demand_of(vm: Vm, resource: str) -> int:
+    """What a VM would use of a resource now."""
+    if resource == CPU:
+        return vm.demand.cpu_mhz
+    if resource == MEMORY:
+        return vm.demand.memory_mib
+    return vm.demand.named.get(ResourceName(resource), 0)
 
 
 class Steps:

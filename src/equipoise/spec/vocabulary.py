@@ -50,6 +50,7 @@ SIGNATURES: Final[dict[str, Signature]] = {
     ),
     "running": Signature((HOST,), set_of(VM), "the VMs that run on the host"),
     "colocated": Signature((VM,), set_of(VM), "the VMs that run where the VM runs, itself too"),
+    "runs": Signature((VM,), BOOL, "whether the VM is running"),
     "vmState": Signature((VM,), VM_STATE, "the state of the VM"),
     "hostState": Signature((HOST,), HOST_STATE, "the state of the host"),
     "cons": Signature((VM, STRING), INT, "what the VM takes of a resource"),

@@ -19,6 +19,20 @@ def move(vm: str, source: str, target: str) -> Migrate:
     return Migrate(vm=VmId(vm), source=HostId(source), target=HostId(target))
 
 
+ON_ONE_HOST = "not so: host(x) /= host(y), with x = v1, y = v2, host(x) = {0}, host(y) = {0}"
+RUNS_ON_H2 = (
+    "VM-host must not: none of the VMs runs on one of these hosts; not so: host(v) /: ns, "
+    "with ns = {h2}, v = v1, host(v) = h2"
+)
+RUNS_ON_H3 = (
+    "VM-host must: those of the VMs that run, run on these hosts only; not so: host(v) : ns, "
+    "with ns = {h2}, v = v1, host(v) = h3"
+)
+TOGETHER_ON_H2 = (
+    f"VM-VM anti-affinity: no two of the VMs run on one host; {ON_ONE_HOST.format('h2')}"
+)
+
+
 def cluster(*rules: Rule) -> Snapshot:
     return a_cluster(
         a_host("h1"), a_host("h2"), a_host("h3"), vms=[a_vm("v1", "h1"), a_vm("v2", "h2")],
@@ -101,9 +115,7 @@ def test_a_discrete_rule_is_judged_at_the_end_only() -> None:
         a_step("b", move("v1", "h2", "h3"), 10, 20),
     ]
     assert complaints(cluster(rule), *visit) == []
-    assert complaints(cluster(rule), visit[0]) == [
-        ("rule apart", 10, "v1 and v2 run together on h2")
-    ]
+    assert complaints(cluster(rule), visit[0]) == [("rule apart", 10, TOGETHER_ON_H2)]
 
 
 def test_a_continuous_rule_is_judged_at_every_moment_and_the_millisecond_is_told() -> None:
@@ -112,13 +124,13 @@ def test_a_continuous_rule_is_judged_at_every_moment_and_the_millisecond_is_told
         cluster(rule),
         a_step("a", move("v1", "h1", "h2"), 0, 1234),
         a_step("b", move("v1", "h2", "h3"), 2000, 3000),
-    ) == [("rule apart", 1234, "v1 and v2 run together on h2")]
+    ) == [("rule apart", 1234, TOGETHER_ON_H2)]
 
 
 def test_a_migrating_vm_runs_on_its_source_until_the_end() -> None:
     off = StayOff(id=RuleId("r"), vms=(V1,), hosts=(H2,), continuous=True)
     assert complaints(cluster(off), a_step("a", move("v1", "h1", "h2"), 5, 1000)) == [
-        ("rule r", 1000, "v1 runs on h2, where it must not")
+        ("rule r", 1000, RUNS_ON_H2)
     ]
 
 
@@ -129,14 +141,17 @@ def test_a_plan_that_only_works_to_the_millisecond_is_not_feasible() -> None:
         a_step("b", move("v2", "h2", "h1"), 0, 1000),
     ]
     assert complaints(cluster(rule), *swap) == [
-        ("feasible, rule apart", 0, "v2 might still be on h2 when v1 comes"),
-        ("feasible, rule apart", 0, "v1 might still be on h1 when v2 comes"),
+        ("feasible, rule apart", 0, f"it may come to this: {ON_ONE_HOST.format('h2')}"),
+        ("feasible, rule apart", 0, f"it may come to this: {ON_ONE_HOST.format('h1')}"),
     ]
 
 
 def test_a_continuous_rule_broken_at_the_start_makes_every_plan_unacceptable() -> None:
     together = KeepTogether(id=RuleId("r"), vms=(V1, V2), continuous=True)
-    text = "they run on different hosts: v1 on h1, v2 on h2"
+    text = (
+        "VM-VM affinity: the VMs that run, run on one host; not so: host(x) = host(y), "
+        "with x = v1, y = v2, host(x) = h1, host(y) = h2"
+    )
     assert complaints(cluster(together)) == [("rule r", 0, text)]
 
 
@@ -145,7 +160,7 @@ def test_an_old_fault_that_the_plan_does_not_touch_is_not_its_fault() -> None:
     assert complaints(cluster(off), a_step("a", move("v2", "h2", "h3"))) == []
     both = StayWithin(id=RuleId("r"), vms=(V1,), hosts=(H2,))
     assert complaints(cluster(both), a_step("a", move("v1", "h1", "h3"))) == [
-        ("rule r", 1000, "v1 runs on h3, not on one of h2")
+        ("rule r", 1000, RUNS_ON_H3)
     ]
 
 

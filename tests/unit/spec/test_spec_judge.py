@@ -46,7 +46,7 @@ def broken(
     """Where the gate, with a specification, says a plan breaks it."""
     snapshot = cluster()
     values = SPEC.arguments(name, arguments, snapshot)
-    judge = SpecificationJudge(SPEC, [Demand(name, values, continuous)], steps)
+    judge = SpecificationJudge([Demand(SPEC, name, values, continuous)], steps)
     verdict = verify(snapshot, a_plan(*steps), [judge])
     if not isinstance(verdict, Refusal):
         return []

@@ -5,6 +5,7 @@ What fits is decided by msgspec alone; the readers and walkers here explain its 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from typing import Any, TypeVar
@@ -31,11 +32,16 @@ from equipoise.model.plan import Plan
 from equipoise.model.scenario import Scenario
 
 F = TypeVar("F", Inventory, Plan, Scenario)
+Further = Callable[[Any, Findings], None]
 
 
-def parse_inventory(content: bytes, source: str) -> Inventory:
+Also = Callable[[Inventory, Findings], None]
+"""A further check of the inventory in a file, by somebody who knows more than the model."""
+
+
+def parse_inventory(content: bytes, source: str, also: Also | None = None) -> Inventory:
     """Read an inventory; ``source`` is what messages call the file."""
-    return _parse(content, source, Inventory)
+    return _parse(content, source, Inventory, _inventory_check(also))
 
 
 def parse_plan(content: bytes, source: str) -> Plan:
@@ -43,30 +49,49 @@ def parse_plan(content: bytes, source: str) -> Plan:
     return _parse(content, source, Plan)
 
 
-def parse_scenario(content: bytes, source: str) -> Scenario:
+def parse_scenario(content: bytes, source: str, also: Also | None = None) -> Scenario:
     """Read a scenario; ``source`` is what messages call the file."""
-    return _parse(content, source, Scenario)
+    return _parse(content, source, Scenario, _inventory_check(also))
 
 
-def _parse(content: bytes, source: str, form: type[F]) -> F:
+def _inventory_check(also: Also | None) -> Further:
+    def check_further(value: Any, found: Findings) -> None:
+        if also is None:
+            return
+        if isinstance(value, Scenario):
+            also(value.cluster, found.below("cluster"))
+        else:
+            also(value, found)
+
+    return check_further
+
+
+def _nothing_further(_value: Any, _found: Findings) -> None:
+    """Most forms are known to the model alone."""
+
+
+def _parse(content: bytes, source: str, form: type[F], further: Further = _nothing_further) -> F:
     languages = languages_of(content, source)
     check_size_of(len(content), source, languages[0])
     text = text_of(content, source)
     with undisturbed():
         if languages[0] is Language.JSON:
-            value = _decode_json(content, text, form)
+            value = _decode_json(content, text, form, further)
             if value is not None:
                 return value
-        return _judge(_read(text, source, languages), source, form)
+        return _judge(_read(text, source, languages), source, form, further)
 
 
-def _decode_json(content: bytes, text: str, form: type[F]) -> F | None:
+def _decode_json(content: bytes, text: str, form: type[F], further: Further) -> F | None:
     """Decode a file in which nothing at all is wrong, and quickly; else ``None``."""
     try:
         value = _decoder(form).decode(content)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
-    return None if problems_of(value) or has_doubled_keys(text) else value
+    found = Findings()
+    with suppress(Enough):
+        further(value, found)
+    return None if problems_of(value) or found or has_doubled_keys(text) else value
 
 
 @cache
@@ -92,13 +117,15 @@ def _read(text: str, source: str, languages: tuple[Language, ...]) -> Tree:
         raise refusal from None
 
 
-def _judge(tree: Tree, source: str, form: type[F]) -> F:
+def _judge(tree: Tree, source: str, form: type[F], further: Further) -> F:
     """Make the value of a tree, or say all that is wrong with it."""
     found = Findings(tree.findings)
     value = None if found else _convert(tree.root, form)
     with suppress(Enough):
         if value is not None:
             check(value, found, {})
+            if not found:  # a rule is only read in a cluster that makes sense
+                further(value, found)
         else:
             examine(tree.root, form, found)
             _check_rest(tree, form, found)

@@ -48,7 +48,10 @@ def _examine_union(value: Any, kind: inspect.UnionType, path: Path, found: Findi
     if len(branches) == 1:
         _examine(value, branches[0], path, found)
         return
-    # The model has no other unions than those of records that are told apart by a tag.
+    if not all(isinstance(branch, inspect.StructType) for branch in branches):
+        _examine_either(value, branches, path, found)
+        return
+    # All other unions are of records that are told apart by a tag.
     tagged = {cast(Any, branch).tag: branch for branch in branches}
     field = cast(Any, branches[0]).tag_field
     if not isinstance(value, dict):
@@ -61,6 +64,17 @@ def _examine_union(value: Any, kind: inspect.UnionType, path: Path, found: Findi
         _examine(value, tagged[tag], path, found)
     elif tag is not BROKEN:
         _find_not_among(tag, list(tagged), (*path, field), found)
+
+
+def _examine_either(value: Any, branches: list[inspect.Type], path: Path, found: Findings) -> None:
+    """A value that may be of several kinds fits if it fits one of them."""
+    for branch in branches:
+        tried = Findings()
+        _examine(value, branch, path, tried)
+        if not tried:
+            return
+    kinds = " or ".join(noun(branch) for branch in branches)
+    found.add(path, f"{shown(value)} does not fit", f"give {kinds}")
 
 
 def _examine_struct(value: Any, kind: inspect.StructType, path: Path, found: Findings) -> None:

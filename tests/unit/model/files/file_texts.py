@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from textwrap import dedent
 
 import pytest
@@ -16,7 +17,11 @@ hosts:
 """
 """Three lines; what a test adds starts on line 4."""
 
-_PARSERS = {"inventory": parse_inventory, "plan": parse_plan, "scenario": parse_scenario}
+_PARSERS: dict[str, Callable[[bytes, str], object]] = {
+    "inventory": parse_inventory,
+    "plan": parse_plan,
+    "scenario": parse_scenario,
+}
 
 
 def problems(

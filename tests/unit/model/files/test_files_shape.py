@@ -170,7 +170,8 @@ def test_an_unknown_kind_of_rule_is_guessed() -> None:
     assert the_problem(content) == Problem(
         key="rules[0].kind",
         what='"keep_appart" is not one of the allowed words',
-        cure='did you mean "keep_apart"? allowed: keep_apart, keep_together, stay_within, stay_off',
+        cure='did you mean "keep_apart"? allowed: keep_apart, keep_together, stay_within, '
+        "stay_off, satisfy",
         line=5,
     )
 

@@ -7,7 +7,7 @@ from equipoise.model.files.check.machines import check_claims
 from equipoise.model.files.check.roster import NamedElements, Roster, check_members
 from equipoise.model.files.findings import Findings
 from equipoise.model.files.words import Path, quoted
-from equipoise.model.rule import StayOff, StayWithin
+from equipoise.model.rule import Satisfy, StayOff, StayWithin
 from equipoise.model.tenant import AntiAffinityGroup, Tenant
 
 
@@ -31,7 +31,8 @@ def check_rules(roster: Roster, found: Findings) -> None:
     """Find rules about VMs and hosts that do not exist."""
     for place, rule in roster.rules:
         path: Path = ("rules", place)
-        check_members(rule.vms, roster.vms, (*path, "vms"), found)
+        if not isinstance(rule, Satisfy):  # what it names is known to the language only
+            check_members(rule.vms, roster.vms, (*path, "vms"), found)
         if isinstance(rule, StayWithin | StayOff):
             check_members(rule.hosts, roster.hosts, (*path, "hosts"), found)
 

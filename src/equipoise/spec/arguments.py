@@ -1,0 +1,96 @@
+"""What a person gives as arguments of a constraint: made into values, or refused with reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from equipoise.errors import Problem
+from equipoise.model.draft import Draft
+from equipoise.model.snapshot import Snapshot
+from equipoise.spec.choose import is_packing
+from equipoise.spec.syntax import Binding, Call, Constraint, Parameter, names_in
+from equipoise.spec.vocabulary import plain
+
+
+def fitted(
+    constraint: Constraint, given: Mapping[str, Any], state: Snapshot | Draft
+) -> tuple[dict[str, Any], list[Problem]]:
+    """The values of the arguments, and everything that is wrong with them."""
+    wanted = {one.name: one for one in constraint.parameters}
+    cure = f"it takes {', '.join(wanted)}" if wanted else "it takes none"
+    problems = [
+        Problem(key=one, what=f"is not an argument of {constraint.name}", cure=cure)
+        for one in given
+        if one not in wanted
+    ]
+    values: dict[str, Any] = {}
+    for name, parameter in wanted.items():
+        if name not in given:
+            problems.append(Problem(key=name, what="is missing", cure="give it a value"))
+            continue
+        values[name] = _value(given[name], parameter)
+        what = _misfit(values[name], parameter, state)
+        problems += [Problem(key=name, what=what)] if what else []
+    return values, problems
+
+
+def _value(value: Any, parameter: Parameter) -> Any:
+    """A value of the language for what a file gave: lists become sets, unless a list is wanted."""
+    if isinstance(parameter.domain, Call) and isinstance(value, list | tuple):
+        return tuple(value)
+    if isinstance(value, Collection) and not isinstance(value, str):
+        return frozenset(map(_group, value))
+    return value
+
+
+def _group(value: Any) -> Any:
+    inside = isinstance(value, Collection) and not isinstance(value, str)
+    return frozenset(map(_group, value)) if inside else value
+
+
+def _misfit(value: Any, parameter: Parameter, state: Snapshot | Draft) -> str:
+    """Say why a value cannot be an argument; nothing if it can."""
+    named = {plain(name) for name in names_in(parameter.domain)}
+    domain = next(iter(named & {"int", "string", "vms", "hosts"}), "")
+    if domain in ("int", "string"):
+        return _no_words(value, domain, single=parameter.binding is Binding.MEMBER)
+    members: Collection[str] = getattr(state, domain, ())
+    if isinstance(parameter.domain, Call):
+        return _no_list(value, members, domain)
+    match parameter.binding:
+        case Binding.MEMBER:
+            known = isinstance(value, str) and value in members
+            return "" if known else f"there is no {domain.removesuffix('s')} {value}"
+        case Binding.SUBSET:
+            strange = _strange(value, members)
+            return f"not among {domain}: {strange}" if strange else ""
+        case Binding.PACKING:
+            if isinstance(value, frozenset) and all(isinstance(one, frozenset) for one in value):
+                return "" if is_packing(value, members) else "the groups overlap or are not known"
+            return "a packing is a list of groups"
+
+
+def _no_words(value: Any, domain: str, *, single: bool) -> str:
+    wanted, named = (int, "a number") if domain == "int" else (str, "text")
+    if not single and not isinstance(value, frozenset):
+        return f"{value!r} is not a list"
+    for one in (value,) if single else sorted(value, key=repr):
+        if not isinstance(one, wanted) or isinstance(one, bool):
+            return f"{one!r} is not {named}"
+    return ""
+
+
+def _no_list(value: Any, members: Collection[str], domain: str) -> str:
+    if not isinstance(value, tuple):
+        return f"{value!r} is not a list"
+    if len(set(value)) < len(value):
+        return "the list names something twice"
+    strange = _strange(frozenset(value), members)
+    return f"not among {domain}: {strange}" if strange else ""
+
+
+def _strange(value: Any, members: Collection[str]) -> str:
+    if not isinstance(value, frozenset):
+        return str(value)
+    return ", ".join(sorted(str(one) for one in value if one not in members))

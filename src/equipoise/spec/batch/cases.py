@@ -1,0 +1,243 @@
+"""Cases as arrays: the states before the plans, and the steps of the plans.
+
+The last axis of every array is the case. VMs and hosts are numbered within their case in the order
+of their names, which is the order in which the language looks at the members of a set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.model.action import Allocate
+from equipoise.model.columns import HOST_STATES, VM_STATES
+from equipoise.model.host import Host
+from equipoise.model.plan import Step
+from equipoise.model.quantity import HostId, VmId
+from equipoise.model.snapshot import Snapshot
+from equipoise.model.vm import Vm
+from equipoise.spec.functions import kind_of
+from equipoise.spec.view import capacity_of, consumption_of, demand_of
+
+Array = npt.NDArray[Any]
+
+NOWHERE: Final = 63
+"""The host of a VM that has none; also the bit it takes in a set of hosts."""
+VMS_MAX: Final = 64
+HOSTS_MAX: Final = 63
+NEVER: Final = np.iinfo(np.int64).max // 4
+
+VM_CODES: Final = {state: code for code, state in enumerate(VM_STATES)}
+HOST_CODES: Final = {state: code for code, state in enumerate(HOST_STATES)}
+
+
+class Unbatchable(Exception):
+    """These cases or this formula do not fit into arrays."""
+
+
+class Case(NamedTuple):
+    """A state and what a plan does to it."""
+
+    initial: Snapshot
+    steps: tuple[Step, ...] = ()
+
+
+class Names(NamedTuple):
+    """For each case the numbers of its VMs and of its hosts, by name and in order."""
+
+    vms: Sequence[Mapping[VmId, int]]
+    hosts: Sequence[Mapping[Any, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepArrays:
+    """The steps of all plans, in the order of each plan; unused places have ``kind`` -1."""
+
+    kind: Array
+    vm: Array
+    source: Array
+    target: Array
+    switched: Array
+    resource: Array
+    amount: Array
+    start_ms: Array
+    end_ms: Array
+    rank: Array
+    """The place of each step in order of time."""
+
+
+@dataclass(eq=False)
+class Cases:
+    """Many cases of a similar size."""
+
+    cases: Sequence[Case]
+    vms: int
+    """The largest number of VMs in a case."""
+    hosts: int
+    vm_present: Array
+    """For each case the set of its VMs, as bits."""
+    host_present: Array
+    vm_state: Array
+    vm_host: Array
+    host_state: Array
+    steps: StepArrays
+    names: Names
+    words: dict[str, int] = field(default_factory=lambda: {"": 0})
+    """The number of each text: two texts are equal if their numbers are."""
+    _figures: dict[tuple[str, str], Array] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.cases)
+
+    @classmethod
+    def of(cls, cases: Sequence[Case]) -> Cases:
+        """Make arrays of cases; nothing may be under way when they begin."""
+        if any(case.initial.in_flight for case in cases):
+            raise Unbatchable("an action is under way at the start")
+        names = Names(
+            [_numbered(case.initial.vms) for case in cases],
+            [_numbered(case.initial.hosts) for case in cases],
+        )
+        vms = max(1, *map(len, names.vms))  # a row that nobody uses does no harm
+        hosts = max(1, *map(len, names.hosts))
+        if vms > VMS_MAX or hosts > HOSTS_MAX:
+            raise Unbatchable(f"{vms} VMs and {hosts} hosts are too many")
+        words = {"": 0}
+        vm_state, vm_host, host_state = _states(cases, names, vms, hosts)
+        return cls(
+            cases=cases,
+            vms=vms,
+            hosts=hosts,
+            names=names,
+            vm_present=_present(names.vms),
+            host_present=_present(names.hosts),
+            vm_state=vm_state,
+            vm_host=vm_host,
+            host_state=host_state,
+            steps=_steps(cases, names, words),
+            words=words,
+        )
+
+    def word(self, text: str) -> int:
+        """The number of a text."""
+        return self.words.setdefault(text, len(self.words))
+
+    def of_vms(self, what: str, name: str = "") -> Array:
+        """A figure of each VM: ``cons``, ``demand``, ``label``, ``tenant``, ..., by (VM, case)."""
+        return self._figure("vm", what, name)
+
+    def of_hosts(self, what: str, name: str = "") -> Array:
+        """A figure of each host: ``capa`` or ``label``, by (host, case)."""
+        return self._figure("host", what, name)
+
+    def _figure(self, of: str, what: str, name: str) -> Array:
+        found = self._figures.get((f"{what} of {of}", name))
+        if found is None:
+            found = self._gather(of, what, name)
+            self._figures[f"{what} of {of}", name] = found
+        return found
+
+    def _gather(self, of: str, what: str, name: str) -> Array:
+        every = self.names.vms if of == "vm" else self.names.hosts
+        rows = self.vms if of == "vm" else self.hosts
+        ask: Callable[[Any, str], Any] = _ASKED[f"{what} of {of}"]
+        found = []
+        for case, names in zip(self.cases, every, strict=True):
+            elements: Mapping[Any, Any] = case.initial.vms if of == "vm" else case.initial.hosts
+            values = [ask(elements[one], name) for one in names]
+            figures = [self.word(one) if isinstance(one, str) else one for one in values]
+            if any(not -NEVER < one < NEVER for one in figures):
+                raise Unbatchable(f"a figure of {what} is too large")
+            found.append(figures + [0] * (rows - len(figures)))
+        return _by_case(found, np.int64)
+
+    def partners(self) -> Array:
+        """The fault-tolerant partner of each VM, as a set of bits."""
+        found = np.zeros((self.vms, len(self)), np.uint64)
+        for place, (case, rows) in enumerate(zip(self.cases, self.names.vms, strict=True)):
+            for vm, row in rows.items():
+                other: Any = case.initial.vms[vm].ft_pair
+                if other in rows:
+                    found[row, place] = 1 << rows[other]
+        return found
+
+
+def _numbered(names: Iterable[Any]) -> dict[Any, int]:
+    return {name: number for number, name in enumerate(sorted(names))}
+
+
+_ASKED: Final[Mapping[str, Callable[[Any, str], int | str]]] = {
+    "cons of vm": consumption_of,
+    "demand of vm": demand_of,
+    "capa of host": capacity_of,
+    "label of vm": lambda vm, key: vm.labels.get(key, ""),
+    "label of host": lambda host, key: host.labels.get(key, ""),
+    "tenant of vm": lambda vm, _: vm.tenant or "",
+    "pool of vm": lambda vm, _: vm.pool or "",
+    "agent of vm": lambda vm, _: int(vm.agent),
+}
+
+
+def _present(ids: Sequence[Mapping[Any, int]]) -> Array:
+    return np.array([(1 << len(some)) - 1 for some in ids], np.uint64)
+
+
+def _states(cases: Sequence[Case], names: Names, vms: int, hosts: int) -> Iterator[Array]:
+    vm_state, vm_host, host_state = [], [], []
+    for case, vm_rows, host_rows in zip(cases, names.vms, names.hosts, strict=True):
+        known: Mapping[VmId, Vm] = case.initial.vms
+        machines: Mapping[HostId, Host] = case.initial.hosts
+        some = [known[vm] for vm in vm_rows]
+        spare = [NOWHERE] * (vms - len(some))
+        vm_state.append([VM_CODES[vm.state] for vm in some] + spare)
+        vm_host.append([host_rows.get(vm.host, NOWHERE) for vm in some] + spare)
+        states = [HOST_CODES[machines[host].state] for host in host_rows]
+        host_state.append(states + [NOWHERE] * (hosts - len(states)))
+    return (_by_case(rows, np.int8) for rows in (vm_state, vm_host, host_state))
+
+
+def _by_case(rows: Sequence[Any], kind: Any) -> Array:
+    """An array of one row a case, with the cases put last."""
+    return np.ascontiguousarray(np.moveaxis(np.array(rows, kind), 0, -1))
+
+
+def _steps(cases: Sequence[Case], names: Names, words: dict[str, int]) -> StepArrays:
+    most = max((len(case.steps) for case in cases), default=0)
+    unused = (-1, -1, NOWHERE, NOWHERE, NOWHERE, -1, 0, NEVER, NEVER, -1)
+    every = []
+    for case, vms, hosts in zip(cases, names.vms, names.hosts, strict=True):
+        rows = [_step(step, vms, hosts, words) for step in case.steps]
+        in_time = sorted(range(len(rows)), key=lambda row: (*rows[row][7:9], case.steps[row].id))
+        for rank, row in enumerate(in_time):
+            rows[row] = (*rows[row], rank)
+        every.append(rows + [unused] * (most - len(rows)))
+    shaped = np.array(every, np.int64).reshape(len(cases), most, len(unused))
+    fields = np.ascontiguousarray(shaped.transpose(2, 1, 0))
+    return StepArrays(**dict(zip(StepArrays.__slots__, fields, strict=True)))
+
+
+def _step(
+    step: Step, vms: Mapping[VmId, int], hosts: Mapping[Any, int], words: dict[str, int]
+) -> tuple[int, ...]:
+    seen, action = step.footprint, step.action
+    resource, amount = -1, 0
+    if isinstance(action, Allocate):
+        resource, amount = words.setdefault(action.resource, len(words)), action.amount
+    try:
+        return (
+            words.setdefault(kind_of(action), len(words)),
+            -1 if seen.vm is None else vms[seen.vm],
+            NOWHERE if seen.source is None else hosts[seen.source],
+            NOWHERE if seen.target is None else hosts[seen.target],
+            NOWHERE if seen.switched is None else hosts[seen.switched],
+            resource,
+            amount,
+            step.start_ms,
+            step.end_ms,
+        )
+    except KeyError as missing:
+        raise Unbatchable(f"step {step.id} speaks of {missing}, which is not there") from None

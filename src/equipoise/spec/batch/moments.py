@@ -1,0 +1,251 @@
+"""The plans of all cases carried out side by side: one row for each moment.
+
+Row 0 is the state before the plan; after it comes one row for each end and each start, in order of
+time, ends before starts. Rows between two events of one instant and one kind are there but are not
+*shown*: they are nobody's moment. The last row is the final state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from equipoise.model.action import (
+    Boot,
+    EnterMaintenance,
+    Forge,
+    LeaveMaintenance,
+    Migrate,
+    PowerOff,
+    PowerOn,
+    Resume,
+    Shutdown,
+    Suspend,
+)
+from equipoise.model.columns import VM_STATES
+from equipoise.model.host import HostState
+from equipoise.model.lifecycle import HOST_PASSAGES, passage
+from equipoise.model.quantity import HostId, VmId
+from equipoise.model.vm import VmState
+from equipoise.spec.batch.cases import HOST_CODES, NEVER, NOWHERE, VM_CODES, Array, Cases
+from equipoise.spec.functions import kind_of
+
+
+@dataclass(eq=False)
+class Rows:
+    """The states of all cases at some moments: (element, moment, case)."""
+
+    cases: Cases
+    vm_state: Array
+    vm_host: Array
+    host_state: Array
+    under_way: Array
+    """Whether a step is under way: (step, moment, case)."""
+    allocated: dict[int, Array] = field(default_factory=dict)
+    """What VMs take of the resources that plans change, by the number of the resource."""
+
+    def only(self, rows: slice) -> Rows:
+        """The same for some of the moments."""
+        return Rows(
+            self.cases,
+            self.vm_state[:, rows],
+            self.vm_host[:, rows],
+            self.host_state[:, rows],
+            self.under_way[:, rows],
+            {name: amounts[:, rows] for name, amounts in self.allocated.items()},
+        )
+
+    @cached_property
+    def running(self) -> Array:
+        """The VMs that run on each host, as bits: (host, moment, case); none run nowhere."""
+        runs = self.vm_state == VM_CODES[VmState.RUNNING]
+        return self._on_hosts(np.where(runs, self.vm_host, NOWHERE))
+
+    @cached_property
+    def hosted(self) -> Array:
+        """The VMs that lie on each host or are on their way to it, as bits."""
+        found = self._on_hosts(self.vm_host)
+        steps = self.cases.steps
+        for row, going in enumerate(self.under_way):
+            comes = (steps.vm[row] >= 0) & (steps.target[row] != NOWHERE)
+            bit = np.uint64(1) << np.where(comes, steps.vm[row], 0).astype(np.uint64)
+            for host in range(self.cases.hosts):
+                mask = going & comes & (steps.target[row] == host)
+                found[host] |= np.where(mask, bit, np.uint64(0))
+        return found
+
+    def _on_hosts(self, where: Array) -> Array:
+        hosts = self.cases.hosts
+        found = np.zeros((hosts + 1, *where.shape[1:]), np.uint64)
+        for host in range(hosts):
+            for vm, at in enumerate(where):
+                found[host] |= (at == host).astype(np.uint64) << np.uint64(vm)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """All moments of all cases."""
+
+    rows: Rows
+    shown: Array
+    """Whether a row is a moment that is judged: (moment, case)."""
+    at_ms: Array
+    """When it is."""
+
+
+def carry_out(cases: Cases, *, starts: bool) -> Timeline:
+    """Let all plans happen. Without ``starts`` only ends make a row: nothing else moves."""
+    steps, count = cases.steps, len(cases)
+    most = steps.kind.shape[0]
+    # All ends before all starts in the list, so that a stable sort keeps the order of the plans.
+    keys = np.concatenate(
+        [steps.end_ms * 2, steps.start_ms * 2 + 1] if starts else [steps.end_ms * 2]
+    )
+    order = np.argsort(keys, axis=0, kind="stable")
+    keys = np.take_along_axis(keys, order, axis=0)
+    world = _World(cases, len(keys) + 1)
+    for row, entry in enumerate(order, start=1):
+        world.happen(row, entry % most, entry < most)
+    last_of_group = np.ones(keys.shape, bool)
+    last_of_group[:-1] = keys[1:] != keys[:-1]
+    real = keys < NEVER
+    shown = np.concatenate([np.ones((1, count), bool), last_of_group & real])
+    shown[-1] = True
+    at_ms = np.concatenate([np.zeros((1, count), np.int64), np.where(real, keys // 2, 0)])
+    under_way = _under_way(cases, order) if starts else np.zeros((most, 1, 1), bool)
+    return Timeline(world.rows(under_way), shown, np.maximum.accumulate(at_ms, axis=0))
+
+
+def _under_way(cases: Cases, order: Array) -> Array:
+    """Which steps are under way after each event."""
+    most = len(order) // 2
+    after = np.argsort(order, axis=0) + 1  # the row that each event leads to
+    ends, starts = after[:most, None], after[most:, None]
+    row = np.arange(len(order) + 1)[None, :, None]
+    found: Array = (starts <= row) & (row < ends) & (cases.steps.kind >= 0)[:, None]
+    return found
+
+
+class _World:
+    """The present state of all cases, and the rows that were written down."""
+
+    def __init__(self, cases: Cases, rows: int) -> None:
+        self._cases = cases
+        self._places = np.arange(len(cases))
+        self._vm_state, self._vm_host = cases.vm_state.copy(), cases.vm_host.copy()
+        self._host_state = cases.host_state.copy()
+        shape = (rows, len(cases))
+        self._vm_states = np.empty((cases.vms, *shape), np.int8)
+        self._vm_hosts = np.empty((cases.vms, *shape), np.int8)
+        self._host_states = np.empty((cases.hosts, *shape), np.int8)
+        self._amounts: dict[int, Array] = {}
+        self._amount_rows: dict[int, Array] = {}
+        words = {number: word for word, number in cases.words.items()}
+        for number in np.unique(cases.steps.resource[cases.steps.resource >= 0]):
+            amounts = cases.of_vms("cons", words[int(number)]).copy()
+            self._amounts[int(number)] = amounts
+            self._amount_rows[int(number)] = np.empty((cases.vms, *shape), np.int64)
+        self._agents = cases.of_vms("agent").astype(bool)
+        self._has_agents = bool(self._agents.any())
+        self._kinds = {kind: cases.word(kind) for kind in (*_VM_KINDS, *_HOST_KINDS)}
+        self._kill, self._allocate = cases.word("kill"), cases.word("allocate")
+        self._present = set(np.unique(cases.steps.kind).tolist())
+        self._write(0)
+
+    def happen(self, row: int, step: Array, ends: Array) -> None:
+        """Let one event of each case happen; only ends have an effect on the machines."""
+        steps, places = self._cases.steps, self._places
+        kind = np.where(ends, steps.kind[step, places], -1)
+        vm = steps.vm[step, places]
+        source, target = steps.source[step, places], steps.target[step, places]
+        state, host = self._vm_state[vm, places], self._vm_host[vm, places]
+        going_to: dict[str | None, Array | int]
+        going_to = {None: NOWHERE, "source": source, "target": target}
+        for name, way in _VM_KINDS.items():
+            if self._kinds[name] in self._present:
+                came_from = source if way.from_source else NOWHERE
+                goes = (kind == self._kinds[name]) & (state == way.before) & (host == came_from)
+                self._put(goes, vm, way.after, going_to[way.to])
+        if self._kill in self._present:
+            self._put(kind == self._kill, vm, VM_CODES[VmState.TERMINATED], NOWHERE)
+        if self._allocate in self._present:
+            for number, amounts in self._amounts.items():
+                gets = (kind == self._allocate) & (steps.resource[step, places] == number)
+                amounts[vm[gets], places[gets]] = steps.amount[step, places][gets]
+        self._switch(kind, steps.switched[step, places])
+        self._write(row)
+
+    def rows(self, under_way: Array) -> Rows:
+        """Everything that was written down."""
+        return Rows(
+            self._cases,
+            self._vm_states,
+            self._vm_hosts,
+            self._host_states,
+            under_way,
+            self._amount_rows,
+        )
+
+    def _put(self, goes: Array, vm: Array, state: int, host: Array | int) -> None:
+        rows, columns = vm[goes], self._places[goes]
+        self._vm_state[rows, columns] = state
+        self._vm_host[rows, columns] = host[goes] if isinstance(host, np.ndarray) else host
+
+    def _switch(self, kind: Array, host: Array) -> None:
+        for name, (before, after) in _HOST_KINDS.items():
+            if self._kinds[name] not in self._present:
+                continue
+            asked = np.flatnonzero(kind == self._kinds[name])
+            goes = asked[self._host_state[host[asked], asked] == before]
+            self._host_state[host[goes], goes] = after
+            if self._has_agents and goes.size:
+                wakes = after == HOST_CODES[HostState.ON]
+                agents = VM_CODES[VmState.RUNNING if wakes else VmState.SLEEPING]
+                there = self._agents[:, goes] & (self._vm_host[:, goes] == host[goes])
+                self._vm_state[:, goes] = np.where(there, agents, self._vm_state[:, goes])
+
+    def _write(self, row: int) -> None:
+        self._vm_states[:, row] = self._vm_state
+        self._vm_hosts[:, row] = self._vm_host
+        self._host_states[:, row] = self._host_state
+        for number, amounts in self._amounts.items():
+            self._amount_rows[number][:, row] = amounts
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    before: int
+    from_source: bool
+    after: int
+    to: str | None
+
+
+def _ways() -> dict[str, _Way]:
+    """The passages of the model, as numbers."""
+    vm, source, target = VmId("v"), HostId("source"), HostId("target")
+    found = {}
+    for action in (
+        Forge(vm=vm),
+        Boot(vm=vm, target=target),
+        Shutdown(vm=vm, source=source),
+        Migrate(vm=vm, source=source, target=target),
+        Suspend(vm=vm, source=source),
+        Resume(vm=vm, source=source, target=target),
+    ):
+        way = passage(action)
+        assert way is not None
+        before, after = VM_CODES[way.state_before], VM_CODES[way.state_after]
+        found[kind_of(action)] = _Way(before, way.host_before == source, after, way.host_after)
+    return found
+
+
+_VM_KINDS = _ways()
+_HOST_KINDS = {
+    kind_of(action(host=HostId("h"))): (HOST_CODES[before], HOST_CODES[after])
+    for action, (before, after) in HOST_PASSAGES.items()
+    if action in (PowerOn, PowerOff, EnterMaintenance, LeaveMaintenance)
+}
+assert len(VM_STATES) < NOWHERE

@@ -1,0 +1,206 @@
+"""Why a formula is false: the sub-formula that decides it, with the values it was decided by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from equipoise.model.plan import Step
+from equipoise.spec.choose import choices
+from equipoise.spec.compile import Compiler
+from equipoise.spec.print import print_term
+from equipoise.spec.syntax import (
+    Always,
+    Binder,
+    Call,
+    Constraint,
+    Exists,
+    ForAll,
+    Let,
+    Moment,
+    Name,
+    Not,
+    Number,
+    Operation,
+    Sometime,
+    Term,
+    Text,
+    Truth,
+    names_in,
+)
+from equipoise.spec.view import Frame
+
+SHOWN_MAX = 8
+"""How many members of a collection are written out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """The reason why something does not hold."""
+
+    formula: str
+    """The smallest part that is false, as it is written."""
+    where: Mapping[str, Any] = field(default_factory=dict)
+    """What its variables stand for."""
+    values: tuple[tuple[str, Any], ...] = ()
+    """What its terms come to."""
+    note: str = ""
+
+    def __str__(self) -> str:
+        bound = [f"{name} = {shown(value)}" for name, value in self.where.items()]
+        found = [f"{text} = {shown(value)}" for text, value in self.values]
+        said = ", ".join([*bound, *found])
+        return f"not so: {self.formula}{f', with {said}' if said else ''}{self.note}"
+
+    def elements(self) -> frozenset[str]:
+        """The VMs and hosts it speaks of."""
+        told = (*self.where.values(), *(value for _, value in self.values))
+        return frozenset(one for value in told for one in _texts(value))
+
+
+def shown(value: Any) -> str:
+    """A value of the language as a person reads it."""
+    match value:
+        case None:
+            return "nowhere"
+        case bool():
+            return "true" if value else "false"
+        case Step():
+            return f"step {value.id}"
+        case frozenset() | tuple():
+            some = list(value) if isinstance(value, tuple) else sorted(value, key=shown)
+            listed = ", ".join(map(shown, some[:SHOWN_MAX]))
+            more = f", and {len(some) - SHOWN_MAX} more" if len(some) > SHOWN_MAX else ""
+            return f"[{listed}{more}]" if isinstance(value, tuple) else f"{{{listed}{more}}}"
+        case _:
+            return str(value)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, frozenset | tuple):
+        for one in value:
+            yield from _texts(one)
+
+
+class Homes(Protocol):
+    """The specification whose formulas are explained, and those it may call."""
+
+    constraints: dict[str, Constraint]
+
+    def home(self, name: str) -> Homes | None:
+        """The specification that declares a constraint."""
+        ...
+
+    def why(self, term: Term, names: Mapping[str, Any], frame: Frame) -> Why:
+        """Say why one of its formulas is false."""
+        ...
+
+
+class Explainer:
+    """Finds the reason, by asking the same closures again, one part after the other."""
+
+    def __init__(self, homes: Homes, compiler: Compiler, frame: Frame) -> None:
+        self._homes = homes
+        self._compiler = compiler
+        self._frame = frame
+
+    def why(self, term: Term, names: Mapping[str, Any]) -> Why:
+        """Say why a formula is false here; the names are its variables with their values."""
+        match term:
+            case Operation(operator="&"):
+                left = self._value(term.left, names)
+                return self.why(term.right if left else term.left, names)
+            case Operation(operator="-->"):
+                return self.why(term.right, names)
+            case ForAll() if not _hides_itself(term.binders):
+                return self._for_all(term.binders, term.body, names)
+            case Let():
+                return self.why(term.body, {**names, term.name: self._value(term.value, names)})
+            case Call() if (home := self._homes.home(term.function)) is not None:
+                return self._called(term, names, home)
+            case Always():
+                return self._always(term, names)
+            case _:
+                return self._leaf(term, names)
+
+    def _for_all(self, binders: tuple[Binder, ...], body: Term, names: Mapping[str, Any]) -> Why:
+        if not binders:
+            return self.why(body, names)
+        first, rest = binders[0], binders[1:]
+        name, others = first.names[0], first.names[1:]
+        if others:
+            rest = (Binder(others, first.binding, first.domain, place=first.place), *rest)
+        for value in choices(first.binding, self._value(first.domain, names)):
+            inner = {**names, name: value}
+            if not self._value(ForAll(rest, body, place=body.place) if rest else body, inner):
+                return self._for_all(rest, body, inner)
+        raise AssertionError("it holds for all of them")
+
+    def _called(self, term: Call, names: Mapping[str, Any], home: Homes) -> Why:
+        constraint = home.constraints[term.function]
+        values = [self._value(one, names) for one in term.arguments]
+        frame = self._frame
+        if term.moment is not Moment.NOW:
+            frame = frame.at(frame.initial if term.moment is Moment.INITIAL else frame.final)
+        parameters = (one.name for one in constraint.parameters)
+        given = dict(zip(parameters, values, strict=True))
+        return home.why(constraint.formula, given, frame)
+
+    def _always(self, term: Always, names: Mapping[str, Any]) -> Why:
+        for view in self._frame.moments or (self._frame.now,):
+            inner = Explainer(self._homes, self._compiler, self._frame.at(view))
+            if not inner._value(term.body, names):
+                return inner.why(term.body, names)
+        raise AssertionError("it holds at every moment")
+
+    def _leaf(self, term: Term, names: Mapping[str, Any]) -> Why:
+        written = names_in(term)
+        used = {name: value for name, value in names.items() if name in written}
+        if isinstance(term, Sometime):
+            return Why(print_term(term), used, note=", at no moment of the plan")
+        found: dict[str, Any] = {}
+        for part in _telling_parts(term):
+            text = print_term(part)
+            if text not in used:
+                found[text] = self._value(part, names)
+        return Why(print_term(term), used, tuple(found.items()))
+
+    def _value(self, term: Term, names: Mapping[str, Any]) -> Any:
+        scope = {name: place for place, name in enumerate(names)}
+        return self._compiler.term(term, scope)(self._frame, list(names.values()))
+
+
+def _hides_itself(binders: tuple[Binder, ...]) -> bool:
+    """Whether a name is used by the very binder that gives it a new meaning."""
+    return any(
+        len(set(one.names)) < len(one.names)
+        or (len(one.names) > 1 and not names_in(one.domain).isdisjoint(one.names))
+        for one in binders
+    )
+
+
+def _telling_parts(term: Term) -> Iterator[Term]:
+    """The terms whose values show why a formula is false: what is compared, not how."""
+    match term:
+        case Operation(operator="|" | "<-->" | "&" | "-->"):
+            yield from _telling_parts(term.left)
+            yield from _telling_parts(term.right)
+        case Operation():
+            for side in (term.left, term.right):
+                if isinstance(side, Call) and side.function == "card":
+                    yield from side.arguments  # which shows more than how many they are
+                elif not _plain(side):
+                    yield side
+        case Not(term=inner):
+            yield from _telling_parts(inner)
+        case Exists(binders=binders):
+            yield from (one.domain for one in binders[:1] if not _plain(one.domain))
+        case _:
+            return
+
+
+def _plain(term: Term) -> bool:
+    return isinstance(term, Name | Number | Text | Truth)

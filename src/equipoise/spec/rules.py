@@ -1,0 +1,146 @@
+"""The rules of an inventory as demands: what an operator wrote, in the words of the language."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from equipoise.errors import InvalidInput, Problem
+from equipoise.model.draft import Draft
+from equipoise.model.files.findings import Findings
+from equipoise.model.files.words import Path, closest
+from equipoise.model.inventory import Inventory, Settings
+from equipoise.model.plan import Violation
+from equipoise.model.rule import KeepApart, KeepTogether, Rule, Satisfy, StayOff, StayWithin
+from equipoise.model.snapshot import Snapshot
+from equipoise.spec.arguments import fitted
+from equipoise.spec.judge import Demand
+from equipoise.spec.library import library_constraints
+from equipoise.spec.specification import Specification
+from equipoise.spec.syntax import Binding, Name
+from equipoise.spec.vocabulary import plain
+
+State = Snapshot | Draft
+
+
+class Demands(NamedTuple):
+    """What the hard rules demand, and those of which nobody can say what they demand."""
+
+    clear: tuple[Demand, ...]
+    unclear: tuple[Violation, ...] = ()
+
+
+def demands_of(settings: Settings, state: State) -> Demands:
+    """What the hard rules demand; a rule about what has left the cluster demands nothing."""
+    clear: list[Demand] = []
+    unclear: list[Violation] = []
+    for rule in settings.rules:
+        if not rule.hard:
+            continue
+        try:
+            clear += _demand(rule, settings, state)
+        except InvalidInput as error:
+            said = "; ".join(f"{one.key}: {one.what}" for one in error.problems)
+            unclear.append(Violation(constraint=f"rule {rule.id}", at_ms=0, detail=said))
+    return Demands(tuple(clear), tuple(unclear))
+
+
+def check_rules(inventory: Inventory, found: Findings) -> None:
+    """Find rules that name no constraint or give it what it cannot take."""
+    try:
+        _own(inventory.specification)
+    except InvalidInput as error:
+        for one in error.problems:
+            what = f"line {one.line} of it: {one.what}"
+            found.add(("specification",), what, one.cure)
+        return
+    state = Snapshot.of(inventory)
+    for place, rule in enumerate(inventory.rules):
+        if not isinstance(rule, Satisfy):
+            continue
+        path: Path = ("rules", place)
+        home = _home(rule.constraint, inventory.specification)
+        if home is None:
+            what, cure = "there is no such constraint", _guess(rule.constraint)
+            found.add((*path, "constraint"), what, cure)
+            continue
+        _, problems = fitted(home.constraints[rule.constraint], rule.arguments, state)
+        for one in problems:
+            found.add((*path, "arguments", one.key), one.what, one.cure)
+
+
+def _demand(rule: Rule, settings: Settings, state: State) -> Iterable[Demand]:
+    title, continuous = f"rule {rule.id}", rule.continuous
+    if isinstance(rule, Satisfy):
+        name, home = rule.constraint, _home(rule.constraint, settings.specification)
+        if home is None:
+            raise InvalidInput(title, [Problem(key=name, what="there is no such constraint")])
+        given = _without_the_departed(rule, home, state)
+        if given is None:
+            return ()
+        values, problems = fitted(home.constraints[name], given, state)
+        if problems:
+            raise InvalidInput(title, problems)
+        return (Demand(home, name, values, continuous, title),)
+    name = _PLAIN[type(rule)]
+    values = {"vs": _present(rule.vms, state.vms)}
+    if isinstance(rule, StayWithin | StayOff):
+        values["ns"] = _present(rule.hosts, state.hosts)
+    return (Demand(library_constraints()[name], name, values, continuous, title),)
+
+
+_PLAIN: Final[Mapping[type[Rule], str]] = {
+    KeepApart: "KeepApart",
+    KeepTogether: "KeepTogether",
+    StayWithin: "MustRunOn",
+    StayOff: "MustNotRunOn",
+}
+
+
+def _home(name: str, own_text: str) -> Specification | None:
+    """The specification that declares a constraint; one's own goes before the library."""
+    own = _own(own_text)
+    return own if name in own.constraints else library_constraints().get(name)
+
+
+@lru_cache(maxsize=8)
+def _own(text: str) -> Specification:
+    return Specification.read(text, "specification", library_constraints())
+
+
+def _guess(name: str) -> str:
+    near = closest(name, library_constraints())
+    return f"did you mean {near}?" if near else "'equipoise spec list' lists them"
+
+
+def _present(names: Collection[Any], there: Collection[Any]) -> frozenset[Any]:
+    return frozenset(name for name in names if name in there)
+
+
+def _without_the_departed(
+    rule: Satisfy, home: Specification, state: State
+) -> dict[str, Any] | None:
+    """The arguments without VMs and hosts that have left; none if it was about one of them."""
+    given: dict[str, Any] = dict(rule.arguments)
+    for parameter in home.constraints[rule.constraint].parameters:
+        domain = plain(parameter.domain.name) if isinstance(parameter.domain, Name) else ""
+        if domain not in ("vms", "hosts") or parameter.name not in given:
+            continue
+        there: Collection[Any] = getattr(state, domain)
+        value = given[parameter.name]
+        if isinstance(value, str) and parameter.binding is Binding.MEMBER:
+            if value not in there:
+                return None
+        elif isinstance(value, tuple | list):
+            given[parameter.name] = _left(value, there)
+    return given
+
+
+def _left(value: Iterable[Any], there: Collection[Any]) -> list[Any]:
+    """The names, or the groups of names, without those that are not there."""
+    return [
+        one if isinstance(one, str) else _left(one, there)
+        for one in value
+        if not isinstance(one, str) or one in there
+    ]
