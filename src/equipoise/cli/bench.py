@@ -7,44 +7,26 @@ more. Each row is the best of several tries.
 from __future__ import annotations
 
 import copy
-import gc
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from time import perf_counter
 
+from equipoise.cli import bench_spec
 from equipoise.cli.answer import console, print_json, table, watched
+from equipoise.cli.bench_row import Row, a_cluster, best
 from equipoise.errors import InvalidInput, Problem
 from equipoise.model import files, transition
 from equipoise.model.action import Migrate
 from equipoise.model.event import ActionFinished, Event, VmCrashed, encode_event
-from equipoise.model.host import Host
-from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Intent, Plan
-from equipoise.model.quantity import HostId, PlanId, StepId, VmId
+from equipoise.model.quantity import PlanId, StepId, VmId
 from equipoise.model.snapshot import Snapshot
-from equipoise.model.vm import CpuSettings, Demand, MemorySettings, Vm
 from equipoise.plan import VerifiedPlan, order, verify
 from equipoise.plan.ledger import Ledger
 from equipoise.store import open_journal
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One measurement."""
-
-    what: str
-    seconds: float
-    plain: str
-    """The plain way it is compared with; empty if there is none."""
-    plain_seconds: float | None
-
-    @property
-    def ratio(self) -> float | None:
-        """How many times faster than the plain way."""
-        return None if self.plain_seconds is None else self.plain_seconds / self.seconds
 
 
 def run(name: str | None, *, as_json: bool) -> int:
@@ -55,34 +37,20 @@ def run(name: str | None, *, as_json: bool) -> int:
     suites = [name] if name else list(SUITES)
     rows = [row for suite in watched(suites, "measuring", len(suites)) for row in SUITES[suite]()]
     if as_json:
-        print_json({"rows": [asdict(row) | {"ratio": row.ratio} for row in rows]})
+        print_json({"rows": [_as_json(row) for row in rows]})
         return 0
-    shown = table("what", "time", "times faster than", "", right=("time", "times faster than"))
+    numbers = ("time", "per second", "times faster than")
+    shown = table("what", *numbers, "", right=numbers)
     for row in rows:
         ratio = "" if row.ratio is None else f"{row.ratio:,.1f}"
-        shown.add_row(row.what, _duration(row.seconds), ratio, row.plain)
+        rate = "" if row.per_second is None else f"{row.per_second:,.0f}"
+        shown.add_row(row.what, _duration(row.seconds), rate, ratio, row.plain)
     console().print(shown)
     return 0
 
 
-def a_cluster(hosts: int, vms: int) -> Inventory:
-    """A cluster with VMs dealt out evenly, half of the memory reserved."""
-    names = [HostId(f"host-{n:05d}") for n in range(hosts)]
-    return Inventory(
-        hosts=tuple(Host(id=n, cores=32, mhz_per_core=2400, memory_mib=262_144) for n in names),
-        vms=tuple(
-            Vm(
-                id=VmId(f"vm-{n:06d}"),
-                vcpus=2,
-                memory_mib=8192,
-                host=names[n % hosts],
-                cpu=CpuSettings(reservation_mhz=500),
-                memory=MemorySettings(reservation_mib=4096),
-                demand=Demand(cpu_mhz=700, memory_mib=3000),
-            )
-            for n in range(vms)
-        ),
-    )
+def _as_json(row: Row) -> dict[str, object]:
+    return asdict(row) | {"ratio": row.ratio, "per_second": row.per_second}
 
 
 def _model() -> Iterator[Row]:
@@ -90,13 +58,13 @@ def _model() -> Iterator[Row]:
     event = VmCrashed(at_ms=1, vm=VmId("vm-000007"))
     yield Row(
         "one change to a snapshot of 10,000 VMs",
-        _best(lambda: transition.apply(snapshot, event), tries=50),
+        best(lambda: transition.apply(snapshot, event), tries=50),
         "deep copy",
-        _best(lambda: copy.deepcopy(dict(snapshot.vms)), tries=3),
+        best(lambda: copy.deepcopy(dict(snapshot.vms)), tries=3),
     )
     yield Row(
         "columns of 10,000 VMs",
-        _best(lambda: replace(snapshot).columns, tries=5),
+        best(lambda: replace(snapshot).columns, tries=5),
         "",
         None,
     )
@@ -120,10 +88,10 @@ def _gate() -> Iterator[Row]:
     yield Row("order 3,000 moves on 5,000 hosts, 30,000 VMs", perf_counter() - began, "", None)
     assert isinstance(plan, Plan)
     assert isinstance(verify(snapshot, plan), VerifiedPlan)
-    rebuild = _best(lambda: Ledger(snapshot), tries=3) * 2 * len(plan.steps)
+    rebuild = best(lambda: Ledger(snapshot), tries=3) * 2 * len(plan.steps)
     yield Row(
         "verify them, every moment of it",
-        _best(lambda: verify(snapshot, plan), tries=3),
+        best(lambda: verify(snapshot, plan), tries=3),
         "summing up anew at each moment",
         rebuild,
     )
@@ -146,7 +114,7 @@ def _journal() -> Iterator[Row]:
                 "bare sqlite3",
                 _bare_sqlite(path / "bare.db", events),
             )
-            read = _best(lambda: sum(1 for _ in journal.events()), tries=3)
+            read = best(lambda: sum(1 for _ in journal.events()), tries=3)
             yield Row("read 20,000 events back as values", read, "", None)
             began = perf_counter()
             for event in events[:200]:
@@ -173,20 +141,10 @@ def _files() -> Iterator[Row]:
     inventory = a_cluster(1000, 20_000)
     as_yaml = files.to_yaml(inventory).encode()
     as_json = files.to_json(inventory).encode()
-    from_yaml = _best(lambda: files.parse_inventory(as_yaml, "big.yaml"), tries=1)
+    from_yaml = best(lambda: files.parse_inventory(as_yaml, "big.yaml"), tries=1)
     yield Row("read 1,000 hosts, 20,000 VMs from YAML", from_yaml, "", None)
-    from_json = _best(lambda: files.parse_inventory(as_json, "big.json"), tries=3)
+    from_json = best(lambda: files.parse_inventory(as_json, "big.json"), tries=3)
     yield Row("read the same from JSON", from_json, "our YAML", from_yaml)
-
-
-def _best(work: Callable[[], object], *, tries: int) -> float:
-    best = float("inf")
-    for _ in range(tries):
-        gc.collect()
-        began = perf_counter()
-        work()
-        best = min(best, perf_counter() - began)
-    return best
 
 
 def _duration(seconds: float) -> str:
@@ -199,6 +157,7 @@ def _duration(seconds: float) -> str:
 SUITES: dict[str, Callable[[], Iterator[Row]]] = {
     "model": _model,
     "gate": _gate,
+    "spec": bench_spec.rows,
     "journal": _journal,
     "files": _files,
 }

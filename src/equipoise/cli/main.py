@@ -183,6 +183,22 @@ def spec_show(
     raise typer.Exit(command.run_show(name, as_json=json))
 
 
+@spec_app.command("judge")
+def spec_judge(
+    name: Annotated[str, typer.Argument(help="A constraint.")],
+    case: Annotated[Path, typer.Option(help="The case: a cluster, a plan and arguments.")],
+    spec: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="A file that declares the constraint, if the library does not."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Judge a case by a constraint, and say where and why it is broken."""
+    from equipoise.cli import spec as command
+
+    raise typer.Exit(command.run_judge(name, case, spec, as_json=json))
+
+
 @spec_app.command("functions")
 def spec_functions(json: Json = False) -> None:
     """List the functions that a formula may call."""
@@ -195,7 +211,7 @@ def spec_functions(json: Json = False) -> None:
 def bench(
     name: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Argument(help="model, gate, journal or files; all of them without it."),
+        typer.Argument(help="model, gate, spec, journal or files; all of them without it."),
     ] = None,
     json: Json = False,
 ) -> None:

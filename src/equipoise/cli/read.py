@@ -6,6 +6,7 @@ from pathlib import Path
 
 from equipoise.errors import InvalidInput, Problem
 from equipoise.model import files
+from equipoise.model.case import CaseFile
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
 from equipoise.model.scenario import Scenario
@@ -25,6 +26,11 @@ def read_plan(path: Path) -> Plan:
 def read_scenario(path: Path) -> Scenario:
     """Read a scenario."""
     return files.parse_scenario(_content(path), str(path), check_rules)
+
+
+def read_case(path: Path) -> CaseFile:
+    """Read a case."""
+    return files.parse_case(_content(path), str(path), check_rules)
 
 
 def read_text(path: Path) -> str:

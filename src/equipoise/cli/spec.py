@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
-from equipoise.cli.answer import console, counted, fitted, print_json, table
-from equipoise.cli.read import read_text
+from equipoise.cli.answer import clock, console, counted, fitted, print_json, table
+from equipoise.cli.read import read_case, read_text
 from equipoise.errors import InvalidInput, Problem
-from equipoise.spec.check import check
+from equipoise.model.case import CaseFile
+from equipoise.model.snapshot import Snapshot
+from equipoise.spec.case import Case, judge_case
+from equipoise.spec.demand import Demand
 from equipoise.spec.extend import signatures
-from equipoise.spec.library import library, origin_of
-from equipoise.spec.parse import parse
+from equipoise.spec.library import library, library_constraints, origin_of
 from equipoise.spec.place import Source
 from equipoise.spec.print import print_constraint, print_term
+from equipoise.spec.specification import Specification
+from equipoise.spec.vacuity import always
 
 MODES = ("discrete", "continuous")
+VARIANTS = ("documented", "as_coded")
 
 
 def run_check(path: Path, *, as_json: bool) -> int:
     """Say what a specification file declares, or all that is wrong with it."""
     source = Source(str(path), read_text(path))
-    constraints = parse(source.text, source.name)
-    problems, warnings, _ = check(constraints, source)
-    if problems:
-        raise InvalidInput(source.name, problems)
-    names = [constraint.name for constraint in constraints]
+    specification = Specification.read(source.text, source.name, library_constraints())
+    warnings = [*specification.warnings, *_vacuous(specification, source)]
+    names = list(specification.constraints)
     if as_json:
         print_json({"constraints": names, "warnings": [_row(one) for one in warnings]})
         return 0
@@ -37,15 +43,26 @@ def run_check(path: Path, *, as_json: bool) -> int:
     return 0
 
 
+def _vacuous(specification: Specification, source: Source) -> Iterator[Problem]:
+    for name, constraint in specification.constraints.items():
+        answer = always(specification, name)
+        if answer is not None:
+            said = "true" if answer else "false"
+            what = f"{name} is {said} on every small cluster and plan"
+            yield source.problem(constraint.place, what, "is that what it should say?")
+
+
 def run_list(*, as_json: bool) -> int:
     """List the constraints of the library."""
-    found = [
+    found: list[dict[str, Any]] = [
         {
             "name": one.name,
             "arguments": [f"{p.name} {p.binding} {print_term(p.domain)}" for p in one.parameters],
             "modes": [mark for mark in one.marks if mark in MODES],
+            "strength": next((mark for mark in one.marks if mark in ("hard", "soft")), "hard"),
+            "variant": next((mark for mark in one.marks if mark in VARIANTS), None),
             "origin": origin,
-            "doc": one.doc,
+            "doc": " ".join(one.doc.split()),
         }
         for origin, specification in library().items()
         for one in specification.constraints.values()
@@ -56,19 +73,62 @@ def run_list(*, as_json: bool) -> int:
     rows = table("constraint", "arguments", "modes", "origin", "means")
     for row in found:
         arguments, modes = ", ".join(row["arguments"]), ", ".join(row["modes"])
-        rows.add_row(str(row["name"]), arguments, modes, str(row["origin"]), str(row["doc"]))
+        origin = f"{row['origin']}, {row['variant']}" if row["variant"] else str(row["origin"])
+        rows.add_row(str(row["name"]), arguments, modes, origin, str(row["doc"]))
     console().print(fitted(rows))
+    console().print(counted(len(found), "constraint"))
     return 0
+
+
+def run_judge(name: str, case_path: Path, spec_path: Path | None, *, as_json: bool) -> int:
+    """Judge a case by a constraint, and say where and why it is broken."""
+    given = read_case(case_path)
+    snapshot = Snapshot.of(given.cluster)
+    home = _home(name, given, spec_path)
+    try:
+        values = home.arguments(name, given.arguments, snapshot)
+    except InvalidInput as error:
+        said = [replace(one, key=f"arguments.{one.key}") for one in error.problems]
+        raise InvalidInput(str(case_path), said) from None
+    demand = Demand(home, name, values, given.continuous)
+    fault = judge_case(demand, Case(snapshot, given.plan.steps if given.plan else ()))
+    if as_json:
+        at, why = (None, None) if fault is None else (fault.at_ms, str(fault.why))
+        print_json({"constraint": str(demand), "holds": fault is None, "at": at, "detail": why})
+    elif fault is None:
+        how = "at every moment" if given.continuous else "at the end"
+        console().print(f"{demand} holds {how}", markup=False)
+    else:
+        console().print(f"{demand} is broken at {clock(fault.at_ms)}: {fault.why}", markup=False)
+    return 0 if fault is None else 1
+
+
+def _home(name: str, given: CaseFile, spec_path: Path | None) -> Specification:
+    """The specification that declares a constraint: of the file, of the case, or of the library."""
+    known = library_constraints()
+    texts = [(given.cluster.specification, "specification")]
+    if spec_path is not None:
+        texts.insert(0, (read_text(spec_path), str(spec_path)))
+    for text, source in texts:
+        own = Specification.read(text, source, known)
+        if name in own.constraints:
+            return own
+    if name not in known:
+        raise _not_found(name)
+    return known[name]
+
+
+def _not_found(name: str) -> InvalidInput:
+    close = get_close_matches(name, library_constraints(), n=1)
+    cure = f"did you mean {close[0]}?" if close else "'equipoise spec list' lists them"
+    return InvalidInput(name, [Problem(key="", what="is not in the library", cure=cure)])
 
 
 def run_show(name: str, *, as_json: bool) -> int:
     """Show one constraint of the library as it is written."""
     origin = origin_of(name)
     if origin is None:
-        known = [one for spec in library().values() for one in spec.constraints]
-        close = get_close_matches(name, known, n=1)
-        cure = f"did you mean {close[0]}?" if close else "'equipoise spec list' lists them"
-        raise InvalidInput(name, [Problem(key="", what="is not in the library", cure=cure)])
+        raise _not_found(name)
     constraint = library()[origin].constraints[name]
     text = print_constraint(constraint)
     if as_json:

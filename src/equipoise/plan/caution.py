@@ -21,7 +21,8 @@ from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, StepId, VmId
 from equipoise.plan.objections import Objection
 from equipoise.spec.cells import Cell, CellIndex, Reads, WatchedView
-from equipoise.spec.judge import PLANNED, Demand
+from equipoise.spec.demand import Demand
+from equipoise.spec.judge import PLANNED
 from equipoise.spec.view import Frame, View
 
 OPEN_MAX: Final = 5

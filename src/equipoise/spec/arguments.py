@@ -9,6 +9,7 @@ from equipoise.errors import Problem
 from equipoise.model.draft import Draft
 from equipoise.model.snapshot import Snapshot
 from equipoise.spec.choose import is_packing
+from equipoise.spec.explain import shown
 from equipoise.spec.syntax import Binding, Call, Constraint, Parameter, names_in
 from equipoise.spec.vocabulary import plain
 
@@ -61,7 +62,7 @@ def _misfit(value: Any, parameter: Parameter, state: Snapshot | Draft) -> str:
     match parameter.binding:
         case Binding.MEMBER:
             known = isinstance(value, str) and value in members
-            return "" if known else f"there is no {domain.removesuffix('s')} {value}"
+            return "" if known else f"there is no {domain.removesuffix('s')} {shown(value)}"
         case Binding.SUBSET:
             strange = _strange(value, members)
             return f"not among {domain}: {strange}" if strange else ""
@@ -92,5 +93,5 @@ def _no_list(value: Any, members: Collection[str], domain: str) -> str:
 
 def _strange(value: Any, members: Collection[str]) -> str:
     if not isinstance(value, frozenset):
-        return str(value)
-    return ", ".join(sorted(str(one) for one in value if one not in members))
+        return shown(value)
+    return ", ".join(sorted(shown(one) for one in value if one not in members))

@@ -12,34 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from equipoise.model.draft import Draft
 from equipoise.model.plan import Step, Violation
 from equipoise.model.quantity import StepId
 from equipoise.spec.cells import Cell, CellIndex, WatchedView
-from equipoise.spec.explain import Why, shown
+from equipoise.spec.demand import Demand
+from equipoise.spec.explain import Why
 from equipoise.spec.moment import Moment, Phase
-from equipoise.spec.specification import Specification
 from equipoise.spec.view import Frame, Steps, View
 
 PLANNED: Final = frozenset({"actions"})
 """The functions that ask for the plan itself."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Demand:
-    """A constraint that is to hold, with its arguments."""
-
-    specification: Specification
-    name: str
-    arguments: Mapping[str, Any]
-    continuous: bool = False
-    title: str = ""
-    """What it is called in reports; without one, by its name and arguments."""
-
-    def __str__(self) -> str:
-        return self.title or f"{self.name}({', '.join(map(shown, self.arguments.values()))})"
 
 
 @dataclass(slots=True, eq=False)

@@ -15,7 +15,7 @@ from equipoise.model.plan import Violation
 from equipoise.model.rule import KeepApart, KeepTogether, Rule, Satisfy, StayOff, StayWithin
 from equipoise.model.snapshot import Snapshot
 from equipoise.spec.arguments import fitted
-from equipoise.spec.judge import Demand
+from equipoise.spec.demand import Demand
 from equipoise.spec.library import library_constraints
 from equipoise.spec.specification import Specification
 from equipoise.spec.syntax import Binding, Name

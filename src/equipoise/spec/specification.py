@@ -47,6 +47,8 @@ class Specification:
         checked = check(constraints, source, others)
         if checked.problems:
             raise InvalidInput(source.name, checked.problems)
+        self.warnings = checked.warnings
+        """What is allowed, but most likely not meant."""
         called = {name for one in constraints for name in calls_in(one.formula)}
         foreign = {name: self._known[name].closure(name) for name in called if name in self._known}
         self._compiler = Compiler(source, self.constraints, checked.asked, foreign)

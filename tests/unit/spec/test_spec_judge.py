@@ -10,7 +10,8 @@ from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.snapshot import Snapshot
 from equipoise.plan import Refusal, verify
-from equipoise.spec.judge import Demand, SpecificationJudge
+from equipoise.spec.demand import Demand
+from equipoise.spec.judge import SpecificationJudge
 from equipoise.spec.specification import Specification
 
 SPEC = Specification.read(

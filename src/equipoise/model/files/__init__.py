@@ -1,18 +1,19 @@
-"""Files: inventories, scenarios and plans in YAML and JSON, both ways, without touching a disk.
+"""Files: inventories, scenarios, plans and cases in YAML and JSON, both ways, without a disk.
 
-Enter by ``parse_inventory``, ``parse_scenario``, ``parse_plan`` with the bytes of a file, and leave
-by ``to_yaml`` and ``to_json``. What is wrong is told all at once, each with line, key and cure.
-Never opens a file: the caller reads it, after ``check_size``.
+Enter by ``parse_inventory``, ``parse_scenario``, ``parse_plan``, ``parse_case`` with the bytes of a
+file, and leave by ``to_yaml`` and ``to_json``. What is wrong is told all at once, each with line,
+key and cure. Never opens a file: the caller reads it, after ``check_size``.
 """
 
 from equipoise.model.files.check import problems_of
-from equipoise.model.files.parse import parse_inventory, parse_plan, parse_scenario
+from equipoise.model.files.parse import parse_case, parse_inventory, parse_plan, parse_scenario
 from equipoise.model.files.schema import schema
 from equipoise.model.files.text import check_size
 from equipoise.model.files.write import to_json, to_yaml
 
 __all__ = [
     "check_size",
+    "parse_case",
     "parse_inventory",
     "parse_plan",
     "parse_scenario",

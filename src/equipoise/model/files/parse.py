@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from equipoise.errors import InvalidInput
+from equipoise.model.case import CaseFile
 from equipoise.model.files.check import check, problems_of
 from equipoise.model.files.collector import undisturbed
 from equipoise.model.files.findings import Enough, Findings
@@ -31,7 +32,7 @@ from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
 from equipoise.model.scenario import Scenario
 
-F = TypeVar("F", Inventory, Plan, Scenario)
+F = TypeVar("F", Inventory, Plan, Scenario, CaseFile)
 Further = Callable[[Any, Findings], None]
 
 
@@ -54,11 +55,16 @@ def parse_scenario(content: bytes, source: str, also: Also | None = None) -> Sce
     return _parse(content, source, Scenario, _inventory_check(also))
 
 
+def parse_case(content: bytes, source: str, also: Also | None = None) -> CaseFile:
+    """Read a case; ``source`` is what messages call the file."""
+    return _parse(content, source, CaseFile, _inventory_check(also))
+
+
 def _inventory_check(also: Also | None) -> Further:
     def check_further(value: Any, found: Findings) -> None:
         if also is None:
             return
-        if isinstance(value, Scenario):
+        if isinstance(value, Scenario | CaseFile):
             also(value.cluster, found.below("cluster"))
         else:
             also(value, found)

@@ -1,4 +1,4 @@
-"""JSON Schemas of the three kinds of file, so that an editor completes and explains them."""
+"""JSON Schemas of the kinds of file, so that an editor completes and explains them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import inspect
 
+from equipoise.model.case import CaseFile
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
 from equipoise.model.scenario import Scenario
 
-FileKind = Literal["inventory", "scenario", "plan"]
+FileKind = Literal["inventory", "scenario", "plan", "case"]
 
 _FORMS: Final[dict[FileKind, type[msgspec.Struct]]] = {
     "inventory": Inventory,
     "scenario": Scenario,
     "plan": Plan,
+    "case": CaseFile,
 }
 
 

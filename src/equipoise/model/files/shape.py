@@ -202,4 +202,4 @@ _EXAMINERS: Final[dict[type[Any], Callable[[Any, Any, Path, Findings], None]]] =
     inspect.EnumType: _examine_enum,
     inspect.BoolType: _examine_bool,
 }
-"""Other kinds do not occur in files; a test walks all three forms to see to it."""
+"""Other kinds do not occur in files; a test walks all forms to see to it."""

@@ -6,21 +6,21 @@ of their names, which is the order in which the language looks at the members of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from functools import cache
+from typing import Any, Final, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.model.action import Allocate
+from equipoise.model.action import Action, Allocate
 from equipoise.model.columns import HOST_STATES, VM_STATES
 from equipoise.model.host import Host
 from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, VmId
-from equipoise.model.snapshot import Snapshot
 from equipoise.model.vm import Vm
-from equipoise.spec.functions import kind_of
+from equipoise.spec.case import Case
 from equipoise.spec.view import capacity_of, consumption_of, demand_of
 
 Array = npt.NDArray[Any]
@@ -37,13 +37,6 @@ HOST_CODES: Final = {state: code for code, state in enumerate(HOST_STATES)}
 
 class Unbatchable(Exception):
     """These cases or this formula do not fit into arrays."""
-
-
-class Case(NamedTuple):
-    """A state and what a plan does to it."""
-
-    initial: Snapshot
-    steps: tuple[Step, ...] = ()
 
 
 class Names(NamedTuple):
@@ -98,9 +91,10 @@ class Cases:
         """Make arrays of cases; nothing may be under way when they begin."""
         if any(case.initial.in_flight for case in cases):
             raise Unbatchable("an action is under way at the start")
+        numbered = cache(_numbered)  # many cases are about the same VMs and hosts
         names = Names(
-            [_numbered(case.initial.vms) for case in cases],
-            [_numbered(case.initial.hosts) for case in cases],
+            [numbered(tuple(case.initial.vms)) for case in cases],
+            [numbered(tuple(case.initial.hosts)) for case in cases],
         )
         vms = max(1, *map(len, names.vms))  # a row that nobody uses does no harm
         hosts = max(1, *map(len, names.hosts))
@@ -129,6 +123,12 @@ class Cases:
     def of_vms(self, what: str, name: str = "") -> Array:
         """A figure of each VM: ``cons``, ``demand``, ``label``, ``tenant``, ..., by (VM, case)."""
         return self._figure("vm", what, name)
+
+    def agents(self) -> Array:
+        """Which VMs are agents; most cases have none."""
+        if any(vm.agent for case in self.cases for vm in case.initial.vms.values()):
+            return self.of_vms("agent").astype(bool)
+        return np.zeros((self.vms, len(self)), bool)
 
     def of_hosts(self, what: str, name: str = "") -> Array:
         """A figure of each host: ``capa`` or ``label``, by (host, case)."""
@@ -166,7 +166,7 @@ class Cases:
         return found
 
 
-def _numbered(names: Iterable[Any]) -> dict[Any, int]:
+def _numbered(names: tuple[Any, ...]) -> dict[Any, int]:
     return {name: number for number, name in enumerate(sorted(names))}
 
 
@@ -211,8 +211,8 @@ def _steps(cases: Sequence[Case], names: Names, words: dict[str, int]) -> StepAr
     every = []
     for case, vms, hosts in zip(cases, names.vms, names.hosts, strict=True):
         rows = [_step(step, vms, hosts, words) for step in case.steps]
-        in_time = sorted(range(len(rows)), key=lambda row: (*rows[row][7:9], case.steps[row].id))
-        for rank, row in enumerate(in_time):
+        in_time = sorted((one.start_ms, one.end_ms, one.id, n) for n, one in enumerate(case.steps))
+        for rank, (*_, row) in enumerate(in_time):
             rows[row] = (*rows[row], rank)
         every.append(rows + [unused] * (most - len(rows)))
     shaped = np.array(every, np.int64).reshape(len(cases), most, len(unused))
@@ -221,23 +221,40 @@ def _steps(cases: Sequence[Case], names: Names, words: dict[str, int]) -> StepAr
 
 
 def _step(
-    step: Step, vms: Mapping[VmId, int], hosts: Mapping[Any, int], words: dict[str, int]
+    step: Step, vms: Mapping[Any, int], hosts: Mapping[Any, int], words: dict[str, int]
 ) -> tuple[int, ...]:
-    seen, action = step.footprint, step.action
-    resource, amount = -1, 0
-    if isinstance(action, Allocate):
-        resource, amount = words.setdefault(action.resource, len(words)), action.amount
+    # A footprint would say the same, but this is done for every step of every case.
+    action: Any = step.action
+    kind, has_vm, has_source, has_target, has_host = _FIELDS[type(action)]
     try:
         return (
-            words.setdefault(kind_of(action), len(words)),
-            -1 if seen.vm is None else vms[seen.vm],
-            NOWHERE if seen.source is None else hosts[seen.source],
-            NOWHERE if seen.target is None else hosts[seen.target],
-            NOWHERE if seen.switched is None else hosts[seen.switched],
-            resource,
-            amount,
+            words.setdefault(kind, len(words)),
+            vms[action.vm] if has_vm else -1,
+            hosts[action.source] if has_source else NOWHERE,
+            hosts[action.target] if has_target else NOWHERE,
+            hosts[action.host] if has_host else NOWHERE,
+            words.setdefault(action.resource, len(words)) if type(action) is Allocate else -1,
+            action.amount if type(action) is Allocate else 0,
             step.start_ms,
             step.end_ms,
         )
     except KeyError as missing:
         raise Unbatchable(f"step {step.id} speaks of {missing}, which is not there") from None
+
+
+class _Fields(NamedTuple):
+    kind: str
+    vm: bool
+    source: bool
+    target: bool
+    host: bool
+
+
+_FIELDS: Final = {
+    kind: _Fields(
+        str(kind.__struct_config__.tag),
+        *(name in kind.__struct_fields__ for name in ("vm", "source", "target", "host")),
+    )
+    for kind in get_args(Action)
+}
+"""Which fields the actions of each kind have."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from equipoise.model.columns import HOST_STATES, VM_STATES
 from equipoise.spec.batch.cases import Unbatchable
+from equipoise.spec.batch.choose import choices, is_in_order, picked
 from equipoise.spec.batch.functions import FUNCTIONS
 from equipoise.spec.batch.moments import Rows, Timeline
 from equipoise.spec.batch.operators import OPERATORS, mask_of
@@ -23,26 +24,17 @@ from equipoise.spec.batch.values import (
     Mask,
     Plain,
     Value,
-    as_bits,
     both,
     either,
-    entries_of,
     gathered,
-    is_bits,
-    length,
-    members,
     nowhere_true,
     number,
     opposite,
-    positions,
-    subset,
     truth,
 )
-from equipoise.spec.choose import CHOICES_MAX, packings, subsets
 from equipoise.spec.syntax import (
     Always,
     Binder,
-    Binding,
     Call,
     Constraint,
     Exists,
@@ -66,9 +58,6 @@ from equipoise.spec.syntax import (
     names_in,
 )
 from equipoise.spec.vocabulary import SETS, plain
-
-PACKED_MAX: Final = 5
-"""Of how many members all packings are tried: 5 have 203."""
 
 
 class Scene:
@@ -95,6 +84,12 @@ class Scene:
     def always(self) -> Scene:
         """The same timeline, looked at from all moments."""
         return self._scene(Moment.NOW)
+
+    def forget(self) -> None:
+        """Be ready for another formula: what is known and doubted belongs to the one before."""
+        self.timeline.doubtful = np.zeros_like(self.timeline.doubtful)
+        for scene in self._scenes.values():
+            scene.known.clear()
 
     def _scene(self, moment: Moment) -> Scene:
         found = self._scenes.get(moment)
@@ -214,6 +209,8 @@ class BatchCompiler:
 
     def _operation(self, term: Operation) -> Formula:
         left, right = self.term(term.left), self.term(term.right)
+        if term.operator == "/":
+            return lambda scene, names: _quotient(scene, left(scene, names), right(scene, names))
         act = OPERATORS[term.operator]
         return lambda scene, names: act(left(scene, names), right(scene, names))
 
@@ -224,7 +221,9 @@ class BatchCompiler:
             some, at = sequence(scene, names), position(scene, names)
             assert isinstance(some, Entries)
             assert isinstance(at, Plain)
-            return _picked(some, at)
+            value, outside = picked(some, at)
+            scene.timeline.doubt(outside)
+            return value
 
         return pick
 
@@ -281,8 +280,8 @@ class BatchCompiler:
                 return
             name, binding, domain = loops[depth]
             some = domain(scene, names)
-            ordered = _in_order(some)
-            for there, value in _choices(binding, some):
+            ordered = is_in_order(some)
+            for there, value in choices(binding, some):
                 here = both(mask, there)
                 if not nowhere_true(here):
                     for deeper, inner, also in each(scene, {**names, name: value}, here, depth + 1):
@@ -329,68 +328,17 @@ def _constant(term: Number | Text | Truth) -> Formula:
     return lambda scene, _names: Plain("string", scene.rows.cases.word(value))
 
 
-def _in_order(some: Value) -> bool:
-    """Whether the order is the one in which the language looks at the members."""
-    if isinstance(some, Bits):
-        return some.kind != "host state"  # all others are numbered in the order of their names
-    return isinstance(some, Entries) and some.is_list and some.in_order
+def _quotient(scene: Scene, one: Value, other: Value) -> Value:
+    assert isinstance(one, Plain)
+    assert isinstance(other, Plain)
+    zero = np.asarray(other.value == 0)
+    scene.timeline.doubt(zero)
+    return number(one.value // np.where(zero, 1, other.value), one.most + 1)
 
 
 def _negative(value: Value) -> Value:
     assert isinstance(value, Plain)
     return number(-value.value, value.most)
-
-
-def _choices(binding: Binding, domain: Value) -> Iterator[tuple[Mask, Value]]:
-    if binding is Binding.MEMBER:
-        yield from members(domain) if isinstance(domain, Bits) else entries_of(domain)
-        return
-    bits = as_bits(domain)
-    some = [value.value for _, value in members(bits) if isinstance(value, Plain)]
-    if len(some) > (CHOICES_MAX if binding is Binding.SUBSET else PACKED_MAX):
-        raise Unbatchable("there are too many groups to choose from")
-    if binding is Binding.SUBSET:
-        for group in subsets(some):
-            chosen = _as_set(bits.kind, group)
-            yield subset(chosen, bits), chosen
-        return
-    for groups in packings(some):
-        sets = [_as_set(bits.kind, group) for group in groups]
-        union = _as_set(bits.kind, frozenset().union(*groups))
-        yield subset(union, bits), Entries(tuple((True, one) for one in sets), is_list=False)
-
-
-def _as_set(kind: str, group: frozenset[int]) -> Bits:
-    return Bits(kind, np.uint64(sum(1 << one for one in group)))
-
-
-def _picked(some: Entries, at: Plain) -> Value:
-    if not some.in_order:
-        raise Unbatchable("the order of a list is not known")
-    outside = np.asarray((at.value < 0) | (at.value >= length(some)))
-    if outside.any() or not some.items:
-        raise Unbatchable("some cases have no such position")
-    found: Value | None = None
-    for place, mask, value in positions(some.items):
-        here = both(mask, np.asarray(place == at.value))
-        found = value if found is None else _chosen(here, value, found)
-    assert found is not None
-    return found
-
-
-def _chosen(mask: Mask, one: Value, other: Value) -> Value:
-    """One value where the mask is true, the other where it is not."""
-    if isinstance(one, Plain) and isinstance(other, Plain):
-        most = max(one.most, other.most)
-        return Plain(one.kind, np.where(mask, one.value, other.value), most)
-    if is_bits(one, other):
-        mine, yours = as_bits(one), as_bits(other)
-        return Bits(mine.kind, np.where(mask, mine.value, yours.value))
-    assert isinstance(one, Entries)
-    assert isinstance(other, Entries)
-    items = [(both(mask, there), value) for there, value in one.items]
-    items += [(both(opposite(mask), there), value) for there, value in other.items]
-    return Entries(tuple(items), one.is_list, one.in_order and other.in_order)
 
 
 def _differs_in_time(value: Value | None) -> bool:

@@ -8,16 +8,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from equipoise.spec.batch.cases import Array, Case, Cases
+from equipoise.spec.batch.cases import Array, Cases, Unbatchable
 from equipoise.spec.batch.compile import BatchCompiler, Scene
 from equipoise.spec.batch.functions import SEE_STARTS
 from equipoise.spec.batch.moments import carry_out
 from equipoise.spec.batch.values import Bits, Entries, Mask, Plain, Value, number
+from equipoise.spec.case import Case, judge_case
+from equipoise.spec.demand import Demand
 from equipoise.spec.specification import Specification
 from equipoise.spec.syntax import Binding, Constraint, Moment, Parameter, names_in
 from equipoise.spec.vocabulary import plain
 
-CHUNK: Final = 512
+CHUNK: Final = 1024
 """How many cases are best looked at together: few enough for the arrays to stay in the cache."""
 
 Arguments = Mapping[str, Any]
@@ -31,6 +33,34 @@ class Verdicts:
     """For each case, whether the constraint holds."""
     broken_ms: Array
     """When it is first broken; -1 where it holds."""
+
+
+def judge_cases(
+    specification: Specification,
+    name: str,
+    cases: Sequence[Case],
+    arguments: Sequence[Arguments],
+    *,
+    continuous: bool,
+) -> Verdicts:
+    """Judge any number of cases by a constraint: as arrays where possible, else one by one."""
+    found = []
+    for first in range(0, len(cases), CHUNK):
+        some, given = cases[first : first + CHUNK], arguments[first : first + CHUNK]
+        try:
+            found.append(
+                Batch(some).judge(specification, name, given, continuous=continuous).broken_ms
+            )
+        except Unbatchable:
+            demands = [Demand(specification, name, one, continuous) for one in given]
+            found.append(np.array(list(map(_broken_ms, demands, some)), np.int64))
+    broken_ms = np.concatenate([np.empty(0, np.int64), *found])
+    return Verdicts(broken_ms < 0, broken_ms)
+
+
+def _broken_ms(demand: Demand, case: Case) -> int:
+    fault = judge_case(demand, case)
+    return -1 if fault is None else fault.at_ms
 
 
 class Batch:
@@ -53,6 +83,7 @@ class Batch:
         formula = BatchCompiler(specification.declared()).constraint(constraint)
         whole = self._scene(starts=not SEE_STARTS.isdisjoint(specification.calls(name)))
         values = self._values(constraint, arguments)
+        whole.forget()
         scene = whole if continuous else whole.at(Moment.FINAL)
         answer = formula(scene, values)
         assert isinstance(answer, Plain)
@@ -64,7 +95,11 @@ class Batch:
         holds = np.asarray(~broken.any(axis=0))
         first = np.argmax(broken, axis=0)
         at = np.take_along_axis(at_ms, first[None], axis=0)[0]
-        return Verdicts(holds, np.where(holds, -1, at))
+        broken_ms = np.where(holds, -1, at)
+        for place in np.flatnonzero(timeline.doubtful).tolist():
+            demand = Demand(specification, name, arguments[place], continuous)
+            broken_ms[place] = _broken_ms(demand, self.cases.cases[place])
+        return Verdicts(broken_ms < 0, broken_ms)
 
     def _scene(self, *, starts: bool) -> Scene:
         found = self._scenes.get(starts)

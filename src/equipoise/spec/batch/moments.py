@@ -85,7 +85,7 @@ class Rows:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False)
 class Timeline:
     """All moments of all cases."""
 
@@ -94,6 +94,14 @@ class Timeline:
     """Whether a row is a moment that is judged: (moment, case)."""
     at_ms: Array
     """When it is."""
+    doubtful: Array
+    """The cases in which something had no value; whether it mattered, only a closer look shows."""
+
+    def doubt(self, where: Array) -> None:
+        """Note that something has no value in some cases."""
+        if where.any():
+            wide = np.broadcast_to(where, np.broadcast_shapes(where.shape, self.doubtful.shape))
+            self.doubtful = self.doubtful | wide.reshape(-1, len(self.doubtful)).any(axis=0)
 
 
 def carry_out(cases: Cases, *, starts: bool) -> Timeline:
@@ -116,7 +124,8 @@ def carry_out(cases: Cases, *, starts: bool) -> Timeline:
     shown[-1] = True
     at_ms = np.concatenate([np.zeros((1, count), np.int64), np.where(real, keys // 2, 0)])
     under_way = _under_way(cases, order) if starts else np.zeros((most, 1, 1), bool)
-    return Timeline(world.rows(under_way), shown, np.maximum.accumulate(at_ms, axis=0))
+    certain = np.zeros(count, bool)
+    return Timeline(world.rows(under_way), shown, np.maximum.accumulate(at_ms, axis=0), certain)
 
 
 def _under_way(cases: Cases, order: Array) -> Array:
@@ -148,7 +157,7 @@ class _World:
             amounts = cases.of_vms("cons", words[int(number)]).copy()
             self._amounts[int(number)] = amounts
             self._amount_rows[int(number)] = np.empty((cases.vms, *shape), np.int64)
-        self._agents = cases.of_vms("agent").astype(bool)
+        self._agents = cases.agents()
         self._has_agents = bool(self._agents.any())
         self._kinds = {kind: cases.word(kind) for kind in (*_VM_KINDS, *_HOST_KINDS)}
         self._kill, self._allocate = cases.word("kill"), cases.word("allocate")

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from equipoise.spec.batch.cases import Unbatchable
 from equipoise.spec.batch.values import (
     Bits,
     Entries,
@@ -66,14 +65,6 @@ def _multiply(one: Value, other: Value) -> Value:
     return number(one.value * other.value, one.most * other.most)
 
 
-def _divide(one: Value, other: Value) -> Value:
-    assert isinstance(one, Plain)
-    assert isinstance(other, Plain)
-    if np.any(np.asarray(other.value) == 0):
-        raise Unbatchable("something is divided by zero")
-    return number(one.value // other.value, one.most + 1)
-
-
 def _union(one: Value, other: Value) -> Value:
     if is_bits(one, other):
         return Bits(_kind(one, other), as_bits(one).value | as_bits(other).value)
@@ -118,7 +109,6 @@ OPERATORS: Final[dict[str, Callable[[Value, Value], Value]]] = {
     "+": _add,
     "-": _subtract,
     "*": _multiply,
-    "/": _divide,
     "/\\": _intersection,
     "\\/": _union,
     ":": lambda one, other: truth(member(one, other)),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from equipoise.errors import Problem
+from equipoise.model.case import CaseFile
 from equipoise.model.files.check.infrastructure import check_infrastructure
 from equipoise.model.files.check.machines import check_hosts, check_vms
 from equipoise.model.files.check.roster import Roster
@@ -20,8 +21,10 @@ from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
 from equipoise.model.scenario import Scenario
 
+Form = Inventory | Plan | Scenario | CaseFile
 
-def problems_of(value: Inventory | Plan | Scenario) -> list[Problem]:
+
+def problems_of(value: Form) -> list[Problem]:
     """Say everything that contradicts itself in a value that did not come from a file."""
     found = Findings()
     with suppress(Enough):
@@ -29,7 +32,7 @@ def problems_of(value: Inventory | Plan | Scenario) -> list[Problem]:
     return found.problems()
 
 
-def check(value: Inventory | Plan | Scenario, found: Findings, gaps: Gaps) -> None:
+def check(value: Form, found: Findings, gaps: Gaps) -> None:
     """Find what contradicts itself, until it is ``Enough``.
 
     ``gaps`` tells what could not be read and is left out.
@@ -40,7 +43,10 @@ def check(value: Inventory | Plan | Scenario, found: Findings, gaps: Gaps) -> No
         case Plan():
             check_plan(value, found, gaps.get(("steps",)))
         case Scenario():
-            _check_scenario(value, found, gaps)
+            roster = _check_story(value, found, gaps)
+            check_happenings(value, roster, found, gaps.get(("happenings",)))
+        case CaseFile():
+            _check_story(value, found, gaps)
 
 
 def _check_inventory(inventory: Inventory, found: Findings, gaps: Gaps) -> Roster:
@@ -58,11 +64,12 @@ def _check_inventory(inventory: Inventory, found: Findings, gaps: Gaps) -> Roste
     return roster
 
 
-def _check_scenario(scenario: Scenario, found: Findings, gaps: Gaps) -> None:
+def _check_story(story: Scenario | CaseFile, found: Findings, gaps: Gaps) -> Roster:
+    """Check a cluster and the plan for it."""
     inner = {path[1:]: gap for path, gap in gaps.items() if path[0] == "cluster"}
-    roster = _check_inventory(scenario.cluster, found.below("cluster"), inner)
-    if scenario.plan is not None:
+    roster = _check_inventory(story.cluster, found.below("cluster"), inner)
+    if story.plan is not None:
         gap = gaps.get(("plan", "steps"))
-        check_plan(scenario.plan, found.below("plan"), gap)
-        check_subjects(scenario.plan, roster, found.below("plan"), gap)
-    check_happenings(scenario, roster, found, gaps.get(("happenings",)))
+        check_plan(story.plan, found.below("plan"), gap)
+        check_subjects(story.plan, roster, found.below("plan"), gap)
+    return roster

@@ -1,0 +1,42 @@
+"""One case judged by one constraint: whether it holds, and if not, when and why.
+
+Here nobody asks whether the steps of the plan may start, nor who is to blame for what was broken
+before: it is the plain meaning of the constraint, which every other way of judging must agree with.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from equipoise.model.plan import Step
+from equipoise.model.snapshot import Snapshot
+from equipoise.spec.demand import Demand
+from equipoise.spec.explain import Why
+from equipoise.spec.moment import moments
+from equipoise.spec.view import Frame, Steps, View
+
+
+class Case(NamedTuple):
+    """A state and what a plan does to it."""
+
+    initial: Snapshot
+    steps: tuple[Step, ...] = ()
+
+
+class Fault(NamedTuple):
+    """When a constraint is first broken, and why."""
+
+    at_ms: int
+    why: Why
+
+
+def judge_case(demand: Demand, case: Case) -> Fault | None:
+    """Say where a constraint is broken; nothing if it holds."""
+    past = [(one.at_ms, View.of(one.state.freeze())) for one in moments(*case)]
+    views, steps = [view for _, view in past], Steps(case.steps)
+    for at_ms, view in past if demand.continuous else past[-1:]:
+        frame = Frame(view, views[0], views[-1], steps, views)
+        if not demand.specification.holds(demand.name, demand.arguments, frame):
+            formula = demand.specification.constraints[demand.name].formula
+            return Fault(at_ms, demand.specification.why(formula, demand.arguments, frame))
+    return None

@@ -1,0 +1,85 @@
+"""The rules of VMware DRS and HA."""
+
+from __future__ import annotations
+
+from equipoise.model.snapshot import Snapshot
+from equipoise.model.vm import Vm, VmState
+from meanings.btrplace import gather, spread
+from meanings.world import (
+    Arguments,
+    Meaning,
+    World,
+    has,
+    hosts_that_are_on,
+    is_on,
+    label_of_its_host,
+    running,
+    taken,
+)
+
+
+def must_run_on(world: World, given: Arguments) -> bool:
+    return all(vm.host in given["ns"] for vm in running(world.now, given["vs"]))
+
+
+def must_not_run_on(world: World, given: Arguments) -> bool:
+    return all(vm.host not in given["ns"] for vm in running(world.now, given["vs"]))
+
+
+def _running_pairs(now: Snapshot) -> list[tuple[Vm, Vm]]:
+    """Both halves of each fault-tolerant pair of which both halves run."""
+    return [(one, other) for one in running(now) for other in running(now, {one.ft_pair or ""})]
+
+
+def ft_apart(world: World, _: Arguments) -> bool:
+    return all(one.host != other.host for one, other in _running_pairs(world.now))
+
+
+def ft_compatible(world: World, given: Arguments) -> bool:
+    now, key = world.now, given["key"]
+    return all(
+        label_of_its_host(now, one, key) == label_of_its_host(now, other, key)
+        for one, other in _running_pairs(now)
+    )
+
+
+def agents_stay(world: World, _: Arguments) -> bool:
+    for vm in world.now.vms.values():
+        before = world.initial.vms[vm.id].host
+        if vm.agent and before is not None and vm.host != before:
+            return False
+    return True
+
+
+def agents_run(world: World, _: Arguments) -> bool:
+    return all(
+        vm.state is VmState.RUNNING
+        for vm in world.now.vms.values()
+        if vm.agent and is_on(world.now, vm.host)
+    )
+
+
+def failover_hosts(world: World, given: Arguments) -> bool:
+    return all(vm.agent for vm in running(world.now) if vm.host in given["ns"])
+
+
+def failover_percentage(world: World, given: Arguments) -> bool:
+    used = taken(running(world.now), given["id"])
+    there_is = sum(has(host, given["id"]) for host in hosts_that_are_on(world.now))
+    return used * 100 <= there_is * (100 - int(given["percent"]))
+
+
+DRS: dict[str, Meaning] = {
+    "KeepTogether": gather,
+    "KeepApart": spread,
+    "MustRunOn": must_run_on,
+    "MustNotRunOn": must_not_run_on,
+    "ShouldRunOn": must_run_on,
+    "ShouldNotRunOn": must_not_run_on,
+    "FtApart": ft_apart,
+    "FtCompatible": ft_compatible,
+    "AgentsStay": agents_stay,
+    "AgentsRun": agents_run,
+    "FailoverHosts": failover_hosts,
+    "FailoverPercentage": failover_percentage,
+}
