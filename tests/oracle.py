@@ -36,13 +36,15 @@ from equipoise.model.quantity import HostId, VmId
 from equipoise.model.rule import (
     KeepApart,
     KeepTogether,
-    PlacementRule,
+    Rule,
     Satisfy,
     StayOff,
     StayWithin,
 )
 from equipoise.model.snapshot import Snapshot
+from equipoise.model.value import FrozenMap
 from equipoise.model.vm import Vm, VmState
+from meanings import MEANINGS, World
 
 Resource = tuple[str, str]
 CPU: Resource = ("cpu", "")
@@ -353,22 +355,31 @@ def against_rules(snapshot: Snapshot, plan: Plan) -> set[str]:
         touched |= {vm.id for vm in cluster.vms.values() if vm.state != at_first.vms[vm.id].state}
     found = set()
     for rule in snapshot.settings.rules:
-        if not rule.hard or isinstance(rule, Satisfy):
+        if not rule.hard:
             continue
         if rule.continuous:
             if is_broken(rule, at_first):
                 found.add("8 broken from the beginning")
             if any(is_broken(rule, cluster) for cluster in on_the_way):
                 found.add("8 broken on the way")
-        elif is_broken(rule, at_last) and (
-            touched & set(rule.vms) or not is_broken(rule, at_first)
+        elif (
+            not isinstance(rule, Satisfy)
+            and is_broken(rule, at_last)
+            and (touched & set(rule.vms) or not is_broken(rule, at_first))
         ):
             found.add("8 broken at the end")
     return found
 
 
-def is_broken(rule: PlacementRule, cluster: Cluster) -> bool:
+def is_broken(rule: Rule, cluster: Cluster) -> bool:
     """Whether a rule does not hold for where the VMs run."""
+    if isinstance(rule, Satisfy):
+        state = Snapshot(hosts=FrozenMap(cluster.hosts), vms=FrozenMap(cluster.vms))
+        given = {
+            name: frozenset(value) if isinstance(value, tuple) else value
+            for name, value in rule.arguments.items()
+        }
+        return not MEANINGS[rule.constraint](World(state, state), given)
     runs = {
         vm.id: vm.host
         for vm in cluster.vms.values()

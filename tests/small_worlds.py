@@ -51,11 +51,11 @@ HOST_LABELS = ("aaa---", "ab-a-b", "b-b-a-", "-ba-b-", "bbcb-a")
 """The values of the labels for each look of a host, in the order of ``LABELS``; ``-`` is none."""
 VM_LABELS = ("a--aaa", "-ba--b", "b-ab-a", "---bb-", "aba---", "c-b--b")
 HOST_LOOKS: tuple[dict[str, Any], ...] = (
-    {"cores": 2, "memory_mib": 3, "capacity": {"licences": 2, "instances": 1, "pods": 2}},
+    {"cores": 2, "memory_mib": 3, "capacity": {"licences": 2, "instances": 1, "pods": 3}},
     {"cores": 1, "memory_mib": 1, "capacity": {"licences": 0, "instances": 1}},
-    {"cores": 4, "memory_mib": 4, "capacity": {"licences": 3, "instances": 2, "pods": 3}},
+    {"cores": 4, "memory_mib": 4, "capacity": {"licences": 3, "instances": 2, "pods": 1}},
     {"cores": 3, "memory_mib": 2, "capacity": {"instances": 0, "pods": 0}},
-    {"cores": 2, "memory_mib": 5, "capacity": {"licences": 1, "pods": 1}},
+    {"cores": 2, "memory_mib": 5, "capacity": {"licences": 1, "pods": 2}},
 )
 VM_LOOKS: tuple[dict[str, Any], ...] = (
     {"consumption": {"licences": 1}, "tenant": "a"},
@@ -130,16 +130,17 @@ def moving(rng: Random) -> World:
     """A moment of a random plan, or a state that has nothing to do with the one before."""
     hosts, vms, variant = rng.choice([1, 2, 3, 4, 5]), rng.randrange(6), rng.randrange(VARIANTS)
     hosts = 0 if rng.random() < 0.02 else hosts
-    initial = _any_state(rng, vms, hosts, variant)
+    initial = a_random_state(rng, vms, hosts, variant)
     steps = a_random_plan(rng, initial)
     if rng.random() < 0.6:
         return World(_sometime(rng, initial, steps), initial, steps)
-    other = _any_state(rng, vms, hosts, variant)
+    other = a_random_state(rng, vms, hosts, variant)
     then = _sometime(rng, initial, a_random_plan(rng, initial))
     return World(_sometime(rng, other, a_random_plan(rng, other)), then, steps)
 
 
-def _any_state(rng: Random, vms: int, hosts: int, variant: int) -> Snapshot:
+def a_random_state(rng: Random, vms: int, hosts: int, variant: int) -> Snapshot:
+    """Any state of so many VMs and hosts, mostly with VMs that run on hosts that are on."""
     modes = [*[HostState.ON] * 6, *HostState]
     names = [HostId(f"h{number}") for number in range(1, hosts + 1)]
     placed = [VmState.RUNNING] * 6 + [VmState.SLEEPING] * 2 if hosts else []

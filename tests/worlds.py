@@ -34,8 +34,16 @@ from equipoise.model.event import (
 from equipoise.model.host import Host, HostState
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Intent, Limits
-from equipoise.model.quantity import HostId, PlanId, ResourceName, StepId, VmId
-from equipoise.model.rule import KeepApart, KeepTogether, Rule, StayOff, StayWithin
+from equipoise.model.quantity import HostId, PlanId, ResourceName, RuleId, StepId, VmId
+from equipoise.model.rule import (
+    Argument,
+    KeepApart,
+    KeepTogether,
+    Rule,
+    Satisfy,
+    StayOff,
+    StayWithin,
+)
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.vm import CpuSettings, MemorySettings, Vm, VmState
 from equipoise.sim import Script
@@ -77,8 +85,33 @@ def vms(draw: st.DrawFn, name: str, on: list[HostId]) -> Vm:
 
 
 @st.composite
+def constraints(draw: st.DrawFn, name: str, of: list[VmId], on: list[HostId]) -> Satisfy:
+    """A rule in the words of the specification language, that only looks at what has ended."""
+    vms = tuple(draw(st.lists(st.sampled_from(of), min_size=1, unique=True)))
+    hosts = tuple(draw(st.lists(st.sampled_from(on), min_size=1, unique=True)))
+    number = draw(st.integers(0, 2))
+    choices: list[tuple[str, dict[str, Argument]]] = [
+        ("Lonely", {"vs": vms}),
+        ("MaxPerHost", {"vs": vms, "nb": number}),
+        ("MinRunning", {"vs": vms, "nb": number}),
+        ("RunningCapacity", {"ns": hosts, "nb": number}),
+        ("MaxOnline", {"ns": hosts, "nb": number}),
+        ("Fence", {"v": vms[0], "ns": hosts}),
+        ("Isolated", {"vs": vms, "ns": hosts}),
+    ]
+    constraint, arguments = draw(st.sampled_from(choices))
+    # A discrete one is charged by what its formula looks at, which only the language knows.
+    hard = draw(st.booleans())
+    return Satisfy(
+        id=RuleId(name), constraint=constraint, arguments=arguments, hard=hard, continuous=True
+    )
+
+
+@st.composite
 def rules(draw: st.DrawFn, name: str, of: list[VmId], on: list[HostId]) -> Rule:
     """A rule of any kind over the given VMs and hosts."""
+    if draw(st.integers(0, 2)) == 0:
+        return draw(constraints(name, of, on))
     kind = draw(st.sampled_from([KeepApart, KeepTogether, StayWithin, StayOff]))
     least = 2 if kind in {KeepApart, KeepTogether} else 1
     fields = {

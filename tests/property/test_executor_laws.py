@@ -23,7 +23,6 @@ from equipoise.model.event import (
 )
 from equipoise.model.plan import Plan
 from equipoise.model.quantity import PlanId, StepId
-from equipoise.model.rule import Satisfy
 from equipoise.model.snapshot import Snapshot
 from equipoise.plan import VerifiedPlan, order, verify
 from equipoise.plan.dependencies import prerequisites
@@ -118,11 +117,7 @@ def test_no_end_of_an_action_breaks_a_continuous_hard_rule(
     """Whatever is late, fails or dies meanwhile."""
     ledger = Ledger(Snapshot())
     for event in carry_out(case):
-        rules = [
-            rule
-            for rule in ledger.draft.settings.rules
-            if rule.hard and rule.continuous and not isinstance(rule, Satisfy)
-        ]
+        rules = [rule for rule in ledger.draft.settings.rules if rule.hard and rule.continuous]
         before = {rule.id for rule in rules if is_broken(rule, seen(ledger))}
         ledger.apply(event)
         if isinstance(event, ActionFinished):

@@ -226,13 +226,14 @@ def test_arguments_that_do_not_fit_are_all_told() -> None:
 
 
 def test_degenerate_arguments_are_fine() -> None:
-    for name, values in [
+    cases: list[tuple[str, dict[str, Any]]] = [
         ("Spread", {"vs": []}),
         ("Split", {"parts": []}),
         ("Seq", {"vs": []}),
         ("Among", {"vs": ["v1"], "parts": [[], ["h1"]]}),
         ("Failover", {"nb": 0, "id": "memory"}),
         ("Failover", {"nb": 99, "id": "nothing"}),
-    ]:
+    ]
+    for name, values in cases:
         home = library_constraints()[name]
         assert home.holds(name, home.arguments(name, values, WORLD), frame_of(WORLD)), name

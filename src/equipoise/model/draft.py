@@ -46,6 +46,9 @@ class Draft:
         self.touched_hosts: dict[HostId, None] = {}
         self.comings_and_goings = 0
         """How often a VM or a host has come or gone."""
+        self._vm_names: frozenset[VmId] | None = None
+        self._host_names: frozenset[HostId] | None = None
+        self._names_of = 0
 
     def freeze(self) -> Snapshot:
         """Give the snapshot; the draft may go on, and will copy again before it writes."""
@@ -60,6 +63,19 @@ class Draft:
             in_flight=self.in_flight,
             history=self.history,
         )
+
+    def vm_names(self) -> frozenset[VmId]:
+        """The names of all VMs; the set is made anew when somebody has come or gone."""
+        if self._vm_names is None or self._names_of != self.comings_and_goings:
+            self._vm_names, self._host_names = frozenset(self.vms), frozenset(self.hosts)
+            self._names_of = self.comings_and_goings
+        return self._vm_names
+
+    def host_names(self) -> frozenset[HostId]:
+        """The names of all hosts."""
+        self.vm_names()
+        assert self._host_names is not None
+        return self._host_names
 
     def residents(self, host: HostId) -> tuple[VmId, ...]:
         """The VMs that run or sleep on a host. The index is made when first asked for."""

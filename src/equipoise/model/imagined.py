@@ -58,6 +58,14 @@ class Imagined(Draft):
         self._moved: dict[VmId, HostId | None] = {}
         self.touched_vms, self.touched_hosts = {}, {}
 
+    def vm_names(self) -> frozenset[VmId]:
+        """The names of all VMs."""
+        return self._base.vm_names()
+
+    def host_names(self) -> frozenset[HostId]:
+        """The names of all hosts."""
+        return self._base.host_names()
+
     def residents(self, host: HostId) -> tuple[VmId, ...]:
         """The VMs that run or sleep on a host."""
         stayed = (vm for vm in self._base.residents(host) if vm not in self._moved)

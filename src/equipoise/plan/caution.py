@@ -8,6 +8,7 @@ other actions under way ended or not. A step that would be a risk waits until le
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from itertools import combinations
@@ -20,10 +21,10 @@ from equipoise.model.imagined import Imagined
 from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, StepId, VmId
 from equipoise.plan.objections import Objection
-from equipoise.spec.cells import Cell, CellIndex, Reads, WatchedView
+from equipoise.spec.cells import Cell, CellIndex, WatchedView
 from equipoise.spec.demand import Demand
 from equipoise.spec.judge import PLANNED
-from equipoise.spec.view import Frame, View
+from equipoise.spec.view import Frame, Reads, View
 
 OPEN_MAX: Final = 5
 """Of how many other actions all orders of ends are tried; with more, a step waits."""
@@ -45,7 +46,9 @@ class Caution:
 
     def notice(self, touched: Touched) -> None:
         """Something has changed; whatever looks at it will be looked at again."""
-        self._stale.update(self._index.touching(touched))
+        for cell, demand in self._index.touching(touched).items():
+            cell.memory.touch(touched)
+            self._stale[cell] = demand
 
     def companions(self, step: StepId) -> tuple[VmId | HostId, ...]:
         """The VMs and hosts whose changes may make or end the risk that a step was found to be."""
@@ -65,15 +68,14 @@ class Caution:
             if detail:
                 told.add(demand)
                 yield Objection(str(demand), detail)
-        self._keys[step.id] = trial.reads
+        self._keys[step.id] = trial.keys
 
     def _refresh(self, draft: Draft) -> None:
         if self._stale:
             view = WatchedView(draft)
             frame = Frame(view, self._initial, view)
             for cell, demand in self._stale.items():
-                cell.judge(frame, view)
-                self._index.add(cell, demand)
+                self._index.add(cell, cell.judge(frame), demand)
             self._stale = {}
 
 
@@ -102,12 +104,26 @@ class _Trial:
         self._initial = initial
         self._step = step
         self._views: dict[tuple[_Course, frozenset[StepId]], WatchedView] = {}
-        self.reads = Reads()
+        self._under_way = {
+            name: _touched_by(draft, running.step) for name, running in draft.in_flight.items()
+        }
+        self._reads = Reads()
+        self.keys = Reads()
+        """What must change for the verdict to be another one."""
 
     def verdict(self, cell: Cell, demand: Demand) -> str:
         """Say how a cell may come to be broken by the step; nothing if it cannot."""
         tried: list[StepId] = []
+        detail = self._verdict(cell, demand, tried)
+        self.keys.add(self._reads)
+        for name in tried if detail else ():
+            self.keys.vms.update(self._under_way[name].vms)
+            self.keys.hosts.update(self._under_way[name].hosts)
+        return detail
+
+    def _verdict(self, cell: Cell, demand: Demand, tried: list[StepId]) -> str:
         fresh: list[StepId] = []
+        self._reads.add(cell.seen)
         while True:
             for done in _subsets(tried):
                 if fresh and done.isdisjoint(fresh):
@@ -119,34 +135,51 @@ class _Trial:
                         frame = self._frame(course, done)
                         why = demand.specification.why(cell.term, cell.names, frame)
                         return f"it may come to this: {why}"
-            fresh = sorted(self._open() - set(tried))
+            fresh = sorted(self._open(cell) - set(tried))
             if not fresh:
                 return ""
             tried += fresh
             if len(tried) > OPEN_MAX:
                 return f"too much is under way to be sure: {len(tried)} other actions"
 
-    def _open(self) -> set[StepId]:
-        """The actions under way that touch what was looked at."""
-        draft, vms, hosts = self._draft, set(self.reads.vms), set(self.reads.hosts)
-        for host in self.reads.hosts:
-            vms.update(draft.residents(host))  # not every action names the host it happens on
-        for vm in self.reads.vms:
-            found = draft.vms[vm]
-            if found.agent and found.host is not None:
-                hosts.add(found.host)
-        running = [one for vm in vms for one in draft.running_on(vm)]
-        running += [one for host in hosts for one in draft.running_at(host)]
-        return {one.step.id for one in running}
+    def _open(self, cell: Cell) -> set[StepId]:
+        """The actions under way whose end may matter to a cell."""
+        reads = self._reads
+        found = {
+            name
+            for name, touched in self._under_way.items()
+            if not (reads.vms.isdisjoint(touched.vms) and reads.hosts.isdisjoint(touched.hosts))
+        }
+        return found | self._sharing(cell, self._under_way.keys() - found)
+
+    def _sharing(self, cell: Cell, steps: Iterable[StepId]) -> set[StepId]:
+        """Those that would change a share of a large collection, alone or with another one."""
+        if not cell.memory:
+            return set()
+        shares = {name: cell.memory.shares_touched(self._under_way[name]) for name in steps}
+        often = Counter(share for some in shares.values() for share in some)
+        found = set()
+        for name, some in shares.items():
+            frame = self._frame(_Course.NOT_BEGUN, frozenset([name]))
+            if some and (
+                any(often[share] > 1 for share in some)
+                or cell.memory.would_change(frame, self._under_way[name])
+            ):
+                found.add(name)
+        return found
 
     def _holds(self, cell: Cell, course: _Course, done: frozenset[StepId]) -> bool:
-        return bool(cell.closure(self._frame(course, done), cell.places))
+        frame = self._frame(course, done)
+        state = frame.now.state
+        touched = Touched(tuple(state.touched_vms), tuple(state.touched_hosts))
+        frame.memory = cell.memory.imagining(touched)
+        return bool(cell.closure(frame, cell.places))
 
     def _frame(self, course: _Course, done: frozenset[StepId]) -> Frame:
         view = self._views.get((course, done))
         if view is None:
             view = self._views[course, done] = WatchedView(self._imagined(course, done))
-            view.reads = self.reads
+            view.reads = self._reads
         return Frame(view, self._initial, view)
 
     def _imagined(self, course: _Course, done: frozenset[StepId]) -> Imagined:

@@ -59,6 +59,15 @@ class Waiting:
     def next_startable(self, ledger: Ledger, limits: Limits) -> Step | None:
         """Find the first step that may start in the present state; whoever starts it takes it."""
         self._notice(ledger)
+        found = self._first_startable(ledger, limits)
+        if found is None and self._parked and not ledger.draft.in_flight:
+            # Nothing will happen any more that could call somebody: ask all of them once again.
+            self._parked = {}
+            self._enqueue(tuple(self._steps))
+            found = self._first_startable(ledger, limits)
+        return found
+
+    def _first_startable(self, ledger: Ledger, limits: Limits) -> Step | None:
         while self._candidates and len(ledger.draft.in_flight) < limits.actions_total:
             _, name = heappop(self._candidates)
             if name not in self._queued:  # taken or dropped since it was put into the queue

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from equipoise.model.draft import Draft, Touched
+from equipoise.model.draft import Touched
 from equipoise.model.host import Host
 from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, VmId
@@ -30,29 +30,16 @@ from equipoise.spec.syntax import (
     names_in,
     parts_of,
 )
-from equipoise.spec.view import Frame, View
+from equipoise.spec.tally import Memory
+from equipoise.spec.view import Frame, Reads, View
 
 T = TypeVar("T")
-
-
-class Reads:
-    """What a formula has looked at."""
-
-    __slots__ = ("hosts", "vms")
-
-    def __init__(self) -> None:
-        self.vms: set[VmId] = set()
-        self.hosts: set[HostId] = set()
 
 
 class WatchedView(View):
     """A view that notes what it is asked for."""
 
-    __slots__ = ("reads",)
-
-    def __init__(self, state: Draft) -> None:
-        super().__init__(state)
-        self.reads = Reads()
+    __slots__ = ()
 
     def vm(self, name: VmId) -> Vm:
         """A VM, by its name."""
@@ -89,13 +76,19 @@ class Cell:
     closure: Closure
     places: list[Any]
     holds: bool = True
-    reads: Reads = field(default_factory=Reads)
+    seen: Reads = field(default_factory=Reads)
+    """Everything it has ever looked at itself, not counting the shares of large collections."""
+    memory: Memory = field(default_factory=Memory)
 
-    def judge(self, frame: Frame, view: WatchedView) -> bool:
-        """Judge it in a frame whose present is the view."""
-        view.reads = self.reads = Reads()
+    def judge(self, frame: Frame) -> Reads:
+        """Judge it in a frame whose present is watched, and say what it looked at this time."""
+        frame.now.reads = reads = Reads()
+        frame.memory = self.memory
+        self.memory.reads = Reads()
         self.holds = bool(self.closure(frame, self.places))
-        return self.holds
+        self.seen.add(reads)
+        reads.add(self.memory.reads)
+        return reads
 
 
 class CellIndex(Generic[T]):
@@ -105,15 +98,15 @@ class CellIndex(Generic[T]):
         self._by_vm: dict[VmId, dict[Cell, T]] = {}
         self._by_host: dict[HostId, dict[Cell, T]] = {}
 
-    def add(self, cell: Cell, of: T) -> None:
+    def add(self, cell: Cell, reads: Reads, of: T) -> None:
         """Note what a cell has looked at; what it looked at before is not forgotten."""
-        for vm in cell.reads.vms:
+        for vm in reads.vms:
             self._by_vm.setdefault(vm, {})[cell] = of
-        for host in cell.reads.hosts:
+        for host in reads.hosts:
             self._by_host.setdefault(host, {})[cell] = of
 
     def touching(self, touched: Touched) -> dict[Cell, T]:
-        """The cells that may have changed their mind."""
+        """The cells that may change their mind."""
         found: dict[Cell, T] = {}
         for vm in touched.vms:
             found.update(self._by_vm.get(vm, {}))

@@ -16,6 +16,7 @@ from equipoise.spec.place import Source
 from equipoise.spec.syntax import (
     Always,
     Binder,
+    Binding,
     Call,
     Constraint,
     Exists,
@@ -37,11 +38,13 @@ from equipoise.spec.syntax import (
     Text,
     Truth,
 )
+from equipoise.spec.tally import Changes, Rule, Tally
 from equipoise.spec.view import Frame, View
 from equipoise.spec.vocabulary import SETS, plain
 
 Closure = Callable[[Frame, list[Any]], Any]
 Scope = Mapping[str, int]
+Recall = Callable[[Frame, list[Any]], Tally | Changes | None]
 
 _SIMPLE: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "=": operator.eq,
@@ -104,7 +107,7 @@ class Compiler:
             case ForAll() | Exists():
                 return self._quantified(term, scope)
             case SetWhere() | ListWhere():
-                return self._where(term, scope)
+                return self._where(term, scope)[0]
             case _:
                 return self._rest(term, scope)
 
@@ -139,13 +142,16 @@ class Compiler:
             return lambda _frame, places: places[place]
         name = plain(term.name)
         if name in SETS:
-            return lambda frame, _places: frozenset(getattr(frame.now, name))
+            return lambda frame, _places: frame.now.names(name)
         return lambda _frame, _places: name
 
     def _call(self, term: Call, scope: Scope) -> Closure:
+        name = plain(term.function)
+        if name in ("card", "sum") and isinstance(term.arguments[0], SetWhere | ListWhere):
+            return self._summed_up(name, term.arguments[0], scope)
         arguments = [self.term(one, scope) for one in term.arguments]
         look = _LOOKS[term.moment]
-        function = meanings().get(self._asked.get(id(term)) or plain(term.function))
+        function = meanings().get(self._asked.get(id(term)) or name)
         if function is None:
             own = self.declared.get(term.function)
             formula = self._foreign[term.function] if own is None else self.constraint(own)
@@ -196,28 +202,57 @@ class Compiler:
         inner, each = self._each(term.binders, scope)
         body = self.term(term.body, inner)
         if isinstance(term, ForAll):
-            return lambda frame, places: all(body(frame, now) for now in each(frame, places))
-        return lambda frame, places: any(body(frame, now) for now in each(frame, places))
+            return lambda frame, places: all(body(frame, now) for now in each(frame, places, 0))
+        return lambda frame, places: any(body(frame, now) for now in each(frame, places, 0))
 
-    def _where(self, term: SetWhere | ListWhere, scope: Scope) -> Closure:
+    def _where(self, term: SetWhere | ListWhere, scope: Scope) -> tuple[Closure, Recall]:
+        """A collection by rule, and the tally that may be kept of it."""
         inner, each = self._each(term.binders, scope)
+        domain = self.term(term.binders[0].domain, scope)
         body = self.term(term.term, inner)
         conditions = [self.term(one, inner) for one in term.conditions]
         gather = frozenset if isinstance(term, SetWhere) else tuple
 
-        def found(frame: Frame, places: list[Any]) -> Any:
-            return gather(
+        def values(frame: Frame, places: list[Any], bound: int = 0) -> Iterator[Any]:
+            return (
                 body(frame, now)
-                for now in each(frame, places)
+                for now in each(frame, places, bound)
                 if all(condition(frame, now) for condition in conditions)
             )
 
-        return found
+        def share(frame: Frame, places: list[Any]) -> tuple[Any, ...]:
+            return tuple(values(frame, places, 1))
+
+        rule = Rule(id(term), isinstance(term, SetWhere), share)
+
+        def recall(frame: Frame, places: list[Any]) -> Tally | Changes | None:
+            if frame.memory is None or term.binders[0].binding is not Binding.MEMBER:
+                return None
+            return frame.memory.recall(rule, domain(frame, places), places, frame)
+
+        def found(frame: Frame, places: list[Any]) -> Any:
+            known = recall(frame, places)
+            return gather(values(frame, places)) if known is None else known.whole()
+
+        return found, recall
+
+    def _summed_up(self, name: str, term: SetWhere | ListWhere, scope: Scope) -> Closure:
+        """How many, or how much together: a tally knows it without going through all."""
+        found, recall = self._where(term, scope)
+        plainly: Callable[[Any], int] = len if name == "card" else sum
+
+        def closure(frame: Frame, places: list[Any]) -> int:
+            known = recall(frame, places)
+            if known is None:
+                return plainly(found(frame, places))
+            return known.card() if name == "card" else known.total()
+
+        return closure
 
     def _each(
         self, binders: tuple[Binder, ...], scope: Scope
-    ) -> tuple[Scope, Callable[[Frame, list[Any]], Iterator[list[Any]]]]:
-        """The scope inside some binders, and all the ways to fill their places."""
+    ) -> tuple[Scope, Callable[[Frame, list[Any], int], Iterator[list[Any]]]]:
+        """The scope inside some binders, and all the ways to fill the places not yet filled."""
         inner = dict(scope)
         loops: list[tuple[Binder, Closure]] = []
         for binder in binders:
@@ -226,7 +261,7 @@ class Compiler:
                 loops.append((binder, domain))
                 inner[name] = _width(inner)
 
-        def each(frame: Frame, places: list[Any], depth: int = 0) -> Iterator[list[Any]]:
+        def each(frame: Frame, places: list[Any], depth: int) -> Iterator[list[Any]]:
             if depth == len(loops):
                 yield places
                 return

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from equipoise.model.draft import Draft
 from equipoise.model.plan import Step, Violation
 from equipoise.model.quantity import StepId
 from equipoise.spec.cells import Cell, CellIndex, WatchedView
@@ -81,13 +80,13 @@ class SpecificationJudge:
                 kept = every if demand.continuous else later
                 kept.update(dict.fromkeys(docket.cells, docket))
         yield from self._judge(every, self._continuous, moment)
-        self._look(later, self._discrete, moment.state)
+        self._look(later, self._discrete, moment)
         for docket in self._dockets:
             docket.broken_before = not all(cell.holds for cell in docket.cells)
 
     def _close(self, moment: Moment) -> Iterator[Violation]:
         touched = self._discrete.touching(moment.touched)
-        frame = self._look(touched, self._discrete, moment.state)
+        frame = self._look(touched, self._discrete, moment)
         disturbed = {id(docket) for docket in touched.values()}
         for docket in self._dockets:
             if docket.looks_ahead:
@@ -100,7 +99,7 @@ class SpecificationJudge:
     def _judge(
         self, cells: Mapping[Cell, _Docket], index: CellIndex[_Docket], moment: Moment
     ) -> Iterator[Violation]:
-        frame = self._look(cells, index, moment.state)
+        frame = self._look(cells, index, moment)
         by_docket: dict[_Docket, list[Cell]] = {}
         for cell, docket in cells.items():
             by_docket.setdefault(docket, []).append(cell)
@@ -108,15 +107,16 @@ class SpecificationJudge:
             yield from self._news(docket, some, frame, moment)
 
     def _look(
-        self, cells: Mapping[Cell, _Docket], index: CellIndex[_Docket], state: Draft
+        self, cells: Mapping[Cell, _Docket], index: CellIndex[_Docket], moment: Moment
     ) -> Frame:
         """Judge cells anew, and note what each has looked at."""
         assert self._initial is not None
-        view = WatchedView(state)
+        view = WatchedView(moment.state)
         frame = Frame(view, self._initial, view, self._steps)
         for cell, docket in cells.items():
-            cell.judge(frame, view)
-            index.add(cell, docket)
+            cell.memory.touch(moment.touched)
+            index.add(cell, cell.judge(frame), docket)
+        frame.memory = None
         return frame
 
     def _news(

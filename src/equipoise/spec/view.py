@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from equipoise.model.draft import Draft
 from equipoise.model.host import Host
@@ -13,16 +13,36 @@ from equipoise.model.quantity import HostId, ResourceName, VmId
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.vm import Vm, VmState
 
+if TYPE_CHECKING:  # a memory looks at frames
+    from equipoise.spec.tally import Memory
+
 CPU, MEMORY = "cpu", "memory"
 """The resources that every host has; any other name is one of the named ones."""
+
+
+class Reads:
+    """What a formula has looked at."""
+
+    __slots__ = ("hosts", "vms")
+
+    def __init__(self) -> None:
+        self.vms: set[VmId] = set()
+        self.hosts: set[HostId] = set()
+
+    def add(self, other: Reads) -> None:
+        """Add what another look has seen."""
+        self.vms |= other.vms
+        self.hosts |= other.hosts
 
 
 class View:
     """A state, as the functions of the language ask for it."""
 
-    __slots__ = ("hosts", "state", "vms")
+    __slots__ = ("hosts", "reads", "state", "vms")
 
     def __init__(self, state: Draft) -> None:
+        self.reads = Reads()
+        """Stays empty here: only a watched view notes what it is asked for."""
         self.state = state
         self.hosts = state.hosts
         self.vms = state.vms
@@ -31,6 +51,10 @@ class View:
     def of(cls, state: Snapshot | Draft) -> View:
         """The view of a snapshot or of a draft, which must not change while it is looked at."""
         return cls(Draft(state) if isinstance(state, Snapshot) else state)
+
+    def names(self, kind: str) -> frozenset[Any]:
+        """The names of all VMs or of all hosts."""
+        return self.state.vm_names() if kind == "vms" else self.state.host_names()
 
     def vm(self, name: VmId) -> Vm:
         """A VM, by its name."""
@@ -129,9 +153,13 @@ class Frame:
     steps: Steps = field(default_factory=lambda: Steps(()))
     moments: Sequence[View] = ()
     """All moments of the plan, for ``always`` and ``sometime``."""
+    memory: Memory | None = None
+    """What is known of large collections in the present."""
 
     def at(self, view: View) -> Frame:
         """The same, looked at from another moment."""
+        if view is self.now:
+            return self
         return Frame(view, self.initial, self.final, self.steps, self.moments)
 
 
