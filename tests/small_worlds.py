@@ -39,7 +39,7 @@ from equipoise.model.quantity import HostId, ResourceName
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.transition import change
 from equipoise.model.vm import CpuSettings, MemorySettings, Vm, VmState
-from equipoise.spec.syntax import Constraint, Name, Parameter
+from equipoise.spec.language.syntax import Constraint, Name, Parameter
 from meanings.world import World, kind, under_way
 
 T = TypeVar("T")

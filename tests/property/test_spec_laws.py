@@ -12,12 +12,10 @@ from builders import a_cluster, a_host, a_vm
 from equipoise.errors import InvalidInput
 from equipoise.model.snapshot import Snapshot
 from equipoise.spec.check import check
-from equipoise.spec.library import library, library_constraints
-from equipoise.spec.parse import parse, parse_term
-from equipoise.spec.place import Source
-from equipoise.spec.print import print_file, print_term
-from equipoise.spec.specification import Specification, frame_of
-from equipoise.spec.syntax import (
+from equipoise.spec.language.parse import parse, parse_term
+from equipoise.spec.language.place import Source
+from equipoise.spec.language.print import print_file, print_term
+from equipoise.spec.language.syntax import (
     Always,
     Binder,
     Binding,
@@ -43,6 +41,8 @@ from equipoise.spec.syntax import (
     Text,
     Truth,
 )
+from equipoise.spec.library import library, library_constraints
+from equipoise.spec.specification import Specification, frame_of
 
 WORDS = ["x", "y", "vms", "hosts", "ready", "f", "_a1", "Among"]
 SIGNS = "+ - * / /\\ \\/ < <= > >= = /= & | --> <--> : <: <<: /: /<: /<<:"
@@ -172,6 +172,8 @@ def value_of(text: str, world: Snapshot | None = None) -> object:
         ("let x = 1 in (let x = 2 in x = 2) & x = 1", True),
         ("!(x : {1, 2}) ?(x : {3}) x = 3", True),
         ("(true <--> false) <--> false", True),
+        ("!(x : {1}) !(a, b : [y . y : {x, 2}]) a = b | a + b = 3", True),
+        ("let x = 3 in card([1 . x, y : [z . z : {x, 4}]]) = 4", True),
         ("range([4, 4]) = [0, 1]", True),
         ("not (true --> false)", True),
     ],

@@ -16,9 +16,9 @@ from equipoise.model.snapshot import Snapshot
 from equipoise.spec.case import Case, judge_case
 from equipoise.spec.demand import Demand
 from equipoise.spec.extend import signatures
+from equipoise.spec.language.place import Source
+from equipoise.spec.language.print import print_constraint, print_term
 from equipoise.spec.library import library, library_constraints, origin_of
-from equipoise.spec.place import Source
-from equipoise.spec.print import print_constraint, print_term
 from equipoise.spec.specification import Specification
 from equipoise.spec.vacuity import always
 

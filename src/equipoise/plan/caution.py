@@ -17,9 +17,9 @@ from typing import Final
 from equipoise.model import transition
 from equipoise.model.draft import Draft, Touched
 from equipoise.model.event import ActionFinished, ActionStarted
-from equipoise.model.imagined import Imagined
 from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, StepId, VmId
+from equipoise.plan.imagined import Imagined
 from equipoise.plan.objections import Objection
 from equipoise.spec.cells import Cell, CellIndex, WatchedView
 from equipoise.spec.demand import Demand

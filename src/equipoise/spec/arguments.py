@@ -10,8 +10,8 @@ from equipoise.model.draft import Draft
 from equipoise.model.snapshot import Snapshot
 from equipoise.spec.choose import is_packing
 from equipoise.spec.explain import shown
-from equipoise.spec.syntax import Binding, Call, Constraint, Parameter, names_in
-from equipoise.spec.vocabulary import plain
+from equipoise.spec.language.syntax import Binding, Call, Constraint, Parameter, names_in
+from equipoise.spec.language.vocabulary import plain
 
 
 def fitted(

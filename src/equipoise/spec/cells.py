@@ -18,7 +18,7 @@ from equipoise.model.quantity import HostId, VmId
 from equipoise.model.vm import Vm
 from equipoise.spec.choose import in_order
 from equipoise.spec.compile import Closure, Compiler
-from equipoise.spec.syntax import (
+from equipoise.spec.language.syntax import (
     Binder,
     Binding,
     Call,

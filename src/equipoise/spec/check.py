@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 
 from equipoise.errors import Problem
 from equipoise.spec.extend import signatures
-from equipoise.spec.place import Source
-from equipoise.spec.syntax import (
+from equipoise.spec.language.place import Source
+from equipoise.spec.language.syntax import (
     Always,
     Binder,
     Binding,
@@ -41,7 +41,7 @@ from equipoise.spec.syntax import (
     Truth,
     calls_in,
 )
-from equipoise.spec.types import (
+from equipoise.spec.language.types import (
     ANYTHING,
     BOOL,
     HOST,
@@ -57,7 +57,7 @@ from equipoise.spec.types import (
     set_of,
     settle,
 )
-from equipoise.spec.vocabulary import DOMAINS, ELEMENT, SETS, STATES, plain
+from equipoise.spec.language.vocabulary import DOMAINS, ELEMENT, SETS, STATES, plain
 
 _ORDER: Final = ("<", "<=", ">", ">=")
 _LOGIC: Final = ("&", "|", "-->", "<-->")

@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Any, Final
 
 from equipoise.model.plan import Step
-from equipoise.spec.syntax import Binding
+from equipoise.spec.language.syntax import Binding
 
 CHOICES_MAX: Final = 12
 """From how many members subsets and packings are chosen: 12 have 4,096 subsets."""

@@ -12,8 +12,8 @@ from typing import Any, Final
 from equipoise.errors import InvalidInput
 from equipoise.spec.choose import choices, is_packing
 from equipoise.spec.extend import meanings
-from equipoise.spec.place import Source
-from equipoise.spec.syntax import (
+from equipoise.spec.language.place import Source
+from equipoise.spec.language.syntax import (
     Always,
     Binder,
     Binding,
@@ -38,9 +38,9 @@ from equipoise.spec.syntax import (
     Text,
     Truth,
 )
+from equipoise.spec.language.vocabulary import SETS, plain
 from equipoise.spec.tally import Changes, Rule, Tally
 from equipoise.spec.view import Frame, View
-from equipoise.spec.vocabulary import SETS, plain
 
 Closure = Callable[[Frame, list[Any]], Any]
 Scope = Mapping[str, int]
@@ -254,19 +254,21 @@ class Compiler:
     ) -> tuple[Scope, Callable[[Frame, list[Any], int], Iterator[list[Any]]]]:
         """The scope inside some binders, and all the ways to fill the places not yet filled."""
         inner = dict(scope)
-        loops: list[tuple[Binder, Closure]] = []
+        loops: list[tuple[Binder, Closure, int]] = []
         for binder in binders:
             domain = self._guarded(binder, self.term(binder.domain, inner))
+            known = _width(inner)
             for name in binder.names:
-                loops.append((binder, domain))
+                loops.append((binder, domain, known))
                 inner[name] = _width(inner)
 
         def each(frame: Frame, places: list[Any], depth: int) -> Iterator[list[Any]]:
             if depth == len(loops):
                 yield places
                 return
-            binder, domain = loops[depth]
-            for value in self._choices(binder, domain(frame, places)):
+            binder, domain, known = loops[depth]
+            # The names of one binder do not see each other, so neither may its domain.
+            for value in self._choices(binder, domain(frame, places[:known])):
                 yield from each(frame, [*places, value], depth + 1)
 
         return inner, each

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 from equipoise.model.plan import Step
 from equipoise.spec.choose import choices
 from equipoise.spec.compile import Compiler
-from equipoise.spec.print import print_term
-from equipoise.spec.syntax import (
+from equipoise.spec.language.print import print_term
+from equipoise.spec.language.syntax import (
     Always,
     Binder,
     Call,

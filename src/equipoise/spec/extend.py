@@ -28,8 +28,8 @@ from typing import Any, Final
 
 from equipoise.errors import InvalidInput, Problem
 from equipoise.spec.functions import FUNCTIONS
-from equipoise.spec.types import PLAIN, Type, packing_of
-from equipoise.spec.vocabulary import SIGNATURES, Signature
+from equipoise.spec.language.types import PLAIN, Type, packing_of
+from equipoise.spec.language.vocabulary import SIGNATURES, Signature
 
 GROUP: Final = "equipoise.functions"
 

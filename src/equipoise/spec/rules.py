@@ -16,10 +16,10 @@ from equipoise.model.rule import KeepApart, KeepTogether, Rule, Satisfy, StayOff
 from equipoise.model.snapshot import Snapshot
 from equipoise.spec.arguments import fitted
 from equipoise.spec.demand import Demand
+from equipoise.spec.language.syntax import Binding, Name
+from equipoise.spec.language.vocabulary import plain
 from equipoise.spec.library import library_constraints
 from equipoise.spec.specification import Specification
-from equipoise.spec.syntax import Binding, Name
-from equipoise.spec.vocabulary import plain
 
 State = Snapshot | Draft
 

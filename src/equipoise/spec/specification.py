@@ -15,9 +15,9 @@ from equipoise.spec.cells import Cell, Splitter
 from equipoise.spec.check import check
 from equipoise.spec.compile import Closure, Compiler
 from equipoise.spec.explain import Explainer, Why
-from equipoise.spec.parse import parse
-from equipoise.spec.place import Source
-from equipoise.spec.syntax import (
+from equipoise.spec.language.parse import parse
+from equipoise.spec.language.place import Source
+from equipoise.spec.language.syntax import (
     Always,
     Call,
     Constraint,
@@ -27,8 +27,8 @@ from equipoise.spec.syntax import (
     calls_in,
     parts_of,
 )
+from equipoise.spec.language.vocabulary import plain
 from equipoise.spec.view import Frame, Steps, View
-from equipoise.spec.vocabulary import plain
 
 
 class Specification:

@@ -19,11 +19,19 @@ from equipoise.model.quantity import HostId, PoolId, ResourceName, StepId, Tenan
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.vm import Demand, Vm, VmState
 from equipoise.spec.choose import packings, subsets
+from equipoise.spec.language.syntax import (
+    Binding,
+    Call,
+    Constraint,
+    Parameter,
+    Text,
+    names_in,
+    parts_of,
+)
+from equipoise.spec.language.vocabulary import plain
 from equipoise.spec.moment import moments
 from equipoise.spec.specification import Specification
-from equipoise.spec.syntax import Binding, Call, Constraint, Parameter, Text, names_in, parts_of
 from equipoise.spec.view import Frame, Steps, View
-from equipoise.spec.vocabulary import plain
 
 QUESTIONS_MAX: Final = 20_000
 """After so many equal answers nobody asks further."""

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from equipoise.spec.check import Checked, check
-from equipoise.spec.parse import parse
-from equipoise.spec.place import Source
+from equipoise.spec.language.parse import parse
+from equipoise.spec.language.place import Source
 
 LISTING_2 = """
 toRunning ::=

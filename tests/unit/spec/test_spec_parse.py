@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from equipoise.errors import InvalidInput
-from equipoise.spec.parse import parse, parse_term
-from equipoise.spec.print import print_term
-from equipoise.spec.syntax import Call, ForAll, Moment, Name, Not, Number, Operation, Text
+from equipoise.spec.language.parse import parse, parse_term
+from equipoise.spec.language.print import print_term
+from equipoise.spec.language.syntax import Call, ForAll, Moment, Name, Not, Number, Operation, Text
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from equipoise.spec.batch.values import (
     subset,
 )
 from equipoise.spec.choose import CHOICES_MAX, packings, subsets
-from equipoise.spec.syntax import Binding
+from equipoise.spec.language.syntax import Binding
 
 PACKED_MAX: Final = 5
 """Of how many members all packings are tried: 5 have 203."""

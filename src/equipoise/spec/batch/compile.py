@@ -32,7 +32,7 @@ from equipoise.spec.batch.values import (
     opposite,
     truth,
 )
-from equipoise.spec.syntax import (
+from equipoise.spec.language.syntax import (
     Always,
     Binder,
     Call,
@@ -57,7 +57,7 @@ from equipoise.spec.syntax import (
     Truth,
     names_in,
 )
-from equipoise.spec.vocabulary import SETS, plain
+from equipoise.spec.language.vocabulary import SETS, plain
 
 
 class Scene:
@@ -266,11 +266,7 @@ class BatchCompiler:
         self, binders: tuple[Binder, ...]
     ) -> Callable[[Scene, Names], Iterator[tuple[Mask, Names, bool]]]:
         """All the ways to fill the places of some binders, and whether their order is known."""
-        loops = [
-            (name, binder.binding, self.term(binder.domain))
-            for binder in binders
-            for name in binder.names
-        ]
+        loops = [(binder, self.term(binder.domain)) for binder in binders]
 
         def each(
             scene: Scene, names: Names, mask: Mask = True, depth: int = 0
@@ -278,14 +274,13 @@ class BatchCompiler:
             if depth == len(loops):
                 yield mask, names, True
                 return
-            name, binding, domain = loops[depth]
-            some = domain(scene, names)
+            binder, domain = loops[depth]
+            some = domain(scene, names)  # its own names do not see each other
             ordered = is_in_order(some)
-            for there, value in choices(binding, some):
-                here = both(mask, there)
-                if not nowhere_true(here):
-                    for deeper, inner, also in each(scene, {**names, name: value}, here, depth + 1):
-                        yield deeper, inner, ordered and also
+            for here, values in _tuples(binder, some, mask):
+                inner = {**names, **dict(zip(binder.names, values, strict=True))}
+                for deeper, innermost, also in each(scene, inner, here, depth + 1):
+                    yield deeper, innermost, ordered and also
 
         return each
 
@@ -305,6 +300,19 @@ class BatchCompiler:
             return truth((found & shown).any(axis=0, keepdims=True))
 
         return during
+
+
+def _tuples(
+    binder: Binder, some: Value, mask: Mask, before: tuple[Value, ...] = ()
+) -> Iterator[tuple[Mask, tuple[Value, ...]]]:
+    """The values that the names of one binder may have together."""
+    if len(before) == len(binder.names):
+        yield mask, before
+        return
+    for there, value in choices(binder.binding, some):
+        here = both(mask, there)
+        if not nowhere_true(here):
+            yield from _tuples(binder, some, here, (*before, value))
 
 
 _STATES: Final = {

@@ -15,9 +15,9 @@ from equipoise.spec.batch.moments import carry_out
 from equipoise.spec.batch.values import Bits, Entries, Mask, Plain, Value, number
 from equipoise.spec.case import Case, judge_case
 from equipoise.spec.demand import Demand
+from equipoise.spec.language.syntax import Binding, Constraint, Moment, Parameter, names_in
+from equipoise.spec.language.vocabulary import plain
 from equipoise.spec.specification import Specification
-from equipoise.spec.syntax import Binding, Constraint, Moment, Parameter, names_in
-from equipoise.spec.vocabulary import plain
 
 CHUNK: Final = 1024
 """How many cases are best looked at together: few enough for the arrays to stay in the cache."""

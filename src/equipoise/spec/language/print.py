@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from equipoise.spec.syntax import (
+from equipoise.spec.language.syntax import (
     Always,
     Binder,
     Call,

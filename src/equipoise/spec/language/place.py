@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from equipoise.errors import InvalidInput, Problem
-from equipoise.spec.syntax import Place
+from equipoise.spec.language.syntax import Place
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedInput
 from lark.tree import Meta, Tree
 
 from equipoise.errors import InvalidInput
-from equipoise.spec.place import Source
-from equipoise.spec.syntax import (
+from equipoise.spec.language.place import Source
+from equipoise.spec.language.syntax import (
     Always,
     Binder,
     Binding,
@@ -73,7 +73,7 @@ def parse_term(text: str, source: str = "term") -> Term:
 
 @cache
 def _parser(start: str) -> Lark:
-    grammar = (files("equipoise.spec") / "grammar.lark").read_text()
+    grammar = (files("equipoise.spec.language") / "grammar.lark").read_text()
     return Lark(
         grammar, parser="lalr", start=start, propagate_positions=True, maybe_placeholders=False
     )

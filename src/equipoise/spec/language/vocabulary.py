@@ -10,7 +10,7 @@ from typing import Final
 
 from equipoise.model.host import HostState
 from equipoise.model.vm import VmState
-from equipoise.spec.types import (
+from equipoise.spec.language.types import (
     ACTION,
     BOOL,
     HOST,

@@ -1,0 +1,399 @@
+"""Hypothesis strategies for well-typed formulas of the specification language.
+
+A formula is written from its type downwards: what may stand at a place is what has the type that
+is wanted there. Collections to choose groups from have few members by construction.
+
+A list by a rule over a set has its elements in an order that the language does not tell. It is a
+``bag`` here, and stands only where the order does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
+
+from hypothesis import strategies as st
+
+from equipoise.spec.language import syntax
+from equipoise.spec.language.print import print_file
+from equipoise.spec.language.syntax import Binder, Binding, Call, Constraint, Name, Operation, Term
+from equipoise.spec.language.types import (
+    ACTION,
+    BOOL,
+    HOST,
+    HOST_STATE,
+    INT,
+    STRING,
+    VM,
+    VM_STATE,
+    Type,
+    list_of,
+    packing_of,
+    set_of,
+)
+from equipoise.spec.language.vocabulary import ELEMENT, SIGNATURES, STATES, SYNONYMS, plain
+
+A = TypeVar("A")
+Maker = Callable[[], Term]
+
+DEPTH: Final = 4
+PLAIN_KINDS: Final = (INT, BOOL, STRING, VM, HOST, VM_STATE, HOST_STATE, ACTION)
+VARIABLES: Final = ("x", "y", "z", "v", "x", "y", "z", "v", "vms", "hosts", "running", "card")
+"""Few, so that inner names hide outer ones, and some that hide what is predefined."""
+WORDS: Final = ("rack", "r1", "r2", "licences", "cpu", "memory", "p1", "t1", "migrate", "", '"\\')
+FEW: Final = (VM, HOST, BOOL, ACTION, VM_STATE, HOST_STATE)
+"""Kinds of which a small world has few, so that sets of them are small."""
+UP_TO: Final = [st.integers(0, most) for most in range(100)]  # made once, for speed
+MOMENTS: Final = (*syntax.Moment, syntax.Moment.NOW)
+PREDEFINED: Final = {VM: ("vms",), HOST: ("hosts", "nodes")}
+STATE_WORDS: Final = {
+    kind: tuple(name for name in (*STATES, *SYNONYMS) if STATES.get(plain(name)) == kind)
+    for kind in (VM_STATE, HOST_STATE)
+}
+PARAMETERS: Final = {
+    "v": (Binding.MEMBER, "vms", VM), "h": (Binding.MEMBER, "nodes", HOST),
+    "s": (Binding.SUBSET, "vms", set_of(VM)), "g": (Binding.SUBSET, "hosts", set_of(HOST)),
+    "p": (Binding.PACKING, "vms", packing_of(VM)),
+    "n": (Binding.MEMBER, "int", INT), "t": (Binding.MEMBER, "string", STRING),
+}  # fmt: skip
+
+
+def bag_of(element: Type) -> Type:
+    return Type("bag", element)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What may be said at a place: the variables, the constraints to call, how deeply to go on."""
+
+    depth: int = DEPTH
+    names: Mapping[str, Type] = field(default_factory=dict)
+    constraints: tuple[Constraint, ...] = ()
+
+    def deeper(self) -> Scope:
+        return replace(self, depth=self.depth - 1)
+
+    def having(self, names: Mapping[str, Type]) -> Scope:
+        return replace(self, names={**self.names, **names})
+
+    def variables(self, kind: Type) -> list[Term]:
+        return [Name(name) for name, known in self.names.items() if known == kind]
+
+    def visible(self, names: Sequence[str]) -> list[Term]:
+        return [Name(name) for name in names if name not in self.names]
+
+    def has(self, kind: Type) -> bool:
+        """Whether a term of a plain type can be written at all."""
+        if kind == ELEMENT:
+            return self.has(HOST)
+        if kind == HOST:
+            return any(self.variables(one) for one in (HOST, VM, ACTION))
+        if kind in (VM, ACTION) or kind.name == "packing":
+            return bool(self.variables(kind))
+        return True
+
+
+class Writer:
+    """Writes terms, drawing each choice."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self._draw = draw
+
+    def pick(self, options: Sequence[A]) -> A:
+        return options[self._draw(UP_TO[len(options) - 1])]
+
+    # What makes a formula longer is a number above 0, so that Hypothesis makes it shorter again.
+
+    def often(self, odds: int) -> bool:
+        return self._draw(UP_TO[odds]) > 0
+
+    def seldom(self, odds: int) -> bool:
+        return self._draw(UP_TO[odds]) == odds
+
+    def kind(self, scope: Scope, collections: int = 2) -> Type:
+        """A type of which a term can be written; collections may be nested so deeply."""
+        plain_kinds = [one for one in PLAIN_KINDS if scope.has(one)]
+        kind = self.pick([*plain_kinds, *[one for one in (VM, HOST) if scope.has(one)]])
+        while collections > 0 and self.seldom(2):
+            kind, collections = self.pick((set_of, set_of, list_of))(kind), collections - 1
+        return kind
+
+    def term(self, kind: Type, scope: Scope) -> Term:
+        if kind.name == "bag":
+            return self.bag(kind, scope)
+        if kind.name == "packing":
+            return self.pick(scope.variables(kind))
+        if scope.depth > 0 and self.seldom(11):
+            return self.pick((self._let, self._index))(kind, scope.deeper())
+        makers = self._compounds(kind, scope.deeper()) if scope.depth > 0 else []
+        if makers and self.often(9 if kind == BOOL else 2):
+            return self.pick(makers)()
+        return self._leaf(kind, scope)
+
+    def _leaf(self, kind: Type, scope: Scope) -> Term:
+        found = scope.variables(kind) * 2 + scope.visible(STATE_WORDS.get(kind, ()))
+        if kind == HOST:
+            found += [Call("host", (one,)) for one in scope.variables(VM)]
+            found += [Call("target", (one,)) for one in scope.variables(ACTION)]
+        elif kind.name == "set":
+            found += scope.visible(PREDEFINED.get(_inner(kind), ())) * 2
+        if found and self.often(3):
+            return self.pick(found)
+        if kind == BOOL:
+            return self._fact(scope)
+        if kind == INT:
+            return syntax.Number(self.pick((0, 0, 1, 1, 2, 3, 1000)))
+        if kind == STRING:
+            return syntax.Text(self.pick(WORDS))
+        return self._literal(kind, replace(scope, depth=0)) if kind.of else self.pick(found)
+
+    def _fact(self, scope: Scope) -> Term:
+        """Something about a variable, if there is one."""
+        moment = self.pick(MOMENTS)
+        asked: list[tuple[Term, Type]] = [
+            (Call(name, (variable,), moment), signature.result)
+            for name, signature in SIGNATURES.items()
+            if len(signature.parameters) == 1 and signature.result in PLAIN_KINDS
+            for variable in scope.variables(signature.parameters[0])
+        ]
+        alone = [(Name(name), kind) for name, kind in scope.names.items() if kind in PLAIN_KINDS]
+        if not alone or not self.often(5):
+            return syntax.Truth(self.often(1))
+        term, kind = self.pick(asked if asked and self.often(1) else alone)
+        return Operation(self.pick(("=", "/=")), term, self._leaf(kind, scope))
+
+    def _literal(self, kind: Type, scope: Scope) -> Term:
+        inner = _inner(kind)
+        known = scope.visible(PREDEFINED.get(inner, ())) if kind.name == "set" else []
+        if known and not scope.has(inner):
+            return self.pick(known)
+        # The checker takes the members of {} for anything but numbers, so there is none for them.
+        empty = not scope.has(inner) or (_innermost(kind) != INT and self.seldom(11))
+        size = 0 if empty else self.pick((1, 1, 2, 3))
+        members = tuple(self.term(inner, scope) for _ in range(size))
+        return syntax.SetOf(members) if kind.name == "set" else syntax.ListOf(members)
+
+    # Compounds; the scope is that of the parts
+
+    def _compounds(self, kind: Type, scope: Scope) -> list[Maker]:
+        makers: list[Maker] = [
+            lambda function=function: self._call(function, kind, scope)  # type: ignore[misc]
+            for function in self._functions(kind, scope)
+        ]
+        if kind == INT:
+            makers += [lambda: self._arithmetic(scope)] * 3
+            makers += [lambda: syntax.Minus(self.term(INT, scope))]
+        elif kind == BOOL:
+            makers += self._formulas(scope)
+        elif kind.name == "set":
+            makers += [lambda: self._joined("+ - /\\ \\/", kind, scope)] * 2
+        if kind.name in ("set", "list"):
+            makers += [lambda: self._literal(kind, scope)]
+            makers += [lambda: self._where(kind, scope)] * 2
+        return makers
+
+    def _let(self, kind: Type, scope: Scope) -> Term:
+        name, given = self.pick(VARIABLES), self.kind(scope)
+        inner = scope.having({name: given})
+        if not inner.has(kind):  # the only variable of this type would be hidden
+            return self.term(kind, scope)
+        return syntax.Let(name, self.term(given, scope), self.term(kind, inner))
+
+    def _index(self, kind: Type, scope: Scope) -> Term:
+        if self.seldom(4):
+            sequence = self.term(list_of(kind), scope)
+            return syntax.Index(sequence, self.term(INT, replace(scope, depth=0)))
+        elements = tuple(self.term(kind, scope) for _ in range(self.pick((1, 2))))
+        position = syntax.Number(self.pick(range(len(elements))))
+        return syntax.Index(syntax.ListOf(elements), position)
+
+    def _functions(self, kind: Type, scope: Scope) -> list[str]:
+        return [
+            name
+            for name, signature in SIGNATURES.items()
+            if _gives(signature.result, kind) and all(map(scope.has, signature.parameters))
+        ]
+
+    def _call(self, function: str, kind: Type, scope: Scope) -> Term:
+        wanted = SIGNATURES[function].parameters
+        arguments = tuple(self._argument(one, kind, scope) for one in wanted)
+        others = [name for name, ours in SYNONYMS.items() if ours == function]
+        return Call(self.pick([function, *others]), arguments, self.pick(MOMENTS))
+
+    def _argument(self, wanted: Type, result: Type, scope: Scope) -> Term:
+        if wanted == ELEMENT:
+            return self.term(self.pick([one for one in (VM, HOST) if scope.has(one)]), scope)
+        if wanted.name == "collection":
+            return self.collection(self.kind(scope, 1), scope)
+        if wanted.name == "set":  # of lists(...)
+            return self.small_set(_inner(_inner(result)), scope)
+        if wanted.name == "list":  # of functions that do not ask for the order
+            return self.bag(bag_of(_inner(wanted) if wanted == list_of(INT) else BOOL), scope)
+        return self.term(wanted, scope)
+
+    def _arithmetic(self, scope: Scope) -> Term:
+        if self.often(2):
+            return self._joined("+ - * /", INT, scope)
+        return Operation("/", self.term(INT, scope), syntax.Number(self.pick((1, 2, 3))))
+
+    def _joined(self, signs: str, kind: Type, scope: Scope) -> Term:
+        sign = self.pick(signs.split())
+        return Operation(sign, self.term(kind, scope), self.term(kind, scope))
+
+    # Collections and what ranges over them
+
+    def collection(self, member: Type, scope: Scope) -> Term:
+        """A set, a list in any order, or a packing."""
+        packings = scope.variables(packing_of(_inner(member))) if member.name == "set" else []
+        if packings and self.often(1):
+            return self.pick(packings)
+        if member == ACTION and scope.has(HOST) and self.often(4):
+            return self._call(self.pick(("actions", "underway")), set_of(ACTION), scope)
+        in_order = scope.has(member) and self.seldom(2)
+        return self.term(bag_of(member) if in_order else set_of(member), scope)
+
+    def small_set(self, member: Type, scope: Scope) -> Term:
+        if member in FEW:
+            return self.term(set_of(member), scope)
+        if scope.depth > 0 and self.often(1):
+            name, kind = self.pick(VARIABLES), self.pick((VM, HOST))
+            binder = Binder((name,), Binding.MEMBER, self.term(set_of(kind), scope.deeper()))
+            inner = scope.deeper().having({name: kind})
+            return syntax.SetWhere(self.term(member, inner), (binder,))
+        return self._literal(set_of(member), replace(scope, depth=min(scope.depth, 1)))
+
+    def bag(self, kind: Type, scope: Scope) -> Term:
+        """A list whose order will not be asked for."""
+        if scope.depth <= 0 or (scope.has(_inner(kind)) and not self.often(2)):
+            return self.term(list_of(_inner(kind)), scope)
+        return self._where(kind, scope.deeper())
+
+    def _where(self, kind: Type, scope: Scope) -> Term:
+        """A collection by a rule; for a list with an order, over another list that has one."""
+        binders, inner = self.binders(scope) if kind.name != "list" else self._in_order(scope)
+        if not inner.has(_inner(kind)):
+            return self._literal(kind, scope)
+        found = self.term(_inner(kind), inner), binders, self._conditions(inner)
+        return syntax.SetWhere(*found) if kind.name == "set" else syntax.ListWhere(*found)
+
+    def _in_order(self, scope: Scope) -> tuple[tuple[Binder, ...], Scope]:
+        name, given = self.pick(VARIABLES), self.kind(scope, 1)
+        binder = Binder((name,), Binding.MEMBER, self.term(list_of(given), scope))
+        return (binder,), scope.having({name: given})
+
+    def _conditions(self, scope: Scope) -> tuple[Term, ...]:
+        return tuple(self.term(BOOL, scope) for _ in range(self.pick((0, 0, 1, 1, 2))))
+
+    def binders(self, scope: Scope) -> tuple[tuple[Binder, ...], Scope]:
+        """One or two binders, and the scope with their variables."""
+        found: list[Binder] = []
+        for _ in range(self.pick((1, 1, 2))):
+            binder, kind = self._binder(scope)
+            found.append(binder)
+            scope = scope.having(dict.fromkeys(binder.names, kind))
+        return tuple(found), scope
+
+    def _binder(self, scope: Scope) -> tuple[Binder, Type]:
+        binding = self.pick((*[Binding.MEMBER] * 4, Binding.SUBSET, Binding.PACKING))
+        names = tuple(self.pick(VARIABLES) for _ in range(self.pick((1, 1, 2))))
+        often = [VM, VM, HOST, self.kind(scope, 1)]
+        member = self.pick(often + ([ACTION] * 2 if scope.has(HOST) else []))
+        if binding is Binding.MEMBER:
+            return Binder(names, binding, self.collection(member, scope)), member
+        groups = set_of(member) if binding is Binding.SUBSET else packing_of(member)
+        return Binder(names[:1], binding, self.small_set(member, scope)), groups
+
+    # Formulas
+
+    def _formulas(self, scope: Scope) -> list[Maker]:
+        return [
+            *[lambda: self._joined("& | --> <-->", BOOL, scope)] * 3,
+            lambda: syntax.Not(self.term(BOOL, scope)),
+            *[lambda: self._joined("= /= < <= > >=", INT, scope)] * 2,
+            *[lambda: self._equality(scope)] * 2,
+            *[lambda: self._membership(scope)] * 3,
+            *[lambda: self._quantified(scope)] * 4,
+            lambda: syntax.Always(self.term(BOOL, scope)),
+            lambda: syntax.Sometime(self.term(BOOL, scope)),
+            *[lambda: self._constraint_call(scope)] * (3 if scope.constraints else 0),
+        ]
+
+    def _equality(self, scope: Scope) -> Term:
+        kind, sign = self.kind(scope), self.pick(("=", "/="))
+        if kind.name == "set" and self.seldom(2):
+            return Operation(sign, self.term(kind, scope), syntax.SetOf(()))
+        return self._joined(sign, kind, scope)
+
+    def _membership(self, scope: Scope) -> Term:
+        member = self.kind(scope, 1)
+        negated, sign = self.pick(("", "/")), self.pick((":", "<:", "<<:"))
+        if sign == "<<:":
+            left = self._groups(member, scope)
+        else:
+            left = self.term(member if sign == ":" else set_of(member), scope)
+        return Operation(negated + sign, left, self.collection(member, scope))
+
+    def _groups(self, member: Type, scope: Scope) -> Term:
+        """What may be a packing: never a set by rule, which the checker refuses."""
+        packings = scope.variables(packing_of(member))
+        if packings and self.often(1):
+            return self.pick(packings)
+        if self.often(1):
+            return self._literal(set_of(set_of(member)), scope)
+        return self.bag(bag_of(set_of(member)), scope)
+
+    def _quantified(self, scope: Scope) -> Term:
+        binders, inner = self.binders(scope)
+        body = self.term(BOOL, inner)
+        return syntax.ForAll(binders, body) if self.often(1) else syntax.Exists(binders, body)
+
+    def _constraint_call(self, scope: Scope) -> Term:
+        called = self.pick(scope.constraints)
+        kinds = [PARAMETERS[one.name][2] for one in called.parameters]
+        if not all(map(scope.has, kinds)):
+            return syntax.Truth(True)
+        moment = self.pick(tuple(syntax.Moment))
+        return Call(called.name, tuple(self.term(kind, scope) for kind in kinds), moment)
+
+    def formula(self, scope: Scope) -> Term:
+        """A formula that speaks of something: most often of all or some VMs, hosts or actions."""
+        return self._quantified(scope) if self.often(5) else self.term(BOOL, scope)
+
+
+def _inner(kind: Type) -> Type:
+    assert kind.of is not None
+    return kind.of
+
+
+def _innermost(kind: Type) -> Type:
+    return kind if kind.of is None else _innermost(kind.of)
+
+
+def _gives(result: Type, kind: Type) -> bool:
+    """Whether a function's result is of a type; only ``lists`` leaves its type open."""
+    if result == set_of(list_of(Type("'t"))):
+        return kind.name == "set" and _inner(kind).name == "list"
+    return result == kind
+
+
+class File(tuple[Constraint, ...]):
+    """The constraints of a file, shown as they are written."""
+
+    def __repr__(self) -> str:
+        return print_file(self)
+
+
+@st.composite
+def files(draw: st.DrawFn) -> File:
+    """Constraints of a file: ``a`` takes nothing, and may call ``b`` if there is one."""
+    writer = Writer(draw)
+    others: tuple[Constraint, ...] = ()
+    if draw(st.booleans()):
+        names = draw(st.lists(st.sampled_from(sorted(PARAMETERS)), unique=True, max_size=3))
+        scope = Scope(DEPTH - 1, {name: PARAMETERS[name][2] for name in names})
+        parameters = (
+            syntax.Parameter(name, PARAMETERS[name][0], Name(PARAMETERS[name][1])) for name in names
+        )
+        others = (Constraint("b", tuple(parameters), writer.formula(scope)),)
+    return File((Constraint("a", (), writer.formula(Scope(constraints=others))), *others))
