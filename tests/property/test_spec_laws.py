@@ -95,7 +95,7 @@ constraints = st.builds(
     marks=st.lists(st.sampled_from(["hard", "soft", "discrete", "continuous"]), max_size=2).map(
         tuple
     ),
-    doc=st.sampled_from(["", "What it is.", "It's 100 % \\ fine"]),
+    doc=st.sampled_from(["", "What it is.", "It's 100 % \\ fine", '"', 'a "quote"', '"" b']),
 )
 
 

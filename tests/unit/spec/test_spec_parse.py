@@ -89,9 +89,30 @@ def test_a_mistake_is_shown_with_its_line_and_a_caret(text: str, what: str, care
 
 
 def test_endless_nesting_is_refused() -> None:
-    for text in ("(" * 10_000, "a ::= " + "{" * 10_000, "a ::= " + "f(" * 5_000):
+    for term in (
+        "{" * 10_000 + "}" * 10_000,
+        "f(" * 5_000 + "1" + ")" * 5_000,
+        "not " * 5_000 + "true",
+        "true & " * 5_000 + "true",
+        '")" = "(" & ' * 5_000 + "true",
+    ):
         with pytest.raises(InvalidInput, match="nested too deeply"):
-            parse(text)
+            parse(f"a ::= {term}")
+    assert parse(f"a ::= {'(' * 5_000}true{')' * 5_000}") == parse("a ::= true")
+
+
+def test_a_number_that_nobody_can_count_with_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="too large a number"):
+        parse(f"a ::= 1 = {'1' * 5_000}")
+
+
+def test_of_a_long_line_only_the_part_around_the_mistake_is_shown() -> None:
+    text = "a ::= " + "true & " * 90 + "§ & true" * 90
+    with pytest.raises(InvalidInput) as caught:
+        parse(text)
+    line, caret = caught.value.problems[0].excerpt.split("\n")
+    assert len(line) < 120
+    assert line[len(caret) - 1] == "§"
 
 
 def test_an_empty_file_declares_nothing() -> None:

@@ -43,32 +43,31 @@ from equipoise.spec.language.syntax import (
     Truth,
 )
 
-DEPTH_MAX: Final = 200
+DEPTH_MAX: Final = 100
 """How deeply terms may be nested; deeper ones are a mistake, or an attack on the stack."""
+DIGITS_MAX: Final = 1000
+"""How long a number may be; longer ones are neither counted nor printed by Python."""
 
 
 def parse(text: str, source: str = "specification") -> tuple[Constraint, ...]:
     """Read the constraints of a ``.spec`` file."""
-    where = Source(source, text)
-    _refuse_deep(where)
-    try:
-        tree = _parser("start").parse(text)
-    except UnexpectedInput as error:
-        raise _unexpected(where, error) from None
-    built: tuple[Constraint, ...] = _Builder().transform(tree)
+    built: tuple[Constraint, ...] = _read(Source(source, text), "start")
     return built
 
 
 def parse_term(text: str, source: str = "term") -> Term:
     """Read a single term or formula."""
-    where = Source(source, text)
-    _refuse_deep(where)
+    built: Term = _read(Source(source, text), "term")
+    return built
+
+
+def _read(where: Source, start: str) -> Any:
     try:
-        tree = _parser("term").parse(text)
+        tree = _parser(start).parse(where.text)
     except UnexpectedInput as error:
         raise _unexpected(where, error) from None
-    built: Term = _Builder().transform(tree)
-    return built
+    _refuse_monsters(where, tree)
+    return _Builder().transform(tree)
 
 
 @cache
@@ -79,18 +78,20 @@ def _parser(start: str) -> Lark:
     )
 
 
-def _refuse_deep(where: Source) -> None:
-    """Count brackets before parsing: what follows walks the tree by recursion."""
-    depth = 0
-    for found in re.finditer(r"[(\[{)\]}!?]|not\b|-(?!->)|\^", where.text):
-        mark = found.group()
-        if mark in ")]}":
-            depth -= 1
-        else:
-            depth += mark in "([{"
+def _refuse_monsters(where: Source, tree: Tree[Any]) -> None:
+    """Look at the tree before anybody walks it by recursion."""
+    rest: list[tuple[Any, int]] = [(tree, 0)]
+    while rest:
+        node, depth = rest.pop()
+        if not isinstance(node, Tree):
+            if _is(node, "NUMBER") and len(node) > DIGITS_MAX:
+                place = Place(node.line, node.column, len(node))
+                raise where.refused(place, "is too large a number", f"at most {DIGITS_MAX} digits")
+            continue
         if depth > DEPTH_MAX:
-            line = where.text.count("\n", 0, found.start()) + 1
-            raise where.refused(Place(line, 1), "is nested too deeply", f"at most {DEPTH_MAX}")
+            cure = f"at most {DEPTH_MAX}; name a part with let, or make it a constraint of its own"
+            raise where.refused(_place(node.meta), "is nested too deeply", cure)
+        rest.extend((child, depth + 1) for child in node.children)
 
 
 def _unexpected(where: Source, error: UnexpectedInput) -> InvalidInput:

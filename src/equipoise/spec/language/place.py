@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from equipoise.errors import InvalidInput, Problem
 from equipoise.spec.language.syntax import Place
+
+SHOWN_MAX: Final = 100
+"""Of longer lines only the part around the place is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +38,11 @@ class Source:
         """The line with a caret under the place."""
         lines = self.text.splitlines()
         line = lines[place.line - 1] if 0 < place.line <= len(lines) else ""
-        indent = "".join("\t" if one == "\t" else " " for one in line[: place.column - 1])
-        width = max(1, min(place.width, len(line) - place.column + 1))
-        return f"{line}\n{indent}{'^' * width}"
+        start = max(0, place.column - 1 - SHOWN_MAX // 2) if len(line) > SHOWN_MAX else 0
+        shown = line[start : start + SHOWN_MAX]
+        indent = "".join("\t" if one == "\t" else " " for one in line[start : place.column - 1])
+        width = max(1, min(place.width, len(shown) - len(indent)))
+        return f"{shown}\n{indent}{'^' * width}"
 
     def end(self) -> Place:
         """The last place of the text."""

@@ -47,13 +47,18 @@ _LEVELS: Final = {
 
 def print_constraint(constraint: Constraint) -> str:
     """Write a declaration."""
-    doc = f'"""{constraint.doc}"""\n' if constraint.doc else ""
+    doc = f'"""{_apart(constraint.doc)}"""\n' if constraint.doc else ""
     marks = "".join(f" {mark}" for mark in constraint.marks)
     parameters = ", ".join(
         f"{one.name} {one.binding} {_at(one.domain, _SET)}" for one in constraint.parameters
     )
     head = f"{constraint.name}({parameters})" if parameters else constraint.name
     return f"{doc}{head}{marks} ::=\n    {print_term(constraint.formula)}\n"
+
+
+def _apart(doc: str) -> str:
+    """Keep a quote at the end of a doc string apart from those around it; spaces do not count."""
+    return f" {doc} " if doc.startswith('"') or doc.endswith('"') else doc
 
 
 def print_file(constraints: Iterable[Constraint]) -> str:
