@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Protocol
 
 from equipoise.model.plan import Step
@@ -28,6 +28,7 @@ from equipoise.spec.language.syntax import (
     Text,
     Truth,
     names_in,
+    parts_of,
 )
 from equipoise.spec.view import Frame
 
@@ -42,9 +43,11 @@ class Why:
     formula: str
     """The smallest part that is false, as it is written."""
     where: Mapping[str, Any] = field(default_factory=dict)
-    """What its variables stand for."""
+    """What those of its variables stand for that are too long to be written in their place."""
     values: tuple[tuple[str, Any], ...] = ()
     """What its terms come to."""
+    about: frozenset[str] = frozenset()
+    """The names that stand in the formula in place of its variables."""
     note: str = ""
 
     def __str__(self) -> str:
@@ -56,7 +59,7 @@ class Why:
     def elements(self) -> frozenset[str]:
         """The VMs and hosts it speaks of."""
         told = (*self.where.values(), *(value for _, value in self.values))
-        return frozenset(one for value in told for one in _texts(value))
+        return self.about.union(one for value in told for one in _texts(value))
 
 
 def shown(value: Any) -> str:
@@ -157,16 +160,23 @@ class Explainer:
         raise AssertionError("it holds at every moment")
 
     def _leaf(self, term: Term, names: Mapping[str, Any]) -> Why:
+        hidden = _bound_in(term)
+        named = {
+            name: Name(shown(value))
+            for name, value in names.items()
+            if name not in hidden and isinstance(value, str | int | None)
+        }
         written = names_in(term)
-        used = {name: value for name, value in names.items() if name in written}
+        used = {name: names[name] for name in names if name in written and name not in named}
+        about = frozenset(shown(names[name]) for name in named if name in written)
+        text = print_term(_with(term, named))
         if isinstance(term, Sometime):
-            return Why(print_term(term), used, note=", at no moment of the plan")
-        found: dict[str, Any] = {}
-        for part in _telling_parts(term):
-            text = print_term(part)
-            if text not in used:
-                found[text] = self._value(part, names)
-        return Why(print_term(term), used, tuple(found.items()))
+            return Why(text, used, about=about, note=", at no moment of the plan")
+        found = {
+            print_term(_with(part, named)): self._value(part, names)
+            for part in _telling_parts(term)
+        }
+        return Why(text, used, tuple(found.items()), about)
 
     def _value(self, term: Term, names: Mapping[str, Any]) -> Any:
         scope = {name: place for place, name in enumerate(names)}
@@ -179,6 +189,30 @@ def _hides_itself(binders: tuple[Binder, ...]) -> bool:
         len(set(one.names)) < len(one.names)
         or (len(one.names) > 1 and not names_in(one.domain).isdisjoint(one.names))
         for one in binders
+    )
+
+
+def _bound_in(term: Term) -> frozenset[str]:
+    """The names that get a meaning of their own somewhere within a term."""
+    found: set[str] = set()
+    for part in parts_of(term):
+        if isinstance(part, Let):
+            found.add(part.name)
+        for binder in getattr(part, "binders", ()):
+            found.update(binder.names)
+    return frozenset(found)
+
+
+def _with(node: Any, named: Mapping[str, Name]) -> Any:
+    """The same syntax with some names written in place of others."""
+    if isinstance(node, Name):
+        return named.get(node.name, node)
+    if isinstance(node, tuple):
+        return tuple(_with(one, named) for one in node)
+    if not is_dataclass(node) or isinstance(node, type):
+        return node
+    return replace(
+        node, **{one.name: _with(getattr(node, one.name), named) for one in fields(node)}
     )
 
 

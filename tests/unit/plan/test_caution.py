@@ -40,9 +40,9 @@ def satisfy(constraint: str, **arguments: int | str | tuple[str, ...]) -> Satisf
 
 
 def test_a_vm_that_is_leaving_may_still_be_there() -> None:
-    told = "it may come to this: not so: host(x) /= host(y), with x = v1, y = v2, "
-    assert risks(APART, TO_H2, V2_LEAVES)[0] == f"{told}host(x) = h2, host(y) = h2"
-    assert risks(APART, TO_H3, V2_LEAVES)[0] == f"{told}host(x) = h3, host(y) = h3"
+    told = "it may come to this: not so: host(v1) /= host(v2), with "
+    assert risks(APART, TO_H2, V2_LEAVES)[0] == f"{told}host(v1) = h2, host(v2) = h2"
+    assert risks(APART, TO_H3, V2_LEAVES)[0] == f"{told}host(v1) = h3, host(v2) = h3"
     assert risks(APART, TO_H3) == []
 
 

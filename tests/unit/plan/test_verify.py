@@ -19,14 +19,14 @@ def move(vm: str, source: str, target: str) -> Migrate:
     return Migrate(vm=VmId(vm), source=HostId(source), target=HostId(target))
 
 
-ON_ONE_HOST = "not so: host(x) /= host(y), with x = v1, y = v2, host(x) = {0}, host(y) = {0}"
+ON_ONE_HOST = "not so: host(v1) /= host(v2), with host(v1) = {0}, host(v2) = {0}"
 RUNS_ON_H2 = (
-    "VM-host must not: none of the VMs runs on one of these hosts; not so: host(v) /: ns, "
-    "with ns = {h2}, v = v1, host(v) = h2"
+    "VM-host must not: none of the VMs runs on one of these hosts; not so: host(v1) /: ns, "
+    "with ns = {h2}, host(v1) = h2"
 )
 RUNS_ON_H3 = (
-    "VM-host must: those of the VMs that run, run on these hosts only; not so: host(v) : ns, "
-    "with ns = {h2}, v = v1, host(v) = h3"
+    "VM-host must: those of the VMs that run, run on these hosts only; not so: host(v1) : ns, "
+    "with ns = {h2}, host(v1) = h3"
 )
 TOGETHER_ON_H2 = (
     f"VM-VM anti-affinity: no two of the VMs run on one host; {ON_ONE_HOST.format('h2')}"
@@ -149,8 +149,8 @@ def test_a_plan_that_only_works_to_the_millisecond_is_not_feasible() -> None:
 def test_a_continuous_rule_broken_at_the_start_makes_every_plan_unacceptable() -> None:
     together = KeepTogether(id=RuleId("r"), vms=(V1, V2), continuous=True)
     text = (
-        "VM-VM affinity: the VMs that run, run on one host; not so: host(x) = host(y), "
-        "with x = v1, y = v2, host(x) = h1, host(y) = h2"
+        "VM-VM affinity: the VMs that run, run on one host; not so: host(v1) = host(v2), "
+        "with host(v1) = h1, host(v2) = h2"
     )
     assert complaints(cluster(together)) == [("rule r", 0, text)]
 
