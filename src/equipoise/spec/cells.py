@@ -41,6 +41,11 @@ class WatchedView(View):
 
     __slots__ = ()
 
+    def everything(self) -> None:
+        """All VMs and hosts are looked at."""
+        self.reads.vms |= self.state.vm_names()
+        self.reads.hosts |= self.state.host_names()
+
     def vm(self, name: VmId) -> Vm:
         """A VM, by its name."""
         self.reads.vms.add(name)

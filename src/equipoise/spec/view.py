@@ -56,6 +56,9 @@ class View:
         """The names of all VMs or of all hosts."""
         return self.state.vm_names() if kind == "vms" else self.state.host_names()
 
+    def everything(self) -> None:
+        """Say that all VMs and hosts are looked at, for those who do not ask one by one."""
+
     def vm(self, name: VmId) -> Vm:
         """A VM, by its name."""
         return self.vms[name]
