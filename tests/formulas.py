@@ -1,7 +1,6 @@
 """Hypothesis strategies for well-typed formulas of the specification language.
 
-A formula is written from its type downwards: what may stand at a place is what has the type that
-is wanted there. Collections to choose groups from have few members by construction.
+A formula is written from its type downwards. Collections to choose groups from have few members.
 
 A list by a rule over a set has its elements in an order that the language does not tell. It is a
 ``bag`` here, and stands only where the order does not matter.
@@ -11,40 +10,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeVar
+from functools import partial
+from typing import Final, TypeVar, cast
 
 from hypothesis import strategies as st
 
 from equipoise.spec.language import syntax
+from equipoise.spec.language.parse import parse_term
 from equipoise.spec.language.print import print_file
 from equipoise.spec.language.syntax import Binder, Binding, Call, Constraint, Name, Operation, Term
-from equipoise.spec.language.types import (
-    ACTION,
-    BOOL,
-    HOST,
-    HOST_STATE,
-    INT,
-    STRING,
-    VM,
-    VM_STATE,
-    Type,
-    list_of,
-    packing_of,
-    set_of,
-)
+from equipoise.spec.language.types import PLAIN, Type, list_of, packing_of, set_of
 from equipoise.spec.language.vocabulary import ELEMENT, SIGNATURES, STATES, SYNONYMS, plain
 
 A = TypeVar("A")
 Maker = Callable[[], Term]
 
 DEPTH: Final = 4
-PLAIN_KINDS: Final = (INT, BOOL, STRING, VM, HOST, VM_STATE, HOST_STATE, ACTION)
+BYTES: Final = 500
+PLAIN_KINDS: Final = tuple(PLAIN.values())
+INT, BOOL, STRING, VM, HOST, VM_STATE, HOST_STATE, ACTION = PLAIN_KINDS
 VARIABLES: Final = ("x", "y", "z", "v", "x", "y", "z", "v", "vms", "hosts", "running", "card")
 """Few, so that inner names hide outer ones, and some that hide what is predefined."""
-WORDS: Final = ("rack", "r1", "r2", "licences", "cpu", "memory", "p1", "t1", "migrate", "", '"\\')
-FEW: Final = (VM, HOST, BOOL, ACTION, VM_STATE, HOST_STATE)
-"""Kinds of which a small world has few, so that sets of them are small."""
-UP_TO: Final = [st.integers(0, most) for most in range(100)]  # made once, for speed
+WORDS: Final = ("", '"\\', "p1", "t1", "migrate", "r1", "r2", "rack", "licences", "cpu", "memory")
+FEW: Final = (VM, HOST, BOOL, ACTION, VM_STATE, HOST_STATE)  # so sets of them are small
+TRUE: Final = syntax.Truth(True)
 MOMENTS: Final = (*syntax.Moment, syntax.Moment.NOW)
 PREDEFINED: Final = {VM: ("vms",), HOST: ("hosts", "nodes")}
 STATE_WORDS: Final = {
@@ -57,10 +46,12 @@ PARAMETERS: Final = {
     "p": (Binding.PACKING, "vms", packing_of(VM)),
     "n": (Binding.MEMBER, "int", INT), "t": (Binding.MEMBER, "string", STRING),
 }  # fmt: skip
-
-
-def bag_of(element: Type) -> Type:
-    return Type("bag", element)
+EXAMPLES: Final = {
+    INT: "0", BOOL: "true", STRING: '""', VM_STATE: "ready", HOST_STATE: "on",
+    VM: "[v . v : vms][0]", HOST: "[h . h : hosts][0]",
+    ACTION: "[a . v : vms; a : actions(v)][0]",
+}  # fmt: skip
+bag_of = partial(Type, "bag")
 
 
 @dataclass(frozen=True)
@@ -85,31 +76,34 @@ class Scope:
 
     def has(self, kind: Type) -> bool:
         """Whether a term of a plain type can be written at all."""
-        if kind == ELEMENT:
-            return self.has(HOST)
-        if kind == HOST:
+        if kind in (HOST, ELEMENT):
             return any(self.variables(one) for one in (HOST, VM, ACTION))
         if kind in (VM, ACTION) or kind.name == "packing":
             return bool(self.variables(kind))
         return True
 
 
-class Writer:
-    """Writes terms, drawing each choice."""
+class Choices:
+    """Choices that follow from bytes; what makes a formula longer never follows from 0.
 
-    def __init__(self, draw: st.DrawFn) -> None:
-        self._draw = draw
+    Of many small draws Hypothesis would make most examples by repeating parts of others.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self._left = iter(data)
 
     def pick(self, options: Sequence[A]) -> A:
-        return options[self._draw(UP_TO[len(options) - 1])]
-
-    # What makes a formula longer is a number above 0, so that Hypothesis makes it shorter again.
+        return options[next(self._left, 0) % len(options)]
 
     def often(self, odds: int) -> bool:
-        return self._draw(UP_TO[odds]) > 0
+        return next(self._left, 0) % (odds + 1) > 0
 
     def seldom(self, odds: int) -> bool:
-        return self._draw(UP_TO[odds]) == odds
+        return next(self._left, 0) % (odds + 1) == odds
+
+
+class Writer(Choices):
+    """Writes terms."""
 
     def kind(self, scope: Scope, collections: int = 2) -> Type:
         """A type of which a term can be written; collections may be nested so deeply."""
@@ -159,30 +153,32 @@ class Writer:
         ]
         alone = [(Name(name), kind) for name, kind in scope.names.items() if kind in PLAIN_KINDS]
         if not alone or not self.often(5):
-            return syntax.Truth(self.often(1))
+            return syntax.Truth(self.often(2))
         term, kind = self.pick(asked if asked and self.often(1) else alone)
-        return Operation(self.pick(("=", "/=")), term, self._leaf(kind, scope))
+        other = self._leaf(kind, scope)
+        return Operation(self.pick(("=", "/=")), term, other) if other != term else TRUE
 
     def _literal(self, kind: Type, scope: Scope) -> Term:
         inner = _inner(kind)
-        known = scope.visible(PREDEFINED.get(inner, ())) if kind.name == "set" else []
-        if known and not scope.has(inner):
+        known = scope.visible(PREDEFINED.get(inner, ()))
+        if known and kind.name == "set" and not scope.has(inner):
             return self.pick(known)
         # The checker takes the members of {} for anything but numbers, so there is none for them.
-        empty = not scope.has(inner) or (_innermost(kind) != INT and self.seldom(11))
+        empty = not scope.has(inner) or ("int" not in str(kind) and self.seldom(11))
         size = 0 if empty else self.pick((1, 1, 2, 3))
         members = tuple(self.term(inner, scope) for _ in range(size))
         return syntax.SetOf(members) if kind.name == "set" else syntax.ListOf(members)
 
-    # Compounds; the scope is that of the parts
-
     def _compounds(self, kind: Type, scope: Scope) -> list[Maker]:
         makers: list[Maker] = [
             lambda function=function: self._call(function, kind, scope)  # type: ignore[misc]
-            for function in self._functions(kind, scope)
+            for function, signature in SIGNATURES.items()
+            if signature.result == kind or (function == "lists" and str(kind)[:8] == "set<list")
+            if all(map(scope.has, signature.parameters))
         ]
         if kind == INT:
-            makers += [lambda: self._arithmetic(scope)] * 3
+            makers += [lambda: self._joined("+ - * /", INT, scope)] * 2
+            makers += [lambda: Operation("/", self.term(INT, scope), syntax.Number(2))]
             makers += [lambda: syntax.Minus(self.term(INT, scope))]
         elif kind == BOOL:
             makers += self._formulas(scope)
@@ -204,16 +200,8 @@ class Writer:
         if self.seldom(4):
             sequence = self.term(list_of(kind), scope)
             return syntax.Index(sequence, self.term(INT, replace(scope, depth=0)))
-        elements = tuple(self.term(kind, scope) for _ in range(self.pick((1, 2))))
-        position = syntax.Number(self.pick(range(len(elements))))
-        return syntax.Index(syntax.ListOf(elements), position)
-
-    def _functions(self, kind: Type, scope: Scope) -> list[str]:
-        return [
-            name
-            for name, signature in SIGNATURES.items()
-            if _gives(signature.result, kind) and all(map(scope.has, signature.parameters))
-        ]
+        elements = syntax.ListOf((self.term(kind, scope), self.term(kind, scope)))
+        return syntax.Index(elements, syntax.Number(self.pick((0, 1))))
 
     def _call(self, function: str, kind: Type, scope: Scope) -> Term:
         wanted = SIGNATURES[function].parameters
@@ -230,18 +218,13 @@ class Writer:
             return self.small_set(_inner(_inner(result)), scope)
         if wanted.name == "list":  # of functions that do not ask for the order
             return self.bag(bag_of(_inner(wanted) if wanted == list_of(INT) else BOOL), scope)
+        if wanted == STRING and self.often(5):  # a label or a resource
+            return syntax.Text(self.pick(WORDS[-4:]))
         return self.term(wanted, scope)
 
-    def _arithmetic(self, scope: Scope) -> Term:
-        if self.often(2):
-            return self._joined("+ - * /", INT, scope)
-        return Operation("/", self.term(INT, scope), syntax.Number(self.pick((1, 2, 3))))
-
     def _joined(self, signs: str, kind: Type, scope: Scope) -> Term:
-        sign = self.pick(signs.split())
-        return Operation(sign, self.term(kind, scope), self.term(kind, scope))
-
-    # Collections and what ranges over them
+        left, right = self.term(kind, scope), self.term(kind, scope)
+        return Operation(self.pick(signs.split()), left, right)
 
     def collection(self, member: Type, scope: Scope) -> Term:
         """A set, a list in any order, or a packing."""
@@ -257,9 +240,8 @@ class Writer:
         if member in FEW:
             return self.term(set_of(member), scope)
         if scope.depth > 0 and self.often(1):
-            name, kind = self.pick(VARIABLES), self.pick((VM, HOST))
-            binder = Binder((name,), Binding.MEMBER, self.term(set_of(kind), scope.deeper()))
-            inner = scope.deeper().having({name: kind})
+            binder = Binder(("x",), Binding.MEMBER, self.term(set_of(VM), scope.deeper()))
+            inner = scope.deeper().having({"x": VM})
             return syntax.SetWhere(self.term(member, inner), (binder,))
         return self._literal(set_of(member), replace(scope, depth=min(scope.depth, 1)))
 
@@ -304,14 +286,12 @@ class Writer:
         groups = set_of(member) if binding is Binding.SUBSET else packing_of(member)
         return Binder(names[:1], binding, self.small_set(member, scope)), groups
 
-    # Formulas
-
     def _formulas(self, scope: Scope) -> list[Maker]:
         return [
             *[lambda: self._joined("& | --> <-->", BOOL, scope)] * 3,
             lambda: syntax.Not(self.term(BOOL, scope)),
             *[lambda: self._joined("= /= < <= > >=", INT, scope)] * 2,
-            *[lambda: self._equality(scope)] * 2,
+            *[lambda: self._joined("= /=", self.kind(scope), scope)] * 2,
             *[lambda: self._membership(scope)] * 3,
             *[lambda: self._quantified(scope)] * 4,
             lambda: syntax.Always(self.term(BOOL, scope)),
@@ -319,19 +299,11 @@ class Writer:
             *[lambda: self._constraint_call(scope)] * (3 if scope.constraints else 0),
         ]
 
-    def _equality(self, scope: Scope) -> Term:
-        kind, sign = self.kind(scope), self.pick(("=", "/="))
-        if kind.name == "set" and self.seldom(2):
-            return Operation(sign, self.term(kind, scope), syntax.SetOf(()))
-        return self._joined(sign, kind, scope)
-
     def _membership(self, scope: Scope) -> Term:
         member = self.kind(scope, 1)
         negated, sign = self.pick(("", "/")), self.pick((":", "<:", "<<:"))
-        if sign == "<<:":
-            left = self._groups(member, scope)
-        else:
-            left = self.term(member if sign == ":" else set_of(member), scope)
+        groups = self._groups(member, scope) if sign == "<<:" else None
+        left = groups or self.term(member if sign == ":" else set_of(member), scope)
         return Operation(negated + sign, left, self.collection(member, scope))
 
     def _groups(self, member: Type, scope: Scope) -> Term:
@@ -339,9 +311,9 @@ class Writer:
         packings = scope.variables(packing_of(member))
         if packings and self.often(1):
             return self.pick(packings)
-        if self.often(1):
-            return self._literal(set_of(set_of(member)), scope)
-        return self.bag(bag_of(set_of(member)), scope)
+        groups = set_of(member)
+        literal = self._literal(set_of(groups), scope)
+        return literal if self.often(1) else self.bag(bag_of(groups), scope)
 
     def _quantified(self, scope: Scope) -> Term:
         binders, inner = self.binders(scope)
@@ -352,13 +324,45 @@ class Writer:
         called = self.pick(scope.constraints)
         kinds = [PARAMETERS[one.name][2] for one in called.parameters]
         if not all(map(scope.has, kinds)):
-            return syntax.Truth(True)
-        moment = self.pick(tuple(syntax.Moment))
-        return Call(called.name, tuple(self.term(kind, scope) for kind in kinds), moment)
+            return self._fact(scope)
+        arguments = tuple(self.term(kind, scope) for kind in kinds)
+        return Call(called.name, arguments, self.pick(MOMENTS))
 
     def formula(self, scope: Scope) -> Term:
         """A formula that speaks of something: most often of all or some VMs, hosts or actions."""
         return self._quantified(scope) if self.often(5) else self.term(BOOL, scope)
+
+    def report(self, scope: Scope) -> tuple[Term, Type]:
+        """A term that tells more than a formula: something of each of many cases."""
+        binders, inner = self.binders(scope)
+        kind = self.pick((INT, self.kind(inner, 1)))
+        makers = self._compounds(kind, inner.deeper()) or [lambda: self.term(kind, inner)]
+        return _of_each(self.pick(makers)(), kind, binders, self._conditions(inner)[:1])
+
+    def survey(self) -> tuple[Term, Type]:
+        """What one function says of everything."""
+        function = self.pick(sorted(SIGNATURES))
+        kind = set_of(list_of(VM)) if function == "lists" else SIGNATURES[function].result
+        names, rule = {"v": VM, "h": HOST}, "{v . v : vms; h : hosts}"
+        if ACTION in SIGNATURES[function].parameters:
+            names, rule = {**names, "a": ACTION}, "{v . v : vms; h : hosts; a : actions(h)}"
+        binders = cast(syntax.SetWhere, parse_term(rule)).binders
+        return _of_each(self._call(function, kind, Scope(1, names)), kind, binders)
+
+
+def _of_each(
+    term: Term, kind: Type, binders: tuple[Binder, ...], conditions: tuple[Term, ...] = ()
+) -> tuple[Term, Type]:
+    if kind == INT:
+        return Call("sum", (syntax.ListWhere(term, binders, conditions),)), INT
+    return syntax.SetWhere(term, binders, conditions), set_of(kind)
+
+
+def _example(kind: Type) -> Term:
+    if kind.of is None:
+        return parse_term(EXAMPLES[kind])
+    inner = (_example(kind.of),)
+    return syntax.SetOf(inner) if kind.name == "set" else syntax.ListOf(inner)
 
 
 def _inner(kind: Type) -> Type:
@@ -366,34 +370,31 @@ def _inner(kind: Type) -> Type:
     return kind.of
 
 
-def _innermost(kind: Type) -> Type:
-    return kind if kind.of is None else _innermost(kind.of)
-
-
-def _gives(result: Type, kind: Type) -> bool:
-    """Whether a function's result is of a type; only ``lists`` leaves its type open."""
-    if result == set_of(list_of(Type("'t"))):
-        return kind.name == "set" and _inner(kind).name == "list"
-    return result == kind
-
-
 class File(tuple[Constraint, ...]):
-    """The constraints of a file, shown as they are written."""
+    """Constraints, shown as they are written."""
 
     def __repr__(self) -> str:
         return print_file(self)
 
 
-@st.composite
-def files(draw: st.DrawFn) -> File:
-    """Constraints of a file: ``a`` takes nothing, and may call ``b`` if there is one."""
-    writer = Writer(draw)
+def a_file(data: bytes) -> File:
+    """A file: ``a`` is a formula, or says that a term has the value ``e``; it may call ``b``."""
+    writer = Writer(data)
     others: tuple[Constraint, ...] = ()
-    if draw(st.booleans()):
-        names = draw(st.lists(st.sampled_from(sorted(PARAMETERS)), unique=True, max_size=3))
-        scope = Scope(DEPTH - 1, {name: PARAMETERS[name][2] for name in names})
-        parameters = (
-            syntax.Parameter(name, PARAMETERS[name][0], Name(PARAMETERS[name][1])) for name in names
-        )
+    if writer.often(1):
+        names = {writer.pick(sorted(PARAMETERS)) for _ in range(writer.pick(range(4)))}
+        given = {name: PARAMETERS[name] for name in sorted(names)}
+        scope = Scope(DEPTH - 1, {name: kind for name, (_, __, kind) in given.items()})
+        parameters = [
+            syntax.Parameter(name, how, Name(domain)) for name, (how, domain, _) in given.items()
+        ]
         others = (Constraint("b", tuple(parameters), writer.formula(scope)),)
-    return File((Constraint("a", (), writer.formula(Scope(constraints=others))), *others))
+    scope = Scope(writer.pick((2, 2, 3, DEPTH)), constraints=others)
+    if not writer.often(3):
+        return File((Constraint("a", (), writer.formula(scope)), *others))
+    term, kind = writer.report(scope) if writer.often(1) else writer.survey()
+    expected = syntax.Parameter("e", Binding.MEMBER, syntax.SetOf((_example(kind),)))
+    return File((Constraint("a", (expected,), Operation("=", term, Name("e"))), *others))
+
+
+files = st.binary(min_size=BYTES, max_size=BYTES).map(a_file)

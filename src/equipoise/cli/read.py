@@ -36,7 +36,7 @@ def read_case(path: Path) -> CaseFile:
 def read_text(path: Path) -> str:
     """Read a text."""
     try:
-        return _content(path).decode()
+        return _content(path).decode("utf-8-sig")  # a mark of order at the start is no text
     except UnicodeDecodeError as error:
         problem = Problem(key="", what=f"byte {error.start} is not UTF-8", cure="save it as UTF-8")
         raise InvalidInput(str(path), [problem]) from None

@@ -93,13 +93,13 @@ def run_judge(name: str, case_path: Path, spec_path: Path | None, *, as_json: bo
     demand = Demand(home, name, values, given.continuous)
     fault = judge_case(demand, Case(snapshot, given.plan.steps if given.plan else ()))
     if as_json:
-        at, why = (None, None) if fault is None else (fault.at_ms, str(fault.why))
+        at, why = (None, None) if fault is None else (fault.told_ms, str(fault.why))
         print_json({"constraint": str(demand), "holds": fault is None, "at": at, "detail": why})
     elif fault is None:
         how = "at every moment" if given.continuous else "at the end"
         console().print(f"{demand} holds {how}", markup=False)
     else:
-        console().print(f"{demand} is broken at {clock(fault.at_ms)}: {fault.why}", markup=False)
+        console().print(f"{demand} is broken at {clock(fault.told_ms)}: {fault.why}", markup=False)
     return 0 if fault is None else 1
 
 

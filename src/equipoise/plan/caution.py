@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
+from functools import partial
 from itertools import combinations
 from typing import Final
 
+from equipoise.errors import InvalidInput
 from equipoise.model import transition
 from equipoise.model.draft import Draft, Touched
 from equipoise.model.event import ActionFinished, ActionStarted
@@ -21,6 +23,7 @@ from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, StepId, VmId
 from equipoise.plan.imagined import Imagined
 from equipoise.plan.objections import Objection
+from equipoise.plan.worst import sides, worst
 from equipoise.spec.cells import Cell, CellIndex, WatchedView
 from equipoise.spec.demand import Demand
 from equipoise.spec.judge import PLANNED
@@ -133,23 +136,20 @@ class _Trial:
                         cell, _Course.NOT_BEGUN, done
                     ):
                         frame = self._frame(course, done)
-                        why = demand.specification.why(cell.term, cell.names, frame)
+                        why = demand.why(cell.term, cell.names, frame)
                         return f"it may come to this: {why}"
             fresh = sorted(self._open(cell) - set(tried))
             if not fresh:
                 return ""
             tried += fresh
             if len(tried) > OPEN_MAX:
+                if self._leaves_enough(cell, demand, tried):
+                    return ""
                 return f"too much is under way to be sure: {len(tried)} other actions"
 
     def _open(self, cell: Cell) -> set[StepId]:
         """The actions under way whose end may matter to a cell."""
-        reads = self._reads
-        found = {
-            name
-            for name, touched in self._under_way.items()
-            if not (reads.vms.isdisjoint(touched.vms) and reads.hosts.isdisjoint(touched.hosts))
-        }
+        found = set(filter(self._is_seen, self._under_way))
         return found | self._sharing(cell, self._under_way.keys() - found)
 
     def _sharing(self, cell: Cell, steps: Iterable[StepId]) -> set[StepId]:
@@ -168,12 +168,46 @@ class _Trial:
                 found.add(name)
         return found
 
+    def _leaves_enough(self, cell: Cell, demand: Demand, others: Iterable[StepId]) -> bool:
+        """Whether a count stays right even in the worst case; no if that cannot be told."""
+        counted = sides(cell.term)
+        if counted is None or any(map(self._is_seen, others)):
+            return False
+        shares = {one: cell.memory.shares_touched(self._under_way[one]) for one in others}
+        more, less = (demand.specification.closure_of(one, cell.names) for one in counted)
+
+        def spare(course: _Course, done: frozenset[StepId]) -> int:
+            frame = self._remembering(cell, course, done)
+            return int(more(frame, cell.places)) - int(less(frame, cell.places))
+
+        try:
+            enough = all(
+                worst(partial(spare, course), shares) >= 0
+                for course in (_Course.BEGUN, _Course.ENDED)
+            )
+        except InvalidInput:
+            return False
+        # Trying it out may have led to something that no share had looked at before.
+        return enough and not any(map(self._is_seen, self._under_way))
+
+    def _is_seen(self, step: StepId) -> bool:
+        """Whether an action under way touches what was looked at beside large collections."""
+        touched = self._under_way[step]
+        seen = self._reads
+        return not (seen.vms.isdisjoint(touched.vms) and seen.hosts.isdisjoint(touched.hosts))
+
     def _holds(self, cell: Cell, course: _Course, done: frozenset[StepId]) -> bool:
+        try:
+            return bool(cell.closure(self._remembering(cell, course, done), cell.places))
+        except InvalidInput:
+            return False  # what has no value does not hold
+
+    def _remembering(self, cell: Cell, course: _Course, done: frozenset[StepId]) -> Frame:
         frame = self._frame(course, done)
         state = frame.now.state
         touched = Touched(tuple(state.touched_vms), tuple(state.touched_hosts))
         frame.memory = cell.memory.imagining(touched)
-        return bool(cell.closure(frame, cell.places))
+        return frame
 
     def _frame(self, course: _Course, done: frozenset[StepId]) -> Frame:
         view = self._views.get((course, done))

@@ -10,7 +10,16 @@ from equipoise.model.draft import Draft
 from equipoise.model.snapshot import Snapshot
 from equipoise.spec.choose import is_packing
 from equipoise.spec.explain import shown
-from equipoise.spec.language.syntax import Binding, Call, Constraint, Parameter, names_in
+from equipoise.spec.language.print import print_term
+from equipoise.spec.language.syntax import (
+    Binding,
+    Call,
+    Constraint,
+    Name,
+    Parameter,
+    Term,
+    names_in,
+)
 from equipoise.spec.language.vocabulary import plain
 
 
@@ -31,7 +40,7 @@ def fitted(
             problems.append(Problem(key=name, what="is missing", cure="give it a value"))
             continue
         values[name] = _value(given[name], parameter)
-        what = _misfit(values[name], parameter, state)
+        what = _doubled(given[name], parameter) or _misfit(values[name], parameter, state)
         problems += [Problem(key=name, what=what)] if what else []
     return values, problems
 
@@ -50,16 +59,30 @@ def _group(value: Any) -> Any:
     return frozenset(map(_group, value)) if inside else value
 
 
+def _doubled(given: Any, parameter: Parameter) -> str:
+    """Say that a group is given twice; as a set of groups it would count once."""
+    if parameter.binding is not Binding.PACKING or not isinstance(given, list | tuple):
+        return ""
+    groups = [_group(one) for one in given]
+    return "the groups overlap" if len(set(groups)) < len(groups) else ""
+
+
 def _misfit(value: Any, parameter: Parameter, state: Snapshot | Draft) -> str:
     """Say why a value cannot be an argument; nothing if it can."""
     named = {plain(name) for name in names_in(parameter.domain)}
     domain = next(iter(named & {"int", "string", "vms", "hosts"}), "")
     if domain in ("int", "string"):
         return _no_words(value, domain, single=parameter.binding is Binding.MEMBER)
+    if not _can_be_given(parameter.domain):
+        return f"cannot be given from outside: it ranges over {print_term(parameter.domain)}"
     members: Collection[str] = getattr(state, domain, ())
     if isinstance(parameter.domain, Call):
         return _no_list(value, members, domain)
     match parameter.binding:
+        case Binding.MEMBER if isinstance(value, frozenset):
+            return f"is one of the {domain}, not a list of them"
+        case Binding.SUBSET if not isinstance(value, frozenset):
+            return f"{shown(value)} is not a list"
         case Binding.MEMBER:
             known = isinstance(value, str) and value in members
             return "" if known else f"there is no {domain.removesuffix('s')} {shown(value)}"
@@ -70,6 +93,13 @@ def _misfit(value: Any, parameter: Parameter, state: Snapshot | Draft) -> str:
             if isinstance(value, frozenset) and all(isinstance(one, frozenset) for one in value):
                 return "" if is_packing(value, members) else "the groups overlap or are not known"
             return "a packing is a list of groups"
+
+
+def _can_be_given(domain: Term) -> bool:
+    """Whether a person can know what an argument may be: VMs, hosts, or a list of them."""
+    if isinstance(domain, Call) and domain.function == "lists":
+        return all(isinstance(one, Name) for one in domain.arguments)
+    return isinstance(domain, Name)
 
 
 def _no_words(value: Any, domain: str, *, single: bool) -> str:

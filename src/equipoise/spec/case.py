@@ -6,7 +6,7 @@ before: it is the plain meaning of the constraint, which every other way of judg
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from equipoise.model.plan import Step
 from equipoise.model.snapshot import Snapshot
@@ -27,16 +27,21 @@ class Fault(NamedTuple):
     """When a constraint is first broken, and why."""
 
     at_ms: int
+    """The first moment that is judged at which it does not hold."""
     why: Why
+    told_ms: int
+    """When it happened: for ``always`` that is another moment than the one that is judged."""
 
 
 def judge_case(demand: Demand, case: Case) -> Fault | None:
     """Say where a constraint is broken; nothing if it holds."""
     past = [(one.at_ms, View.of(one.state.freeze())) for one in moments(*case)]
     views, steps = [view for _, view in past], Steps(case.steps)
+    eternal: dict[Any, bool] = {}
     for at_ms, view in past if demand.continuous else past[-1:]:
-        frame = Frame(view, views[0], views[-1], steps, views)
+        frame = Frame(view, views[0], views[-1], steps, views, eternal=eternal)
         if not demand.specification.holds(demand.name, demand.arguments, frame):
             formula = demand.specification.constraints[demand.name].formula
-            return Fault(at_ms, demand.specification.why(formula, demand.arguments, frame))
+            why = demand.why(formula, demand.arguments, frame)
+            return Fault(at_ms, why, at_ms if why.moment is None else past[why.moment][0])
     return None

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from equipoise.errors import InvalidInput
 from equipoise.model.draft import Touched
 from equipoise.model.host import Host
 from equipoise.model.plan import Step
@@ -81,6 +82,8 @@ class Cell:
     closure: Closure
     places: list[Any]
     holds: bool = True
+    trouble: InvalidInput | None = None
+    """Why it has no value, if it has none."""
     seen: Reads = field(default_factory=Reads)
     """Everything it has ever looked at itself, not counting the shares of large collections."""
     memory: Memory = field(default_factory=Memory)
@@ -90,7 +93,11 @@ class Cell:
         frame.now.reads = reads = Reads()
         frame.memory = self.memory
         self.memory.reads = Reads()
-        self.holds = bool(self.closure(frame, self.places))
+        self.trouble = None
+        try:
+            self.holds = bool(self.closure(frame, self.places))
+        except InvalidInput as error:
+            self.holds, self.trouble = False, error
         self.seen.add(reads)
         reads.add(self.memory.reads)
         return reads
@@ -135,7 +142,7 @@ class Splitter:
                 yield from self.cells(term.left, names, frame)
                 yield from self.cells(term.right, names, frame)
             case Let() if _fixed(term.value):
-                value = self._closure(term.value, names)(frame, list(names.values()))
+                value = self.closure(term.value, names)(frame, list(names.values()))
                 yield from self.cells(term.body, {**names, term.name: value}, frame)
             case Call(moment=Moment.NOW) if term.function in self._compiler.declared and all(
                 map(_fixed, term.arguments)
@@ -143,19 +150,19 @@ class Splitter:
                 yield from self._called(term, names, frame)
             case ForAll() if (first := self._first(term)) is not None:
                 name, domain, rest = first
-                members = self._closure(domain, names)(frame, list(names.values()))
+                members = self.closure(domain, names)(frame, list(names.values()))
                 # A hidden name must give way, so that the places stay in the order of the names.
                 outer = {known: value for known, value in names.items() if known != name}
                 for value in members if isinstance(members, tuple) else in_order(members):
                     yield from self.cells(rest, {**outer, name: value}, frame)
             case _:
-                yield Cell(term, names, self._closure(term, names), list(names.values()))
+                yield Cell(term, names, self.closure(term, names), list(names.values()))
 
     def _called(self, term: Call, names: Mapping[str, Any], frame: Frame) -> Iterator[Cell]:
         constraint = self._compiler.declared[term.function]
         values = list(names.values())
         given = {
-            one.name: self._closure(argument, names)(frame, values)
+            one.name: self.closure(argument, names)(frame, values)
             for one, argument in zip(constraint.parameters, term.arguments, strict=True)
         }
         yield from self.cells(constraint.formula, given, frame)
@@ -174,7 +181,8 @@ class Splitter:
             self._rests[id(term)] = (name, first.domain, rest) if splits else None
         return self._rests[id(term)]
 
-    def _closure(self, term: Term, names: Mapping[str, Any]) -> Closure:
+    def closure(self, term: Term, names: Mapping[str, Any]) -> Closure:
+        """The compiled form of a term in which these names have places, in their order."""
         key = id(term), tuple(names)
         found = self._closures.get(key)
         if found is None:

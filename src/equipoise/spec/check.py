@@ -57,7 +57,7 @@ from equipoise.spec.language.types import (
     set_of,
     settle,
 )
-from equipoise.spec.language.vocabulary import DOMAINS, ELEMENT, SETS, STATES, plain
+from equipoise.spec.language.vocabulary import DOMAINS, ELEMENT, KEYWORDS, SETS, STATES, plain
 
 _ORDER: Final = ("<", "<=", ">", ">=")
 _LOGIC: Final = ("&", "|", "-->", "<-->")
@@ -101,6 +101,10 @@ class _Checker:
 
     def constraint(self, constraint: Constraint) -> None:
         self._scope, self._used = {}, set()
+        name = plain(constraint.name)
+        if name in signatures() or name in SETS or name in STATES or name in KEYWORDS:
+            what = f"{constraint.name} is a word of the language"
+            self._wrong(constraint.place, what, "call the constraint something else")
         for parameter in constraint.parameters:
             if parameter.name in self._scope:
                 self._wrong(parameter.place, f"{parameter.name} is given twice", "rename one")

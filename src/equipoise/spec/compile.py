@@ -181,7 +181,7 @@ class Compiler:
                 return lambda frame, places: _plus(left(frame, places), right(frame, places))
             case "/":
                 return self._guarded(
-                    term, lambda frame, places: left(frame, places) // right(frame, places)
+                    term, lambda frame, places: _over(left(frame, places), right(frame, places))
                 )
             case other:
                 act = _SIMPLE[other]
@@ -191,10 +191,10 @@ class Compiler:
         sequence, position = self.term(term.sequence, scope), self.term(term.position, scope)
 
         def pick(frame: Frame, places: list[Any]) -> Any:
-            at = position(frame, places)
-            if at < 0:
+            at, some = position(frame, places), sequence(frame, places)
+            if not 0 <= at < len(some):
                 raise IndexError(f"there is no position {at}")
-            return sequence(frame, places)[at]
+            return some[at]
 
         return self._guarded(term, pick)
 
@@ -282,9 +282,17 @@ class Compiler:
     def _during(self, term: Always | Sometime, scope: Scope) -> Closure:
         body = self.term(term.body, scope)
         judge = all if isinstance(term, Always) else any
-        return lambda frame, places: judge(
-            body(frame.at(view), places) for view in frame.moments or (frame.now,)
-        )
+
+        def during(frame: Frame, places: list[Any]) -> bool:
+            if frame.eternal is None or not frame.moments:
+                views = frame.moments or (frame.now,)
+                return judge(body(frame.at(view), places) for view in views)
+            key = (id(term), *places)
+            if key not in frame.eternal:
+                frame.eternal[key] = judge(body(frame.at(one), places) for one in frame.moments)
+            return frame.eternal[key]
+
+        return during
 
     def _guarded(self, node: Call | Operation | Index | Binder, closure: Closure) -> Closure:
         """Say where it happened if a value makes no sense: a division by zero, a missing place."""
@@ -299,6 +307,12 @@ class Compiler:
 
     def _refused(self, node: Call | Operation | Index | Binder, error: Exception) -> InvalidInput:
         return self._source.refused(node.place, f"cannot be computed: {error}")
+
+
+def _over(left: int, right: int) -> int:
+    if right == 0:
+        raise ZeroDivisionError(f"{left} divided by zero")
+    return left // right
 
 
 def _plus(left: Any, right: Any) -> Any:

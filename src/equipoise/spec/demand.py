@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from equipoise.spec.explain import shown
+from equipoise.errors import InvalidInput
+from equipoise.spec.explain import Why, shown
+from equipoise.spec.language.syntax import Term
 from equipoise.spec.specification import Specification
+from equipoise.spec.view import Frame
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,3 +26,26 @@ class Demand:
 
     def __str__(self) -> str:
         return self.title or f"{self.name}({', '.join(map(shown, self.arguments.values()))})"
+
+    def fault(self, frame: Frame) -> Why | None:
+        """Say why it does not hold at the moment a frame looks at; nothing if it does."""
+        specification = self.specification
+        try:
+            if specification.holds(self.name, self.arguments, frame):
+                return None
+        except InvalidInput as error:
+            return _trouble(error)
+        return self.why(specification.constraints[self.name].formula, self.arguments, frame)
+
+    def why(self, term: Term, names: Mapping[str, Any], frame: Frame) -> Why:
+        """Say why a part of it is false; what has no value is not so."""
+        try:
+            return self.specification.why(term, names, frame)
+        except InvalidInput as error:
+            return _trouble(error)
+
+
+def _trouble(error: InvalidInput) -> Why:
+    (problem, *_) = error.problems
+    line = problem.excerpt.split("\n")[0].strip()
+    return Why(f"{line}: {problem.what}" if line else problem.what)

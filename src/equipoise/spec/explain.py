@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Protocol
 
+from equipoise.errors import InvalidInput
 from equipoise.model.plan import Step
 from equipoise.spec.choose import choices
 from equipoise.spec.compile import Compiler
@@ -30,10 +32,17 @@ from equipoise.spec.language.syntax import (
     names_in,
     parts_of,
 )
+from equipoise.spec.language.vocabulary import STATES
 from equipoise.spec.view import Frame
 
 SHOWN_MAX = 8
 """How many members of a collection are written out."""
+
+
+class Quoted(str):
+    """A text that is no name."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +58,8 @@ class Why:
     about: frozenset[str] = frozenset()
     """The names that stand in the formula in place of its variables."""
     note: str = ""
+    moment: int | None = None
+    """At which of all moments of the plan it was so, if it is another one than the present."""
 
     def __str__(self) -> str:
         bound = [f"{name} = {shown(value)}" for name, value in self.where.items()]
@@ -69,6 +80,8 @@ def shown(value: Any) -> str:
             return "nowhere"
         case bool():
             return "true" if value else "false"
+        case Quoted():
+            return print_term(Text(str(value)))
         case Step():
             return f"step {value.id}"
         case frozenset() | tuple():
@@ -153,16 +166,17 @@ class Explainer:
         return home.why(constraint.formula, given, frame)
 
     def _always(self, term: Always, names: Mapping[str, Any]) -> Why:
-        for view in self._frame.moments or (self._frame.now,):
+        for place, view in enumerate(self._frame.moments or (self._frame.now,)):
             inner = Explainer(self._homes, self._compiler, self._frame.at(view))
             if not inner._value(term.body, names):
-                return inner.why(term.body, names)
+                why = inner.why(term.body, names)
+                return replace(why, moment=place if why.moment is None else why.moment)
         raise AssertionError("it holds at every moment")
 
     def _leaf(self, term: Term, names: Mapping[str, Any]) -> Why:
         hidden = _bound_in(term)
         named = {
-            name: Name(shown(value))
+            name: Name(shown(self._quoted(value)))
             for name, value in names.items()
             if name not in hidden and isinstance(value, str | int | None)
         }
@@ -172,11 +186,25 @@ class Explainer:
         text = print_term(_with(term, named))
         if isinstance(term, Sometime):
             return Why(text, used, about=about, note=", at no moment of the plan")
-        found = {
-            print_term(_with(part, named)): self._value(part, names)
-            for part in _telling_parts(term)
-        }
-        return Why(text, used, tuple(found.items()), about)
+        found = {}
+        for part in _telling_parts(term):
+            with suppress(InvalidInput):  # what has no value here did not decide it
+                found[print_term(_with(part, named))] = self._quoted(self._value(part, names))
+        return Why(text, used, tuple(found.items()), about, self._trouble(term, names))
+
+    def _trouble(self, term: Term, names: Mapping[str, Any]) -> str:
+        """Say that a term has no value here, if it has none."""
+        try:
+            self._value(term, names)
+        except InvalidInput as error:
+            return f", which {error.problems[0].what}"
+        return ""
+
+    def _quoted(self, value: Any) -> Any:
+        """A text, unlike a name or a state, is shown in quotes."""
+        view = self._frame.now
+        known = value in view.vms or value in view.hosts or value in STATES
+        return Quoted(value) if isinstance(value, str) and not known else value
 
     def _value(self, term: Term, names: Mapping[str, Any]) -> Any:
         scope = {name: place for place, name in enumerate(names)}

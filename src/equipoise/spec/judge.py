@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from itertools import takewhile
+from typing import Any, Final
 
 from equipoise.model.plan import Step, Violation
 from equipoise.model.quantity import StepId
@@ -126,8 +127,10 @@ class SpecificationJudge:
         for cell in cells:
             if cell.holds:
                 docket.told.pop(cell, None)
+            elif cell.trouble is not None and _is_idle(cell, docket):
+                continue
             elif cell not in docket.told:
-                why = docket.demand.specification.why(cell.term, cell.names, frame)
+                why = docket.demand.why(cell.term, cell.names, frame)
                 known = why.elements() in docket.told.values()  # one fault may show in two cells
                 docket.told[cell] = why.elements()
                 if not known:
@@ -138,12 +141,13 @@ class SpecificationJudge:
         assert self._initial is not None
         demand, final = docket.demand, self._past[-1][1]
         views = [view for _, view in self._past]
+        eternal: dict[Any, bool] = {}
         for moment, view in self._past if demand.continuous else self._past[-1:]:
-            frame = Frame(view, self._initial, final, self._steps, views)
-            if not demand.specification.holds(demand.name, demand.arguments, frame):
-                formula = demand.specification.constraints[demand.name].formula
-                why = demand.specification.why(formula, demand.arguments, frame)
-                yield self._violation(demand, why, moment)
+            frame = Frame(view, self._initial, final, self._steps, views, eternal=eternal)
+            why = demand.fault(frame)
+            if why is not None:
+                told = moment if why.moment is None else self._past[why.moment][0]
+                yield self._violation(demand, why, told)
                 return
 
     def _violation(self, demand: Demand, why: Why, moment: Moment) -> Violation:
@@ -170,6 +174,12 @@ class _Blame:
             if not elements.isdisjoint((seen.vm or "", *seen.hosts)):
                 return None if moment.phase is Phase.INITIAL else step.id
         return None
+
+
+def _is_idle(cell: Cell, docket: _Docket) -> bool:
+    """Whether a part without a value does not matter: an earlier one is false already."""
+    earlier = takewhile(lambda one: one is not cell, docket.cells)
+    return any(not one.holds and one.trouble is None for one in earlier)
 
 
 def _docket(demand: Demand) -> _Docket:

@@ -9,14 +9,23 @@ from equipoise.spec.specification import Specification
 
 
 @cache
-def library() -> dict[str, Specification]:
-    """The files of the library, by their names."""
+def origins() -> tuple[str, ...]:
+    """The names of the files."""
     folder = files("equipoise.spec") / "library"
-    found = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".spec"))
-    return {
-        name.removesuffix(".spec"): Specification.read((folder / name).read_text(), name)
-        for name in found
-    }
+    names = (entry.name for entry in folder.iterdir() if entry.name.endswith(".spec"))
+    return tuple(sorted(name.removesuffix(".spec") for name in names))
+
+
+@cache
+def of_origin(origin: str) -> Specification:
+    """One file of the library. Each is read when it is first asked for: reading takes time."""
+    text = (files("equipoise.spec") / "library" / f"{origin}.spec").read_text()
+    return Specification.read(text, f"{origin}.spec")
+
+
+def library() -> dict[str, Specification]:
+    """All files of the library, by their names."""
+    return {origin: of_origin(origin) for origin in origins()}
 
 
 @cache
@@ -27,7 +36,5 @@ def library_constraints() -> dict[str, Specification]:
 
 def origin_of(constraint: str) -> str | None:
     """The file of the library that declares a constraint, or none."""
-    for origin, specification in library().items():
-        if constraint in specification.constraints:
-            return origin
-    return None
+    found = (origin for origin, one in library().items() if constraint in one.constraints)
+    return next(found, None)

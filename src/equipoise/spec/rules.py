@@ -16,9 +16,9 @@ from equipoise.model.rule import KeepApart, KeepTogether, Rule, Satisfy, StayOff
 from equipoise.model.snapshot import Snapshot
 from equipoise.spec.arguments import fitted
 from equipoise.spec.demand import Demand
-from equipoise.spec.language.syntax import Binding, Name
+from equipoise.spec.language.syntax import Binding, names_in
 from equipoise.spec.language.vocabulary import plain
-from equipoise.spec.library import library_constraints
+from equipoise.spec.library import library_constraints, of_origin
 from equipoise.spec.specification import Specification
 
 State = Snapshot | Draft
@@ -48,6 +48,8 @@ def demands_of(settings: Settings, state: State) -> Demands:
 
 def check_rules(inventory: Inventory, found: Findings) -> None:
     """Find rules that name no constraint or give it what it cannot take."""
+    if not inventory.specification and not any(map(_names_a_constraint, inventory.rules)):
+        return  # most inventories; the library need not be read for them
     try:
         _own(inventory.specification)
     except InvalidInput as error:
@@ -87,7 +89,7 @@ def _demand(rule: Rule, settings: Settings, state: State) -> Iterable[Demand]:
     values = {"vs": _present(rule.vms, state.vms)}
     if isinstance(rule, StayWithin | StayOff):
         values["ns"] = _present(rule.hosts, state.hosts)
-    return (Demand(library_constraints()[name], name, values, continuous, title),)
+    return (Demand(of_origin("drs"), name, values, continuous, title),)
 
 
 _PLAIN: Final[Mapping[type[Rule], str]] = {
@@ -109,6 +111,10 @@ def _own(text: str) -> Specification:
     return Specification.read(text, "specification", library_constraints())
 
 
+def _names_a_constraint(rule: Rule) -> bool:
+    return isinstance(rule, Satisfy)
+
+
 def _guess(name: str) -> str:
     near = closest(name, library_constraints())
     return f"did you mean {near}?" if near else "'equipoise spec list' lists them"
@@ -124,9 +130,10 @@ def _without_the_departed(
     """The arguments without VMs and hosts that have left; none if it was about one of them."""
     given: dict[str, Any] = dict(rule.arguments)
     for parameter in home.constraints[rule.constraint].parameters:
-        domain = plain(parameter.domain.name) if isinstance(parameter.domain, Name) else ""
-        if domain not in ("vms", "hosts") or parameter.name not in given:
+        named = {plain(name) for name in names_in(parameter.domain)} & {"vms", "hosts"}
+        if len(named) != 1 or parameter.name not in given:
             continue
+        (domain,) = named
         there: Collection[Any] = getattr(state, domain)
         value = given[parameter.name]
         if isinstance(value, str) and parameter.binding is Binding.MEMBER:

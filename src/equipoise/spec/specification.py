@@ -117,6 +117,10 @@ class Specification:
         given = {one.name: arguments[one.name] for one in constraint.parameters}
         return self._splitter.cells(constraint.formula, given, frame)
 
+    def closure_of(self, term: Term, names: Mapping[str, Any]) -> Closure:
+        """The compiled form of a part of a formula, in which these names have places."""
+        return self._splitter.closure(term, names)
+
     def why(self, term: Term, names: Mapping[str, Any], frame: Frame) -> Why:
         """Say why a formula of this specification is false at the moment a frame looks at."""
         return Explainer(self, self._compiler, frame).why(term, names)

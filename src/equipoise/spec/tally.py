@@ -44,6 +44,7 @@ class Tally:
         self._shares: dict[Any, Share] = {}
         self._by_vm: dict[VmId, set[Any]] = {}
         self._by_host: dict[HostId, set[Any]] = {}
+        self._seen: dict[Any, Reads] = {}
         self._dirty: set[Any] = set()
         self._counts: Counter[Any] = Counter()
         self._size = 0
@@ -84,7 +85,9 @@ class Tally:
         changed, reads = {}, Reads()
         for member in in_order((self._dirty | self.depending(touched)) & self._domain):
             share, seen = self._share(member, frame)
-            reads.add(seen)
+            known = self._seen[member]
+            reads.vms |= seen.vms - known.vms
+            reads.hosts |= seen.hosts - known.hosts
             if share != self._shares[member]:
                 changed[member] = share
         return Changes(self, changed, reads)
@@ -133,6 +136,7 @@ class Tally:
             _count(self._counts, before, share)
 
     def _note(self, member: Any, reads: Reads) -> None:
+        self._seen.setdefault(member, Reads()).add(reads)
         for vm in reads.vms:
             self._by_vm.setdefault(vm, set()).add(member)
         for host in reads.hosts:
@@ -146,7 +150,7 @@ class Changes:
         self._tally = tally
         self._shares = shares
         self.reads = reads
-        """What was looked at to find out."""
+        """What was looked at to find out, and never before."""
 
     def __bool__(self) -> bool:
         return bool(self._shares)
@@ -221,13 +225,13 @@ class Memory:
         found.refresh(domain, frame, self.reads)
         return found
 
-    def shares_touched(self, touched: Touched) -> set[tuple[int, Any]]:
+    def shares_touched(self, touched: Touched) -> frozenset[tuple[int, Any]]:
         """The shares that depend on what is touched, each by its tally and its member."""
-        return {
+        return frozenset(
             (place, member)
             for place, tally in enumerate(self._tallies.values())
             for member in tally.depending(touched)
-        }
+        )
 
     def would_change(self, frame: Frame, touched: Touched) -> bool:
         """Whether any share would be another one in the present of a frame."""

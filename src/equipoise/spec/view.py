@@ -158,12 +158,14 @@ class Frame:
     """All moments of the plan, for ``always`` and ``sometime``."""
     memory: Memory | None = None
     """What is known of large collections in the present."""
+    eternal: dict[Any, bool] | None = None
+    """What was found out about all moments together, which is the same seen from each of them."""
 
     def at(self, view: View) -> Frame:
         """The same, looked at from another moment."""
         if view is self.now:
             return self
-        return Frame(view, self.initial, self.final, self.steps, self.moments)
+        return Frame(view, self.initial, self.final, self.steps, self.moments, eternal=self.eternal)
 
 
 Value = Any

@@ -4,13 +4,15 @@ import pytest
 
 from builders import a_cluster, a_host, a_step, a_vm
 from equipoise.model.action import Action, Boot, Kill, Migrate, PowerOff, PowerOn, Shutdown
-from equipoise.model.event import ActionStarted
+from equipoise.model.draft import Touched
+from equipoise.model.event import ActionStarted, VmCrashed
 from equipoise.model.host import HostState
 from equipoise.model.quantity import HostId, RuleId, VmId
 from equipoise.model.rule import KeepApart, KeepTogether, Rule, Satisfy, StayOff, StayWithin
 from equipoise.model.vm import Vm, VmState
 from equipoise.plan.caution import Caution
 from equipoise.plan.ledger import Ledger
+from equipoise.spec import tally
 from equipoise.spec.rules import demands_of
 
 H1, H2, H3, V1, V2 = HostId("h1"), HostId("h2"), HostId("h3"), VmId("v1"), VmId("v2")
@@ -107,3 +109,40 @@ def test_with_too_much_under_way_a_step_waits() -> None:
     told = risks(full, Boot(vm=V2, target=H2), *leave, v2=None, more=others)
     assert told == ["too much is under way to be sure: 6 other actions"]
     assert risks(full, Boot(vm=V2, target=H2), *leave[:4], v2=None, more=others) == []
+
+
+@pytest.mark.parametrize(("most", "fine"), [(7, False), (8, True)])
+def test_of_a_count_over_much_the_worst_case_is_known_however_much_is_under_way(
+    most: int, fine: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight may run if all starts succeed and none of the stops does: v1, six more, and v2."""
+    monkeypatch.setattr(tally, "WORTHWHILE", 1)
+    others = tuple(
+        a_vm(f"w{number}", None if number % 2 else f"h{number // 2 + 1}") for number in range(6)
+    )
+    under_way: list[Action] = [
+        Boot(vm=vm.id, target=(H1, H2, H3)[number // 2])
+        if vm.host is None
+        else Shutdown(vm=vm.id, source=vm.host)
+        for number, vm in enumerate(others)
+    ]
+    for rule in (
+        satisfy("RunningCapacity", ns=("h1", "h2", "h3", "h4"), nb=most),
+        satisfy("TenantMax", name="", nb=most),
+    ):
+        told = risks(rule, Boot(vm=V2, target=H2), *under_way, v2=None, more=others)
+        assert (told == []) is fine, told
+
+
+def test_what_may_come_to_have_no_value_is_a_risk() -> None:
+    shares = Satisfy(id=R, constraint="Shares", arguments={"n": "h2"}, continuous=True)
+    own = "Shares(n : hosts) ::= 10 / card(running(n)) > 0"
+    hosts = [a_host("h1"), a_host("h2"), a_host("h3")]
+    vms = [a_vm("v1", "h1"), a_vm("v2", "h2")]
+    ledger = Ledger(a_cluster(*hosts, vms=vms, rules=(shares,), specification=own))
+    caution = Caution(ledger.draft, demands_of(ledger.draft.settings, ledger.draft).clear)
+    (risk,) = caution.risks(ledger.draft, a_step("s", V2_LEAVES))
+    assert "10 divided by zero" in risk.detail
+    ledger.apply(VmCrashed(at_ms=1, vm=V2))
+    caution.notice(Touched((V2,), (H2,)))
+    assert list(caution.risks(ledger.draft, a_step("s", TO_H2))) == [], "it was so without the step"

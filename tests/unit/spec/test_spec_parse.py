@@ -75,7 +75,7 @@ def test_a_declaration_has_a_doc_marks_and_several_variables_in_a_binder() -> No
         ("a ::= b $", "did not expect '$' here", "        ^"),
         ("a ::= !(x y) b", "did not expect 'y' here", "          ^"),
         ("a ::= b ; c", "did not expect ';' here", "        ^"),
-        ('a ::= "b', "the character '\"' means nothing here", "      ^"),
+        ('a ::= "b', "this text is not closed", "      ^"),
         ("::= b", "did not expect ':' here", "^"),
     ],
 )

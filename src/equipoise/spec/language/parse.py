@@ -96,6 +96,10 @@ def _refuse_monsters(where: Source, tree: Tree[Any]) -> None:
 
 def _unexpected(where: Source, error: UnexpectedInput) -> InvalidInput:
     place = Place(max(error.line, 1), max(error.column, 1))
+    at = error.pos_in_stream or 0
+    if where.text.startswith('"', at) or where.text.startswith("/*", at):
+        noun = "comment" if where.text.startswith("/*", at) else "text"
+        return where.refused(place, f"this {noun} is not closed", "")
     if isinstance(error, UnexpectedCharacters):
         return where.refused(place, f"the character {error.char!r} means nothing here", "")
     if not isinstance(error, UnexpectedToken) or error.token.type == "$END":

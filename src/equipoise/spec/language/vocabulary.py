@@ -82,6 +82,12 @@ SIGNATURES: Final[dict[str, Signature]] = {
 SYNONYMS: Final = {"nodes": "hosts", "nodeState": "hostState", "online": "on", "offline": "standby"}
 """The paper's names, so that its listings can be typed as printed."""
 
+KEYWORDS: Final = frozenset(
+    {"let", "in", "not", "always", "sometime", "true", "false", "hard", "soft", "discrete"}
+    | {"continuous", "documented", "as_coded", "int", "string"}
+)
+"""Words that cannot name a constraint, though some could be told apart by where they stand."""
+
 SETS: Final[dict[str, Type]] = {"vms": set_of(VM), "hosts": set_of(HOST)}
 STATES: Final[dict[str, Type]] = {
     **{state.value: VM_STATE for state in VmState},
