@@ -33,7 +33,6 @@ VARIABLES: Final = ("x", "y", "z", "v", "x", "y", "z", "v", "vms", "hosts", "run
 """Few, so that inner names hide outer ones, and some that hide what is predefined."""
 WORDS: Final = ("", '"\\', "p1", "t1", "migrate", "r1", "r2", "rack", "licences", "cpu", "memory")
 FEW: Final = (VM, HOST, BOOL, ACTION, VM_STATE, HOST_STATE)  # so sets of them are small
-TRUE: Final = syntax.Truth(True)
 MOMENTS: Final = (*syntax.Moment, syntax.Moment.NOW)
 PREDEFINED: Final = {VM: ("vms",), HOST: ("hosts", "nodes")}
 STATE_WORDS: Final = {
@@ -156,7 +155,8 @@ class Writer(Choices):
             return syntax.Truth(self.often(2))
         term, kind = self.pick(asked if asked and self.often(1) else alone)
         other = self._leaf(kind, scope)
-        return Operation(self.pick(("=", "/=")), term, other) if other != term else TRUE
+        fact: Term = Operation(self.pick(("=", "/=")), term, other)
+        return self.pick([fact, fact, fact, syntax.Always(fact), syntax.Sometime(fact)])
 
     def _literal(self, kind: Type, scope: Scope) -> Term:
         inner = _inner(kind)
@@ -311,9 +311,8 @@ class Writer(Choices):
         packings = scope.variables(packing_of(member))
         if packings and self.often(1):
             return self.pick(packings)
-        groups = set_of(member)
-        literal = self._literal(set_of(groups), scope)
-        return literal if self.often(1) else self.bag(bag_of(groups), scope)
+        literal = self._literal(set_of(set_of(member)), scope)
+        return literal if self.often(1) else self.bag(bag_of(set_of(member)), scope)
 
     def _quantified(self, scope: Scope) -> Term:
         binders, inner = self.binders(scope)

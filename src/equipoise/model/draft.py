@@ -14,7 +14,7 @@ from equipoise.model.inventory import Settings
 from equipoise.model.quantity import HostId, StepId, VmId
 from equipoise.model.snapshot import DemandFrame, Running, Snapshot
 from equipoise.model.value import FrozenMap
-from equipoise.model.vm import Demand, Vm
+from equipoise.model.vm import Demand, Vm, VmState
 
 
 class Touched(NamedTuple):
@@ -38,6 +38,7 @@ class Draft:
         self.in_flight: FrozenMap[StepId, Running] = base.in_flight
         self._owns_hosts = self._owns_vms = self._owns_in_flight = False
         self._residents: dict[HostId, dict[VmId, None]] | None = None
+        self._runners: dict[HostId, frozenset[VmId]] = {}
         self._by_vm: dict[VmId, dict[StepId, Running]] = {}
         self._by_host: dict[HostId, dict[StepId, Running]] = {}
         for running in self.in_flight.values():
@@ -85,6 +86,16 @@ class Draft:
                 if vm.host is not None:
                     self._residents.setdefault(vm.host, {})[vm.id] = None
         return tuple(self._residents.get(host, ()))
+
+    def runners(self, host: HostId) -> frozenset[VmId]:
+        """The VMs that run on a host. Kept until one of its VMs changes."""
+        found = self._runners.get(host)
+        if found is None:
+            vms = self.vms
+            found = self._runners[host] = frozenset(
+                [vm for vm in self.residents(host) if vms[vm].state is VmState.RUNNING]
+            )
+        return found
 
     def running_on(self, vm: VmId) -> tuple[Running, ...]:
         """The actions under way on a VM."""
@@ -154,6 +165,7 @@ class Draft:
         self.in_flight, self.history = snapshot.in_flight, snapshot.history
         self._owns_hosts = self._owns_vms = self._owns_in_flight = False
         self._residents = None
+        self._runners = {}
         self._by_vm, self._by_host = {}, {}
         self.touched_vms.update(dict.fromkeys(self.vms))
         self.touched_hosts.update(dict.fromkeys(self.hosts))
@@ -186,7 +198,10 @@ class Draft:
 
     def _reside(self, vm: VmId, before: HostId | None, after: HostId | None) -> None:
         self.touched_vms[vm] = None
-        self.touched_hosts.update((host, None) for host in (before, after) if host is not None)
+        for host in (before, after):
+            if host is not None:
+                self.touched_hosts[host] = None
+                self._runners.pop(host, None)
         if self._residents is None or before == after:
             return
         if before is not None:

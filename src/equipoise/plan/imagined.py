@@ -12,7 +12,7 @@ from equipoise.model.draft import Draft
 from equipoise.model.host import Host
 from equipoise.model.quantity import HostId, StepId, VmId
 from equipoise.model.snapshot import Running
-from equipoise.model.vm import Vm
+from equipoise.model.vm import Vm, VmState
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -70,6 +70,14 @@ class Imagined(Draft):
         """The VMs that run or sleep on a host."""
         stayed = (vm for vm in self._base.residents(host) if vm not in self._moved)
         return (*stayed, *(vm for vm, where in self._moved.items() if where == host))
+
+    def runners(self, host: HostId) -> frozenset[VmId]:
+        """The VMs that run on a host."""
+        if host not in self.touched_hosts:
+            return self._base.runners(host)
+        vms = self.vms
+        there = self.residents(host)
+        return frozenset([vm for vm in there if vms[vm].state is VmState.RUNNING])
 
     def running_on(self, vm: VmId) -> tuple[Running, ...]:
         """The actions under way on a VM."""

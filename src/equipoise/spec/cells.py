@@ -62,6 +62,11 @@ class WatchedView(View):
         self.reads.hosts.add(host)
         return self.state.residents(host)
 
+    def running(self, host: HostId) -> frozenset[VmId]:
+        """The VMs that run on a host."""
+        self.reads.hosts.add(host)
+        return self.state.runners(host)
+
     def on_vm(self, vm: VmId) -> tuple[Step, ...]:
         """The actions under way on a VM."""
         self.reads.vms.add(vm)

@@ -11,7 +11,7 @@ from equipoise.model.host import Host
 from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, ResourceName, VmId
 from equipoise.model.snapshot import Snapshot
-from equipoise.model.vm import Vm, VmState
+from equipoise.model.vm import Vm
 
 if TYPE_CHECKING:  # a memory looks at frames
     from equipoise.spec.tally import Memory
@@ -87,8 +87,7 @@ class View:
 
     def running(self, host: HostId) -> frozenset[VmId]:
         """The VMs that run on a host; one that migrates runs on its source."""
-        vms = self.vms
-        return frozenset(vm for vm in self.residents(host) if vms[vm].state is VmState.RUNNING)
+        return self.state.runners(host)
 
     def consumption(self, vm: VmId, resource: str) -> int:
         """What a VM takes of a resource."""

@@ -59,8 +59,6 @@ class StepArrays:
     amount: Array
     start_ms: Array
     end_ms: Array
-    rank: Array
-    """The place of each step in order of time."""
 
 
 @dataclass(eq=False)
@@ -81,6 +79,7 @@ class Cases:
     names: Names
     words: dict[str, int] = field(default_factory=lambda: {"": 0})
     """The number of each text: two texts are equal if their numbers are."""
+    _ranks: Array | None = None
     _figures: dict[tuple[str, str], Array] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -100,7 +99,7 @@ class Cases:
         hosts = max(1, *map(len, names.hosts))
         if vms > VMS_MAX or hosts > HOSTS_MAX:
             raise Unbatchable(f"{vms} VMs and {hosts} hosts are too many")
-        words = {"": 0}
+        words = {"": 0} | {kind.kind: kind.code for kind in _FIELDS.values()}
         vm_state, vm_host, host_state = _states(cases, names, vms, hosts)
         return cls(
             cases=cases,
@@ -129,6 +128,17 @@ class Cases:
         if any(vm.agent for case in self.cases for vm in case.initial.vms.values()):
             return self.of_vms("agent").astype(bool)
         return np.zeros((self.vms, len(self)), bool)
+
+    def ranks(self) -> Array:
+        """The place of each step in order of time, by (step, case); -1 where there is none."""
+        if self._ranks is None:
+            self._ranks = np.full(self.steps.kind.shape, -1, np.int64)
+            for place, case in enumerate(self.cases):
+                times = ((one.start_ms, one.end_ms, one.id) for one in case.steps)
+                in_time = sorted(zip(times, range(len(case.steps)), strict=True))
+                for rank, (_, row) in enumerate(in_time):
+                    self._ranks[row, place] = rank
+        return self._ranks
 
     def of_hosts(self, what: str, name: str = "") -> Array:
         """A figure of each host: ``capa`` or ``label``, by (host, case)."""
@@ -207,13 +217,10 @@ def _by_case(rows: Sequence[Any], kind: Any) -> Array:
 
 def _steps(cases: Sequence[Case], names: Names, words: dict[str, int]) -> StepArrays:
     most = max((len(case.steps) for case in cases), default=0)
-    unused = (-1, -1, NOWHERE, NOWHERE, NOWHERE, -1, 0, NEVER, NEVER, -1)
+    unused = (-1, -1, NOWHERE, NOWHERE, NOWHERE, -1, 0, NEVER, NEVER)
     every = []
     for case, vms, hosts in zip(cases, names.vms, names.hosts, strict=True):
         rows = [_step(step, vms, hosts, words) for step in case.steps]
-        in_time = sorted((one.start_ms, one.end_ms, one.id, n) for n, one in enumerate(case.steps))
-        for rank, (*_, row) in enumerate(in_time):
-            rows[row] = (*rows[row], rank)
         every.append(rows + [unused] * (most - len(rows)))
     shaped = np.array(every, np.int64).reshape(len(cases), most, len(unused))
     fields = np.ascontiguousarray(shaped.transpose(2, 1, 0))
@@ -225,10 +232,10 @@ def _step(
 ) -> tuple[int, ...]:
     # A footprint would say the same, but this is done for every step of every case.
     action: Any = step.action
-    kind, has_vm, has_source, has_target, has_host = _FIELDS[type(action)]
+    _, code, has_vm, has_source, has_target, has_host = _FIELDS[type(action)]
     try:
         return (
-            words.setdefault(kind, len(words)),
+            code,
             vms[action.vm] if has_vm else -1,
             hosts[action.source] if has_source else NOWHERE,
             hosts[action.target] if has_target else NOWHERE,
@@ -244,6 +251,7 @@ def _step(
 
 class _Fields(NamedTuple):
     kind: str
+    code: int
     vm: bool
     source: bool
     target: bool
@@ -253,8 +261,9 @@ class _Fields(NamedTuple):
 _FIELDS: Final = {
     kind: _Fields(
         str(kind.__struct_config__.tag),
+        code,
         *(name in kind.__struct_fields__ for name in ("vm", "source", "target", "host")),
     )
-    for kind in get_args(Action)
+    for code, kind in enumerate(get_args(Action), start=1)
 }
 """Which fields the actions of each kind have."""

@@ -173,12 +173,12 @@ def _lists(_: Rows, __: Value) -> Value:
 
 def _actions(rows: Rows, element: Value) -> Value:
     assert isinstance(element, Plain)
-    steps = rows.cases.steps
+    ranks = rows.cases.ranks()
     touched = _touches(rows, element)
     found = []
-    for rank in range(steps.kind.shape[0]):  # the steps of each case in order of time
-        place = np.argmax(steps.rank == rank, axis=0)
-        there = (steps.rank == rank).any(axis=0)
+    for rank in range(ranks.shape[0]):  # the steps of each case in order of time
+        place = np.argmax(ranks == rank, axis=0)
+        there = (ranks == rank).any(axis=0)
         mask = there & np.take_along_axis(touched, _spread(place, touched), axis=0)[0]
         found.append((mask, Plain("action", np.broadcast_to(place, mask.shape))))
     return Entries(tuple(found), is_list=True)
