@@ -3,7 +3,8 @@ from __future__ import annotations
 from builders import a_cluster, a_host, a_vm
 from equipoise.model.action import Action, Migrate, PowerOff
 from equipoise.model.plan import Intent, Limits, Plan
-from equipoise.model.quantity import HostId, PlanId, StepId, VmId
+from equipoise.model.quantity import HostId, PlanId, RuleId, StepId, VmId
+from equipoise.model.rule import Satisfy
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.vm import CpuSettings
 from equipoise.plan import Refusal, VerifiedPlan, order, verify
@@ -102,3 +103,18 @@ def test_a_cycle_of_waiting_is_refused() -> None:
     )
     assert isinstance(refusal, Refusal)
     assert [one.detail for one in refusal.violations] == ["it waits for b", "it waits for a"]
+
+
+def test_steps_that_had_to_wait_for_less_to_be_under_way_are_called_again() -> None:
+    """Each move matters to a rule over all hosts, and of so many not all may overlap."""
+    rule = Satisfy(
+        id=RuleId("r"),
+        constraint="MaxSkew",
+        arguments={"vs": tuple(f"v{n}" for n in range(20)), "nb": 20},
+        continuous=True,
+    )
+    hosts = [a_host(f"h{n}", cores=32) for n in range(40)]
+    vms = [a_vm(f"v{n}", f"h{n}") for n in range(20)]
+    cluster = a_cluster(*hosts, vms=vms, rules=(rule,))
+    wanted = [want(f"s{n}", move(f"v{n}", f"h{n}", f"h{n + 20}")) for n in range(20)]
+    assert len(times(order(cluster, wanted, PlanId("p")))) == 20
