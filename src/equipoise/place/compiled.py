@@ -1,0 +1,55 @@
+"""One source, two speeds: numeric kernels run as plain Python, or compiled to machine code.
+
+Numba takes most of a second to wake up and, once on each machine, some seconds to compile. That
+is more than a small cluster needs in all, so whoever runs a kernel chooses by the size of the work.
+Both speeds give the same bits: the compiler is not allowed to reorder arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import blake2b
+from types import FunctionType, SimpleNamespace
+from typing import Any, cast
+
+Kernel = Callable[..., Any]
+
+
+class Kernels:
+    """Functions that call each other, callee before caller."""
+
+    def __init__(self, *functions: Kernel) -> None:
+        self._functions = tuple(cast(FunctionType, function) for function in functions)
+        self.plain: Any = SimpleNamespace(**{one.__name__: one for one in self._functions})
+        """The functions by their names, as plain Python."""
+        self._fast: Any = None
+
+    def at(self, *, fast: bool) -> Any:
+        """The functions by their names, as plain Python or compiled."""
+        return self.fast if fast else self.plain
+
+    @property
+    def fast(self) -> Any:
+        """The compiled functions; the first who asks waits for it."""
+        if self._fast is None:
+            self._fast = SimpleNamespace(**self._compile())
+        return self._fast
+
+    def _compile(self) -> dict[str, Any]:
+        import numba  # noqa: PLC0415  (half a second that small work does not pay)
+
+        compiled: dict[str, Any] = {}
+        # What was compiled earlier is found by name, and must not be found after any change.
+        digest = blake2b(digest_size=6)
+        for function in self._functions:
+            digest.update(repr((function.__code__.co_code, function.__code__.co_consts)).encode())
+            twin = FunctionType(
+                function.__code__, {**function.__globals__, **compiled}, function.__name__
+            )
+            twin.__module__ = function.__module__
+            twin.__qualname__ = f"{function.__qualname__}_{digest.hexdigest()}"
+            try:
+                compiled[function.__name__] = numba.njit(cache=True)(twin)
+            except RuntimeError:  # nowhere to keep it: neither beside the source nor at home
+                compiled[function.__name__] = numba.njit(twin)
+        return compiled

@@ -1,0 +1,59 @@
+"""What each VM deserves of the cluster, for all VMs at once, on arrays.
+
+The same as ``entitlements``; for whoever asks often, or for many.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from equipoise.place import water
+from equipoise.place.compiled import Kernels
+from equipoise.place.water import CLAIMS, NOBODY, TREE, Floats, Ints, Records
+
+KERNELS: Final = Kernels(*water.FUNCTIONS)
+NO_LIMIT: Final = float("inf")
+
+
+class Settings(NamedTuple):
+    """Reservations, limits and shares, one row per pool or VM."""
+
+    floor: Floats
+    ceiling: Floats
+    shares: Floats
+
+
+def deserve(
+    capacity: float, tree: Records, pools: Settings, vms: Settings, want: Floats, *, fast: bool
+) -> Floats:
+    """Divide a capacity among VMs, down the tree that ``pool_tree`` has made for them."""
+    claims = np.zeros(len(tree), dtype=CLAIMS)
+    count = len(want)
+    for name in ("floor", "ceiling", "shares"):
+        claims[name][1 : len(tree) - count] = getattr(pools, name)
+        claims[name][len(tree) - count :] = getattr(vms, name)
+    claims["ceiling"][0] = NO_LIMIT
+    claims["want"][len(tree) - count :] = want
+    kernels = KERNELS.at(fast=fast)
+    kernels.add_up(tree, claims, 0, len(tree), True)
+    kernels.flow_down(tree, claims, 0, len(tree), capacity)
+    return claims["got"][len(tree) - count :].copy()
+
+
+def pool_tree(pool_parents: Ints, vm_pools: Ints) -> Records:
+    """The tree of the cluster: its root, then the pools, parents first, then the VMs."""
+    pools, vms = len(pool_parents), len(vm_pools)
+    tree = np.full(1 + pools + vms, NOBODY, dtype=np.int64).astype(TREE)
+    parent = np.concatenate([pool_parents, vm_pools]) + 1  # NOBODY becomes the root
+    tree["parent"][0] = tree["child"][:] = tree["sibling"][:] = tree["vm"][:] = NOBODY
+    tree["parent"][1:] = parent
+    tree["vm"][1 + pools :] = np.arange(vms)
+    order = np.argsort(parent, kind="stable")
+    nodes, above = order + 1, parent[order]
+    same = above[1:] == above[:-1]
+    tree["sibling"][nodes[:-1][same]] = nodes[1:][same]
+    eldest = np.concatenate([[True], ~same]) if len(nodes) else np.zeros(0, dtype=bool)
+    tree["child"][above[eldest]] = nodes[eldest]
+    return tree

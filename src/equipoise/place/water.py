@@ -1,0 +1,156 @@
+"""Dividing an amount down a tree of claims, as water fills vessels, on arrays.
+
+The same as ``fill``, for a tree at once: the cluster's capacity among pools and VMs, or a host's
+among those who run on it. Nodes stand in record arrays, parents before their children;
+leaves are VMs. The functions here are plain arithmetic, so that they can be compiled.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Records = NDArray[np.void]
+
+NOBODY: Final = -1
+TINY: Final = 1e-9
+
+TREE: Final = np.dtype([("parent", "i8"), ("child", "i8"), ("sibling", "i8"), ("vm", "i8")])
+"""Who hangs under whom: the parent, the first child, the next sibling, or ``NOBODY``. Of a leaf,
+the row of its VM."""
+
+CLAIMS: Final = np.dtype(
+    [("floor", "f8"), ("ceiling", "f8"), ("shares", "f8"), ("want", "f8"), ("got", "f8")]
+)
+"""Reservation, limit and shares of each node; what a leaf asks for, and all below an inner node
+once ``add_up`` has run; what each gets."""
+
+
+def add_up(tree: Records, claims: Records, first: int, end: int, counts_reserved: bool) -> None:
+    """Add wants up to the node ``first``, each held to its limit.
+
+    Who is entitled to a reservation is so without a want for it: ``counts_reserved``. Who uses a
+    resource uses no more than wanted.
+    """
+    parent, vm = tree["parent"], tree["vm"]
+    want, floor, ceiling = claims["want"], claims["floor"], claims["ceiling"]
+    for node in range(first, end):
+        if vm[node] == NOBODY:
+            want[node] = 0.0
+    for node in range(end - 1, first - 1, -1):
+        asked = want[node]
+        if counts_reserved and asked < floor[node]:
+            asked = floor[node]
+        asked = min(asked, ceiling[node])
+        want[node] = asked
+        if node > first:
+            want[parent[node]] += asked
+
+
+def flow_down(tree: Records, claims: Records, first: int, end: int, amount: float) -> None:
+    """Divide an amount from the node ``first`` down to the leaves, by ``add_up``'s wants."""
+    child, want, got = tree["child"], claims["want"], claims["got"]
+    if amount >= want[first]:  # as it is most of the time
+        for node in range(first, end):
+            got[node] = want[node]
+        return
+    got[first] = amount
+    for node in range(first, end):
+        if child[node] != NOBODY:
+            share(tree, claims, child[node], got[node])
+
+
+def share(tree: Records, claims: Records, eldest: int, amount: float) -> None:
+    """Divide an amount among siblings: at least the floor, at most the want, by shares between."""
+    sibling, floor, want = tree["sibling"], claims["floor"], claims["want"]
+    floors, wants = 0.0, 0.0
+    node = eldest
+    while node != NOBODY:
+        floors += min(floor[node], want[node])
+        wants += want[node]
+        node = sibling[node]
+    if amount >= wants:
+        give(tree, claims, eldest, 1.0, 0.0)
+    elif amount <= floors:
+        give(tree, claims, eldest, 0.0, amount / floors if floors > 0.0 else 0.0)
+    else:
+        settle(tree, claims, eldest, amount)
+
+
+def give(tree: Records, claims: Records, eldest: int, of_want: float, of_floor: float) -> None:
+    """Give every sibling a part of its want, or of its floor."""
+    sibling, floor, want, got = tree["sibling"], claims["floor"], claims["want"], claims["got"]
+    node = eldest
+    while node != NOBODY:
+        got[node] = want[node] * of_want + min(floor[node], want[node]) * of_floor
+        node = sibling[node]
+
+
+def settle(tree: Records, claims: Records, eldest: int, amount: float) -> None:
+    """Find the level of the water by fixing, round after round, those that are surely at an end.
+
+    At a trial level all get their part, held between floor and want. If that is more than there is,
+    the true level is lower, and whoever is at the floor now stays there; if it is less, the same
+    goes for those at their want. What is left is divided anew among the others.
+    """
+    sibling, shares, got = tree["sibling"], claims["shares"], claims["got"]
+    width = 0.0
+    node = eldest
+    while node != NOBODY:
+        got[node] = -1.0  # not fixed yet
+        width += shares[node]
+        node = sibling[node]
+    left = amount
+    while width > 0.0:
+        level = left / width
+        over = excess(tree, claims, eldest, level, left)
+        if abs(over) <= TINY * amount:
+            over = 0.0
+        given, gone = fix(tree, claims, eldest, level, over)
+        left -= given
+        width = 0.0 if over == 0.0 else width - gone
+
+
+def excess(tree: Records, claims: Records, eldest: int, level: float, left: float) -> float:
+    """How much more than there is left would be given out at this level."""
+    sibling, floor, want = tree["sibling"], claims["floor"], claims["want"]
+    shares, got = claims["shares"], claims["got"]
+    given = 0.0
+    node = eldest
+    while node != NOBODY:
+        if got[node] < 0.0:
+            part = max(level * shares[node], floor[node])
+            given += min(part, want[node])
+        node = sibling[node]
+    return given - left
+
+
+def fix(
+    tree: Records, claims: Records, eldest: int, level: float, over: float
+) -> tuple[float, float]:
+    """Fix those at their floor if too much was given, at their want if too little, else all.
+
+    Says what they get and what shares they have together.
+    """
+    sibling, floor, want = tree["sibling"], claims["floor"], claims["want"]
+    shares, got = claims["shares"], claims["got"]
+    given, gone = 0.0, 0.0
+    node = eldest
+    while node != NOBODY:
+        if got[node] < 0.0:
+            part = level * shares[node]
+            least, most = min(floor[node], want[node]), want[node]
+            if over == 0.0 or (over > 0.0 and part <= least) or (over < 0.0 and part >= most):
+                got[node] = min(max(part, least), most)
+                given += got[node]
+                gone += shares[node]
+        node = sibling[node]
+    return given, gone
+
+
+FUNCTIONS: Final[tuple[Any, ...]] = (give, excess, fix, settle, share, add_up, flow_down)
+"""Callee before caller, for ``Kernels``."""
