@@ -1,4 +1,4 @@
-"""Hypothesis strategies for whole files: valid inventories, plans and scenarios, and any events.
+"""Hypothesis strategies for whole files: valid inventories and plans, and any events.
 
 What ``inventories`` draws has no problem in the eyes of ``model.files``; ``plans`` are well formed
 but need not be acceptable; ``events`` may speak of things that nobody knows.
@@ -33,7 +33,6 @@ from equipoise.model.quantity import (
 )
 from equipoise.model.resource import Dependency, DependencyKind, Resource, ResourceGroup
 from equipoise.model.rule import KeepApart, KeepTogether, Rule, StayOff, StayWithin
-from equipoise.model.scenario import Happening, Scenario
 from equipoise.model.tenant import AntiAffinityGroup, Sla, Tenant
 from equipoise.model.vm import CpuSettings, Demand, MemorySettings, Vm, VmState
 
@@ -81,17 +80,30 @@ def names(most: int, least: int = 0) -> st.SearchStrategy[list[str]]:
 def hosts(draw: st.DrawFn, name: str) -> Host:
     """A host of any size and in any state."""
     cores, mhz, memory = draw(st.integers(1, 256)), draw(st.integers(1, 5000)), draw(_SIZES)
-    peak = draw(up_to(1000))
     return Host(
         id=HostId(name),
         cores=cores,
         mhz_per_core=mhz,
         memory_mib=memory,
         state=draw(st.sampled_from(HostState)),
-        power=PowerFigures(idle_watts=peak // 3, peak_watts=peak, standby_watts=peak // 50),
+        power=draw(power_figures()),
         reserve=draw(st.sampled_from((HostReserve(), HostReserve(cpu_mhz=mhz, memory_mib=memory)))),
         labels=draw(labels),
         capacity=draw(capacities),
+    )
+
+
+@st.composite
+def power_figures(draw: st.DrawFn) -> PowerFigures:
+    """What a host draws; some save power by themselves."""
+    peak = draw(up_to(1000))
+    watts = sorted(draw(st.lists(up_to(peak), min_size=2, max_size=4)))
+    return PowerFigures(
+        idle_watts=peak // 3,
+        peak_watts=peak,
+        standby_watts=peak // 50,
+        managed=draw(st.booleans()),
+        managed_watts=tuple(watts),
     )
 
 
@@ -372,41 +384,6 @@ def plans(draw: st.DrawFn, inventory: Inventory) -> Plan:
         made.append(draw(steps(name, [step.id for step in made], doing)))
     version = draw(up_to(10**6))
     return Plan(id=PlanId(draw(ids)), base_version=version, steps=tuple(made))
-
-
-@st.composite
-def happenings(draw: st.DrawFn, inventory: Inventory, end_ms: int) -> tuple[Happening, ...]:
-    """Things that befall an inventory until the end."""
-    at = up_to(end_ms)
-    host = st.sampled_from([host.id for host in inventory.hosts])
-    kinds: list[st.SearchStrategy[Any]] = [
-        st.builds(event.HostFailed, at_ms=at, host=host, reason=texts),
-        st.builds(event.HostRecovered, at_ms=at, host=host),
-        st.builds(event.HostLeft, at_ms=at, host=host),
-    ]
-    if inventory.vms:
-        vm = st.sampled_from([vm.id for vm in inventory.vms])
-        kinds += [
-            st.builds(event.VmCrashed, at_ms=at, vm=vm, reason=texts),
-            st.builds(event.VmLeft, at_ms=at, vm=vm),
-        ]
-    return tuple(draw(st.lists(st.one_of(kinds), max_size=4)))
-
-
-@st.composite
-def scenarios(draw: st.DrawFn) -> Scenario:
-    """A scenario in which nothing is wrong."""
-    cluster = draw(inventories())
-    duration_s = draw(st.integers(1, 10**9))
-    return Scenario(
-        name=draw(texts.filter(bool)),
-        about=draw(texts),
-        seed=draw(st.integers(0, 2**63 - 1)),
-        duration_s=duration_s,
-        cluster=cluster,
-        plan=draw(st.none() | plans(cluster)),
-        happenings=draw(happenings(cluster, duration_s * 1000)),
-    )
 
 
 _STRANGERS = ("nobody", "ghost")

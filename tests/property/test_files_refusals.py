@@ -21,8 +21,9 @@ from equipoise.model.files import (
     to_yaml,
 )
 from equipoise.model.inventory import Inventory
-from equipoise.model.scenario import Scenario
-from strategies import inventories, scenarios, texts
+from equipoise.model.story.scenario import Scenario
+from story_strategies import scenarios
+from strategies import inventories, texts
 
 Parser = Callable[[bytes, str], Any]
 PARSERS: tuple[Parser, ...] = (parse_inventory, parse_plan, parse_scenario)

@@ -24,8 +24,9 @@ from equipoise.model.files.scalar import plain_value, scalar_text
 from equipoise.model.files.write import plain
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
-from equipoise.model.scenario import Scenario
-from strategies import events, inventories, plans, scenarios, texts
+from equipoise.model.story.scenario import Scenario
+from story_strategies import scenarios
+from strategies import events, inventories, plans, texts
 
 ANY_PLAN = inventories().flatmap(plans)
 
@@ -51,9 +52,9 @@ def test_a_scenario_survives_both(scenario: Scenario) -> None:
     assert parse_scenario(to_json(scenario).encode(), "x.json") == scenario
 
 
-@given(inventories())
-def test_an_older_yaml_reads_the_same(inventory: Inventory) -> None:
-    assert yaml.load(to_yaml(inventory), Loader=yaml.CSafeLoader) == plain(inventory)
+@given(inventories() | scenarios())
+def test_an_older_yaml_reads_the_same(value: Inventory | Scenario) -> None:
+    assert yaml.load(to_yaml(value), Loader=yaml.CSafeLoader) == plain(value)
 
 
 @given(inventories())

@@ -19,6 +19,7 @@ from equipoise.model.event import (
     VmLeft,
 )
 from equipoise.model.snapshot import Snapshot
+from equipoise.model.vm import same_but_demand
 
 
 def drift(believed: Snapshot, observed: Snapshot) -> tuple[Event, ...]:
@@ -47,7 +48,7 @@ def _vms(believed: Snapshot, observed: Snapshot) -> Iterator[Event]:
         known = believed.vms.get(name)
         if known is None:
             yield VmArrived(at_ms=observed.at_ms, vm=vm)
-        elif known is not vm and known != vm.but(demand=known.demand):
+        elif known is not vm and not same_but_demand(known, vm):
             yield VmChanged(at_ms=observed.at_ms, vm=vm)
 
 

@@ -91,12 +91,16 @@ class Loop:
 
     def carry_out(self, plan: Plan) -> VerifiedPlan | Refusal:
         """Verify a plan that somebody made for the present state, and execute it to its end."""
-        if self._executor is not None:
-            raise Conflict(f"plan {self._executor.plan.id} is still under way: one at a time")
-        verdict = self._submit(plan)
+        verdict = self.submit(plan)
         if isinstance(verdict, VerifiedPlan):
             self.finish()
         return verdict
+
+    def submit(self, plan: Plan) -> VerifiedPlan | Refusal:
+        """Verify a plan for the present state, and begin to execute it with the next ``run``."""
+        if self._executor is not None:
+            raise Conflict(f"plan {self._executor.plan.id} is still under way: one at a time")
+        return self._submit(plan)
 
     def finish(self) -> None:
         """Go on with the plan under way, if there is one, to its end."""

@@ -34,6 +34,10 @@ class PowerFigures(Value):
     idle_watts: Watts = 0
     peak_watts: Watts = 0
     standby_watts: Watts = 0
+    managed: bool = False
+    """Whether the host saves power by itself when it has little to do (P-states)."""
+    managed_watts: tuple[Watts, ...] = ()
+    """What it draws then: evenly spaced from no use to full use, at least two figures."""
 
 
 class HostReserve(Value):

@@ -129,11 +129,15 @@ def _vm_crashed(draft: Draft, event: VmCrashed) -> None:
 def _demand_observed(draft: Draft, event: DemandObserved) -> None:
     if draft.history and event.at_ms < draft.history[-1].at_ms:
         return  # it comes late, and newer figures are known
-    for name, demand in event.demand.items():
-        vm = draft.vms.get(name)
-        if vm is not None and vm.demand != demand:
-            draft.put_demand(name, demand)
-    after = FrozenMap({vm.id: vm.demand for vm in draft.vms.values()})
+    vms = draft.vms
+    draft.put_demands(
+        {
+            name: demand
+            for name, demand in event.demand.items()
+            if name in vms and vms[name].demand != demand
+        }
+    )
+    after = FrozenMap({name: vm.demand for name, vm in draft.vms.items()})
     if draft.history and draft.history[-1].demand == after:
         after = draft.history[-1].demand  # an hour in which nothing changes costs one map
     recent = (past for past in draft.history if past.at_ms > draft.at_ms - HISTORY_MS)

@@ -26,8 +26,11 @@ class Value(
     metaclass=_KeywordOnly,
     frozen=True,
     forbid_unknown_fields=True,
+    gc=False,
 ):
     """A record that never changes. ``value.but(field=new)`` gives a changed copy.
+
+    What never changes cannot refer to itself, so the garbage collector need not look at it.
 
     It is always written with all its fields: equal values have equal bytes, and a journal does not
     change its meaning when a default does.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
+from msgspec.structs import replace
+
 from equipoise.model.quantity import (
     Amount,
     Cores,
@@ -86,3 +88,8 @@ class Vm(Value):
     ft_pair: VmKey | None = None
     """The other half of a fault-tolerant pair; the two never share a host."""
     labels: Mapping[str, str] = {}
+
+
+def same_but_demand(one: Vm, other: Vm) -> bool:
+    """Whether two values of a VM differ in nothing but its demand."""
+    return one == replace(other, demand=one.demand)

@@ -8,7 +8,7 @@ from importlib.resources import files as resources
 
 from equipoise.errors import InvalidInput, Problem
 from equipoise.model.files import parse_scenario
-from equipoise.model.scenario import Scenario
+from equipoise.model.story.scenario import Scenario
 
 
 def names() -> tuple[str, ...]:

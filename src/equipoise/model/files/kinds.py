@@ -40,6 +40,11 @@ def wanted(kind: object) -> str:
             return f"one of {', '.join(str(member.value) for member in cls)}"
         case inspect.VarTupleType(min_length=least) if least:
             return f"a list of at least {least}"
+        case inspect.UnionType(
+            types=(inspect.FloatType() as number, inspect.StructType(fields=fields), *_)
+        ):
+            keys = ", ".join(field.encode_name for field in fields)
+            return f"{wanted(number)}, or a mapping of {keys}"
         case inspect.UnionType(types=types):
             return wanted(types[0])
         case inspect.Metadata(type=inner) as noted:

@@ -15,6 +15,7 @@ import msgspec
 from equipoise.errors import InvalidInput
 from equipoise.model.case import CaseFile
 from equipoise.model.files.check import check, problems_of
+from equipoise.model.files.check.scenario import ruled_cluster
 from equipoise.model.files.collector import undisturbed
 from equipoise.model.files.findings import Enough, Findings
 from equipoise.model.files.json_tree import has_doubled_keys, read_json
@@ -30,7 +31,7 @@ from equipoise.model.files.tree import Tree, without
 from equipoise.model.files.yaml_tree import read_yaml
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
-from equipoise.model.scenario import Scenario
+from equipoise.model.story.scenario import Scenario
 
 F = TypeVar("F", Inventory, Plan, Scenario, CaseFile)
 Further = Callable[[Any, Findings], None]
@@ -64,7 +65,9 @@ def _inventory_check(also: Also | None) -> Further:
     def check_further(value: Any, found: Findings) -> None:
         if also is None:
             return
-        if isinstance(value, Scenario | CaseFile):
+        if isinstance(value, Scenario):
+            also(ruled_cluster(value), found.below("cluster"))
+        elif isinstance(value, CaseFile):
             also(value.cluster, found.below("cluster"))
         else:
             also(value, found)

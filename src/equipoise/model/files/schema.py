@@ -14,7 +14,7 @@ from msgspec import inspect
 from equipoise.model.case import CaseFile
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
-from equipoise.model.scenario import Scenario
+from equipoise.model.story.scenario import Scenario
 
 FileKind = Literal["inventory", "scenario", "plan", "case"]
 
@@ -34,6 +34,10 @@ def schema(kind: FileKind) -> dict[str, Any]:
         fields = made["$defs"][record.__name__]["properties"]
         for name, note in _notes(record).items():
             fields[name]["description"] = note
+    if kind == "scenario":
+        hosts = made["$defs"]["Inventory"]["properties"]["hosts"]
+        del hosts["minItems"]
+        hosts["description"] = "May be empty if a fleet of the scenario has hosts."
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"Equipoise {kind}",

@@ -48,7 +48,11 @@ def _examine_union(value: Any, kind: inspect.UnionType, path: Path, found: Findi
     if len(branches) == 1:
         _examine(value, branches[0], path, found)
         return
-    if not all(isinstance(branch, inspect.StructType) for branch in branches):
+    records = [branch for branch in branches if isinstance(branch, inspect.StructType)]
+    if len(records) == 1:
+        _examine_level(value, kind, path, found)
+        return
+    if not records:
         _examine_either(value, branches, path, found)
         return
     # All other unions are of records that are told apart by a tag.
@@ -75,6 +79,18 @@ def _examine_either(value: Any, branches: list[inspect.Type], path: Path, found:
             return
     kinds = " or ".join(noun(branch) for branch in branches)
     found.add(path, f"{shown(value)} does not fit", f"give {kinds}")
+
+
+def _examine_level(value: Any, kind: inspect.UnionType, path: Path, found: Findings) -> None:
+    """A number, or a record that says how to draw one: which of them was meant is plain to see."""
+    number, record = kind.types[:2]
+    if isinstance(value, dict):
+        _examine(value, record, path, found)
+    elif _is_number(value) or _is_quoted_number(value):
+        _examine(value, number, path, found)
+    else:
+        what = f"found {kind_of(value)} where {noun(number)} or {noun(record)} is needed"
+        found.add(path, what, wanted(kind))
 
 
 def _examine_struct(value: Any, kind: inspect.StructType, path: Path, found: Findings) -> None:
@@ -147,9 +163,8 @@ def _examine_text(value: Any, kind: inspect.StrType, path: Path, found: Findings
 
 
 def _examine_number(value: Any, kind: NumberKind, path: Path, found: Findings) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        is_quoted = isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,20}", value)
-        cure = f"without quotes: {value}" if is_quoted else ""
+    if not _is_number(value):
+        cure = f"without quotes: {value}" if _is_quoted_number(value) else ""
         _find_misfit(value, kind, path, found, cure)
     elif isinstance(value, float) and not math.isfinite(value):
         found.add(path, f"{shown(value)} is not a finite number", wanted(kind))
@@ -184,6 +199,14 @@ def _find_not_among(value: Any, allowed: list[str], path: Path, found: Findings)
 
 def _find_misfit(value: Any, kind: Any, path: Path, found: Findings, cure: str = "") -> None:
     found.add(path, f"found {kind_of(value)} where {noun(kind)} is needed", cure or wanted(kind))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_quoted_number(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,20}", value) is not None
 
 
 def _is_scalar(value: Any) -> bool:

@@ -47,10 +47,11 @@ def without(tree: Tree, paths: list[Path]) -> tuple[Any, Gaps] | None:
     """
     spoilt: dict[Path, dict[int, None]] = {}
     root, gaps = tree.root, {}
-    for path in paths:
+    for full in paths:
+        path = _cut(full)
         depth = next((d for d, step in enumerate(path) if isinstance(step, int)), None)
         if depth is None:
-            if not path or path[-1] in _REFERRED_TO:
+            if _is_referred_to(path):
                 return None
             root = _dropped(root, path)
             continue
@@ -70,8 +71,27 @@ def without(tree: Tree, paths: list[Path]) -> tuple[Any, Gaps] | None:
 
 
 _REFERRED_TO: Final = frozenset(
-    ("cluster", "hosts", "vms", "pools", "tenants", "resources", "groups", "plan", "steps")
-)
+    (
+        "cluster", "hosts", "vms", "pools", "tenants", "resources", "groups", "plan", "steps",
+        "fleet", "loads",
+    )
+)  # fmt: skip
+_OPTIONAL: Final = frozenset(("physics", "unrest"))
+"""Nobody refers to what is in these, and each part of them may be missing as a whole."""
+
+
+def _is_referred_to(path: Path) -> bool:
+    """Whether other parts of the file would look wrong if this one were left out."""
+    if not path or path[0] in _OPTIONAL:
+        return not path
+    return path[-1] in _REFERRED_TO or path[:-1] == ("loads",)
+
+
+def _cut(path: Path) -> Path:
+    """What to leave out for something that is wrong at a path: the record, if it may be missing."""
+    if not path or path[0] not in _OPTIONAL or any(isinstance(step, int) for step in path[2:3]):
+        return path
+    return path[:2]
 
 
 def _dropped(node: Any, path: Path) -> Any:
@@ -97,5 +117,15 @@ def _replaced(node: Any, path: Path, value: Any) -> Any:
 
 
 def _ids(elements: list[Any]) -> tuple[str, ...]:
-    names = (element.get("id") for element in elements if isinstance(element, dict))
+    names = map(_id, elements)
     return tuple(name for name in names if isinstance(name, str))
+
+
+def _id(element: Any) -> Any:
+    """An element's id; a fleet has that of its template, a happening that of whom it befalls."""
+    if not isinstance(element, dict):
+        return None
+    if "id" in element:
+        return element["id"]
+    inner = next((element[key] for key in ("like", "host", "vm") if key in element), None)
+    return inner.get("id") if isinstance(inner, dict) else inner

@@ -23,6 +23,7 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _SHORT: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _LATIN_END: Final = 0xFF
 _PLANE_END: Final = 0xFFFF
+_EXACT_BELOW: Final = 10**15
 
 
 def quoted(text: str) -> str:
@@ -43,6 +44,12 @@ def shown(value: object) -> str:
     if isinstance(value, str):
         return quoted(_cut(value))
     return "a list" if isinstance(value, list | tuple) else "a mapping"
+
+
+def figure(value: float) -> str:
+    """Say a number that was read, as somebody would write it: without a needless ``.0``."""
+    whole = float(value).is_integer() and abs(value) < _EXACT_BELOW
+    return str(int(value)) if whole else _number(value)
 
 
 def is_sound(text: str) -> bool:

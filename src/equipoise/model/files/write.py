@@ -16,7 +16,7 @@ from equipoise.model.files.collector import undisturbed
 from equipoise.model.files.scalar import scalar_text
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
-from equipoise.model.scenario import Scenario
+from equipoise.model.story.scenario import Scenario
 
 _WIDTH: Final = 100
 _SCALARS: Final = frozenset((str, int, float, bool, type(None)))

@@ -11,7 +11,7 @@ from equipoise.model.files import parse_inventory, problems_of
 from equipoise.model.host import HostReserve, HostState
 from equipoise.model.pool import Pool
 from equipoise.model.quantity import HostId, PoolId, VmId
-from equipoise.model.scenario import Scenario
+from equipoise.model.story.scenario import Scenario
 from equipoise.model.vm import VmState
 from unit.model.files.file_texts import HOSTS, problems, the_problem, with_hosts
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from equipoise.model.files import schema
 from equipoise.model.files.schema import FileKind
 from equipoise.model.files.write import plain
-from equipoise.model.scenario import Scenario
-from strategies import scenarios
+from equipoise.model.story.scenario import Scenario
+from story_strategies import scenarios
 
 SCENARIO, INVENTORY, PLAN = schema("scenario"), schema("inventory"), schema("plan")
 TYPES: dict[str, Any] = {
@@ -20,6 +20,7 @@ TYPES: dict[str, Any] = {
     "array": list,
     "string": str,
     "integer": int,
+    "number": int | float,
     "boolean": bool,
     "null": type(None),
 }
@@ -62,7 +63,7 @@ def accepts_mapping(made: dict[str, Any], rules: dict[str, Any], value: dict[str
 @settings(max_examples=50)
 def test_a_schema_accepts_what_is_right(scenario: Scenario) -> None:
     assert accepts(SCENARIO, SCENARIO, plain(scenario))
-    assert accepts(INVENTORY, INVENTORY, plain(scenario.cluster))
+    assert accepts(INVENTORY, INVENTORY, plain(scenario.cluster)) == bool(scenario.cluster.hosts)
     if scenario.plan is not None:
         assert accepts(PLAN, PLAN, plain(scenario.plan))
 
@@ -86,6 +87,16 @@ HOST = {"id": "h", "cores": 1, "mhz_per_core": 1, "memory_mib": 1}
 def test_a_schema_refuses_what_is_wrong(wrong: dict[str, Any]) -> None:
     assert accepts(INVENTORY, INVENTORY, {"hosts": [HOST]})
     assert not accepts(INVENTORY, INVENTORY, wrong)
+
+
+def test_the_hosts_of_a_scenario_may_all_be_in_its_fleets() -> None:
+    story = {"name": "n", "duration_s": 1, "cluster": {"hosts": []}}
+    assert accepts(SCENARIO, SCENARIO, story)
+    assert not accepts(SCENARIO, SCENARIO, story | {"cluster": {}})
+    noise = {"kind": "noise", "period_s": 60, "level": {"low": 1, "high": 2}}
+    assert accepts(SCENARIO, SCENARIO, story | {"loads": {"web": {"cpu_mhz": [noise]}}})
+    wrong = noise | {"level": {"lo": 1}}
+    assert not accepts(SCENARIO, SCENARIO, story | {"loads": {"web": {"cpu_mhz": [wrong]}}})
 
 
 @pytest.mark.parametrize("kind", ["inventory", "scenario", "plan"])

@@ -6,13 +6,14 @@ import pytest
 from msgspec import inspect
 
 from equipoise.errors import InvalidInput, Problem
+from equipoise.model.case import CaseFile
 from equipoise.model.files import parse_inventory
 from equipoise.model.files.kinds import noun
 from equipoise.model.files.shape import _EXAMINERS
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
-from equipoise.model.scenario import Scenario
-from unit.model.files.file_texts import problems, the_problem, with_hosts
+from equipoise.model.story.scenario import Scenario
+from unit.model.files.file_texts import problems, the_problem, the_story_problem, with_hosts
 
 
 def vm(fields: str) -> str:
@@ -276,6 +277,80 @@ def test_the_message_names_the_file() -> None:
     )
 
 
+def is_told_apart(kind: inspect.UnionType) -> bool:
+    """Whether a union is of tagged records, of no record, or of a number and a record."""
+    records = [one for one in kind.types if isinstance(one, inspect.StructType)]
+    others = [one for one in kind.types if not isinstance(one, inspect.StructType)]
+    if not records or all(isinstance(one, inspect.NoneType) for one in others):
+        return len(records) < 2 or all(one.tag for one in records)
+    number, record = kind.types[:2]
+    return isinstance(number, inspect.FloatType) and records == [record]
+
+
+LEVEL = "a number from -1000000000000 to 1000000000000, or a mapping of one_of, low, high, mean, sd"
+LEVEL_CASES = [
+    (
+        "{lo: 1, high: 2}",
+        ".lo",
+        "this key is not known",
+        'did you mean "low"? allowed: one_of, low, high, mean, sd',
+    ),
+    (
+        "{low: few, high: 2}",
+        ".low",
+        'found the text "few" where a number is needed',
+        "a number from -1000000000000 to 1000000000000",
+    ),
+    (
+        "{one_of: [1, 1.0e13]}",
+        ".one_of[1]",
+        "10000000000000.0 is above the allowed range",
+        "-1000000000000 to 1000000000000",
+    ),
+    (
+        "{mean: 1, sd: -1}",
+        ".sd",
+        "-1 is below the allowed range",
+        "0 to 1000000000000",
+    ),
+    (
+        "1.0e13",
+        "",
+        "10000000000000.0 is above the allowed range",
+        "-1000000000000 to 1000000000000",
+    ),
+    ('"10"', "", 'found the text "10" where a number is needed', "without quotes: 10"),
+    ("much", "", 'found the text "much" where a number or a mapping is needed', LEVEL),
+    ("[1, 2]", "", "found a list where a number or a mapping is needed", LEVEL),
+    ("true", "", "found true where a number or a mapping is needed", LEVEL),
+    ("", "", "found nothing where a number or a mapping is needed", LEVEL),
+]
+
+
+@pytest.mark.parametrize(("level", "key", "what", "cure"), LEVEL_CASES)
+def test_a_level_is_a_number_or_says_how_to_draw_one(
+    level: str, key: str, what: str, cure: str
+) -> None:
+    told = the_story_problem(f"loads: {{web: {{cpu_mhz: [{{kind: constant, level: {level}}}]}}}}\n")
+    assert told == f"line 10: loads.web.cpu_mhz[0].level{key}: {what} ({cure})"
+    crashes = f"{{per_host_day: 1, back_after_s: {level or '~'}}}"
+    told = the_story_problem(f"unrest: {{host_crashes: {crashes}}}\n")
+    assert told == f"line 10: unrest.host_crashes.back_after_s{key}: {what} ({cure})"
+
+
+def test_a_level_that_is_missing() -> None:
+    told = the_story_problem("loads: {web: {cpu_mhz: [{kind: constant}]}}\n")
+    assert told == f"line 10: loads.web.cpu_mhz[0].level: is missing ({LEVEL})"
+
+
+def test_a_load_of_an_unknown_kind() -> None:
+    told = the_story_problem("loads: {web: {cpu_mhz: [{kind: constnt, level: 1}]}}\n")
+    assert told == (
+        'line 10: loads.web.cpu_mhz[0].kind: "constnt" is not one of the allowed words '
+        '(did you mean "constant"? allowed: constant, pattern, steps, diurnal, noise, spike, trace)'
+    )
+
+
 def test_every_kind_in_the_model_can_be_examined() -> None:
     seen: set[type] = set()
 
@@ -286,12 +361,13 @@ def test_every_kind_in_the_model_can_be_examined() -> None:
             seen.add(type(kind))
             assert noun(kind)
             assert not any(getattr(kind, bound, None) for bound in ("gt", "lt", "multiple_of"))
+            assert not isinstance(kind, inspect.UnionType) or is_told_apart(kind)
             for name in kind.__struct_fields__:
                 part = getattr(kind, name)
                 for inner in part if isinstance(part, tuple) else (part,):
                     visit(inner)
 
-    for form in (Inventory, Plan, Scenario):
+    for form in (Inventory, Plan, Scenario, CaseFile):
         visit(inspect.type_info(form))
     assert seen - {inspect.NoneType} <= set(_EXAMINERS)
 

@@ -1,6 +1,6 @@
 """Check: what a file says must make sense as a whole. Names exist, claims do not contradict.
 
-Enter by ``problems_of``; files come in by ``check``. Never judges capacity: that a host is too
+Enter by ``problems_of``; files come in by ``check``. Never judges who is where: that a host is too
 full is the state of a cluster, not a slip of the pen.
 """
 
@@ -10,16 +10,18 @@ from contextlib import suppress
 
 from equipoise.errors import Problem
 from equipoise.model.case import CaseFile
+from equipoise.model.files.check.crowd import NOBODY, Crowds
 from equipoise.model.files.check.infrastructure import check_infrastructure
 from equipoise.model.files.check.machines import check_hosts, check_vms
+from equipoise.model.files.check.plans import check_plan, check_subjects
 from equipoise.model.files.check.roster import Roster
+from equipoise.model.files.check.scenario import check_scenario
 from equipoise.model.files.check.settings import check_pools, check_rules, check_tenants
-from equipoise.model.files.check.story import check_happenings, check_plan, check_subjects
 from equipoise.model.files.findings import Enough, Findings
 from equipoise.model.files.tree import Gaps
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
-from equipoise.model.scenario import Scenario
+from equipoise.model.story.scenario import Scenario
 
 Form = Inventory | Plan | Scenario | CaseFile
 
@@ -39,20 +41,24 @@ def check(value: Form, found: Findings, gaps: Gaps) -> None:
     """
     match value:
         case Inventory():
-            _check_inventory(value, found, gaps)
+            _check_hosts(value, found, gaps)
+            _check_inventory(Roster(value, gaps), found)
         case Plan():
             check_plan(value, found, gaps.get(("steps",)))
         case Scenario():
-            roster = _check_story(value, found, gaps)
-            check_happenings(value, roster, found, gaps.get(("happenings",)))
+            roster = _check_story(value, found, gaps, Crowds.of(value, gaps))
+            check_scenario(value, roster, found, gaps)
         case CaseFile():
             _check_story(value, found, gaps)
+            _check_hosts(value.cluster, found.below("cluster"), _inner(gaps))
 
 
-def _check_inventory(inventory: Inventory, found: Findings, gaps: Gaps) -> Roster:
-    roster = Roster(inventory, gaps)
+def _check_hosts(inventory: Inventory, found: Findings, gaps: Gaps) -> None:
     if not inventory.hosts and ("hosts",) not in gaps:
         found.add(("hosts",), "there is no host", "list at least one")
+
+
+def _check_inventory(roster: Roster, found: Findings) -> None:
     for elements in roster.named:
         elements.check_ids(found)
     check_hosts(roster, found)
@@ -61,15 +67,20 @@ def _check_inventory(inventory: Inventory, found: Findings, gaps: Gaps) -> Roste
     check_rules(roster, found)
     check_tenants(roster, found)
     check_infrastructure(roster, found)
-    return roster
 
 
-def _check_story(story: Scenario | CaseFile, found: Findings, gaps: Gaps) -> Roster:
+def _check_story(
+    story: Scenario | CaseFile, found: Findings, gaps: Gaps, crowds: Crowds = NOBODY
+) -> Roster:
     """Check a cluster and the plan for it."""
-    inner = {path[1:]: gap for path, gap in gaps.items() if path[0] == "cluster"}
-    roster = _check_inventory(story.cluster, found.below("cluster"), inner)
+    roster = Roster(story.cluster, _inner(gaps), crowds)
+    _check_inventory(roster, found.below("cluster"))
     if story.plan is not None:
         gap = gaps.get(("plan", "steps"))
         check_plan(story.plan, found.below("plan"), gap)
         check_subjects(story.plan, roster, found.below("plan"), gap)
     return roster
+
+
+def _inner(gaps: Gaps) -> Gaps:
+    return {path[1:]: gap for path, gap in gaps.items() if path[0] == "cluster"}

@@ -2,43 +2,78 @@
 
 from __future__ import annotations
 
-from equipoise.model.files.check.roster import Roster
+from itertools import pairwise
+from typing import Final, Protocol
+
+from equipoise.model.files.check.roster import NamedElements, Roster
 from equipoise.model.files.findings import Findings
 from equipoise.model.files.words import Path, listed, quoted
-from equipoise.model.host import Host, HostState
+from equipoise.model.host import Host, HostState, PowerFigures
 from equipoise.model.vm import CpuSettings, MemorySettings, Vm, VmState
+
+_FIGURES_MIN: Final = 2
+
+
+class KnownHosts(Protocol):
+    """Those who know which hosts there are."""
+
+    def check(self, name: str, path: Path, found: Findings) -> bool:
+        """Say whether there is a host of that name, and find it wrong if not."""
+
+    def get(self, name: str) -> Host | None:
+        """The host of that name, if it could be read."""
 
 
 def check_hosts(roster: Roster, found: Findings) -> None:
-    """Find hosts that keep more than they have, or draw more at rest than at work."""
+    """Find hosts that make no sense."""
     for place, host in roster.hosts:
-        path: Path = ("hosts", place)
-        if host.reserve.cpu_mhz > host.cpu_mhz:
-            what = f"{host.reserve.cpu_mhz} is more than the host has"
-            found.add((*path, "reserve", "cpu_mhz"), what, f"at most {host.cpu_mhz}")
-        if host.reserve.memory_mib > host.memory_mib:
-            what = f"{host.reserve.memory_mib} is more than the host has"
-            found.add((*path, "reserve", "memory_mib"), what, f"at most {host.memory_mib}")
-        if host.power.idle_watts > host.power.peak_watts:
-            what = f"{host.power.idle_watts} is more than peak_watts {host.power.peak_watts}"
-            cure = f"at most {host.power.peak_watts}, or raise peak_watts"
-            found.add((*path, "power", "idle_watts"), what, cure)
+        check_host(host, ("hosts", place), found)
+
+
+def check_host(host: Host, path: Path, found: Findings) -> None:
+    """Find a host that keeps more than it has, or draws more at rest than at work."""
+    if host.reserve.cpu_mhz > host.cpu_mhz:
+        what = f"{host.reserve.cpu_mhz} is more than the host has"
+        found.add((*path, "reserve", "cpu_mhz"), what, f"at most {host.cpu_mhz}")
+    if host.reserve.memory_mib > host.memory_mib:
+        what = f"{host.reserve.memory_mib} is more than the host has"
+        found.add((*path, "reserve", "memory_mib"), what, f"at most {host.memory_mib}")
+    if host.power.idle_watts > host.power.peak_watts:
+        what = f"{host.power.idle_watts} is more than peak_watts {host.power.peak_watts}"
+        cure = f"at most {host.power.peak_watts}, or raise peak_watts"
+        found.add((*path, "power", "idle_watts"), what, cure)
+    _check_managed(host.power, (*path, "power", "managed_watts"), found)
+
+
+def _check_managed(power: PowerFigures, path: Path, found: Findings) -> None:
+    figures = power.managed_watts
+    if power.managed and len(figures) < _FIGURES_MIN:
+        what = f"has {len(figures)} of at least {_FIGURES_MIN} figures, though managed is true"
+        found.add(path, what, "give the watts from no use to full use, evenly spaced")
+    for place, (before, watts) in enumerate(pairwise(figures), start=1):
+        if watts < before:
+            what = f"{watts} is below the figure before it, {before}"
+            found.add((*path, place), what, f"at least {before}")
 
 
 def check_vms(roster: Roster, found: Findings) -> None:
     """Find VMs in places that cannot be, and with claims that contradict each other."""
-    pools, tenants = roster.pools, roster.tenants
     for place, vm in roster.vms:
         path: Path = ("vms", place)
-        _check_place(vm, roster, path, found)
-        check_claims(vm.cpu, vm.memory, path, found)
-        _check_memory(vm, path, found)
-        if vm.pool is not None:
-            pools.check(vm.pool, (*path, "pool"), found)
-        if vm.tenant is not None:
-            tenants.check(vm.tenant, (*path, "tenant"), found)
+        check_place(vm, roster.hosts, path, found)
+        check_vm(vm, roster, path, found)
         if vm.ft_pair is not None:
-            _check_pair(vm, vm.ft_pair, roster, path, found)
+            check_pair(vm, vm.ft_pair, roster.vms, (*path, "ft_pair"), found)
+
+
+def check_vm(vm: Vm, roster: Roster, path: Path, found: Findings) -> None:
+    """Find claims that contradict each other, and a pool or tenant that does not exist."""
+    check_claims(vm.cpu, vm.memory, path, found)
+    _check_memory(vm, path, found)
+    if vm.pool is not None:
+        roster.pools.check(vm.pool, (*path, "pool"), found)
+    if vm.tenant is not None:
+        roster.tenants.check(vm.tenant, (*path, "tenant"), found)
 
 
 def check_claims(cpu: CpuSettings, memory: MemorySettings, path: Path, found: Findings) -> None:
@@ -61,7 +96,8 @@ def _check_memory(vm: Vm, path: Path, found: Findings) -> None:
         found.add((*path, "demand", "memory_mib"), what, cure)
 
 
-def _check_place(vm: Vm, roster: Roster, path: Path, found: Findings) -> None:
+def check_place(vm: Vm, hosts: KnownHosts, path: Path, found: Findings) -> None:
+    """Find a VM that is where it cannot be."""
     if vm.host is None:
         if vm.state in (VmState.RUNNING, VmState.SLEEPING):
             what = f"is missing, though the VM {quoted(vm.id)} is {vm.state}"
@@ -70,8 +106,8 @@ def _check_place(vm: Vm, roster: Roster, path: Path, found: Findings) -> None:
     if vm.state not in (VmState.RUNNING, VmState.SLEEPING):
         what = f"a VM that is {vm.state} has no host, found {quoted(vm.host)}"
         found.add((*path, "host"), what, "leave host out, or write state: running")
-    elif roster.hosts.check(vm.host, (*path, "host"), found):
-        host = roster.hosts.by_id[vm.host]
+    elif hosts.check(vm.host, (*path, "host"), found):
+        host = hosts.get(vm.host)
         if host is not None:
             _check_guest(vm, host, path, found)
 
@@ -82,6 +118,11 @@ def _check_guest(vm: Vm, host: Host, path: Path, found: Findings) -> None:
         what = f"the VM {quoted(vm.id)} is running, but its host {quoted(host.id)} is {host.state}"
         cure = "write state: sleeping" if vm.agent else "name a host that is on, or another state"
         found.add((*path, "host"), what, cure)
+    check_offers(vm, host, path, found)
+
+
+def check_offers(vm: Vm, host: Host, path: Path, found: Findings) -> None:
+    """Find a VM that takes of what its host does not have."""
     for name, amount in vm.consumption.items():
         if amount > 0 and name not in host.capacity:
             what = f"its host {quoted(host.id)} does not offer {quoted(name)}"
@@ -89,14 +130,14 @@ def _check_guest(vm: Vm, host: Host, path: Path, found: Findings) -> None:
             found.add((*path, "consumption", name), what, offers + " in capacity")
 
 
-def _check_pair(vm: Vm, name: str, roster: Roster, path: Path, found: Findings) -> None:
-    path = (*path, "ft_pair")
+def check_pair(vm: Vm, name: str, vms: NamedElements[Vm], path: Path, found: Findings) -> None:
+    """Find a fault-tolerant pair that is none, or not apart."""
     if name == vm.id:
         found.add(path, "a VM is not its own pair", "name another VM")
         return
-    if not roster.vms.check(name, path, found):
+    if not vms.check(name, path, found):
         return
-    other = roster.vms.by_id[name]
+    other = vms.get(name)
     if other is None:
         return
     if other.ft_pair != vm.id:

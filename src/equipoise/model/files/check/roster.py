@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, Generic, TypeVar
 
+from equipoise.model.files.check.crowd import NOBODY, Crowd, Crowds, N
 from equipoise.model.files.findings import Findings
 from equipoise.model.files.tree import Gap, Gaps
 from equipoise.model.files.words import Path, quoted
@@ -16,17 +18,7 @@ from equipoise.model.rule import Rule
 from equipoise.model.tenant import Tenant
 from equipoise.model.vm import Vm
 
-
-class Named(Protocol):
-    """Anything with an id."""
-
-    @property
-    def id(self) -> str:
-        """Its name."""
-
-
 T = TypeVar("T")
-N = TypeVar("N", bound=Named)
 
 
 class Elements(Generic[T]):
@@ -44,21 +36,42 @@ class Elements(Generic[T]):
 class NamedElements(Elements[N]):
     """Elements that others may name."""
 
-    def __init__(self, noun: str, path: Path, items: Sequence[N], gap: Gap | None) -> None:
+    def __init__(
+        self,
+        noun: str,
+        path: Path,
+        items: Sequence[N],
+        gap: Gap | None,
+        crowd: Crowd[N] | None = None,
+    ) -> None:
         super().__init__(items, gap)
         self.noun = noun
         self.path = path
+        self.crowd: Crowd[N] = Crowd() if crowd is None else crowd
+        """Those that are not listed one by one."""
         self.by_id: dict[str, N | None] = {item.id: item for item in items}
         """``None`` stands for one that is listed but could not be read."""
         self._has_doubled = len(self.by_id) < len(items)
         for lost in gap.lost_ids if gap else ():
             self.by_id.setdefault(lost, None)
 
+    def __contains__(self, name: str) -> bool:
+        return name in self.by_id or name in self.crowd
+
+    def get(self, name: str) -> N | None:
+        """The element of that name, if there is one and it could be read."""
+        return self.by_id[name] if name in self.by_id else self.crowd.get(name)
+
+    @cached_property
+    def known(self) -> Collection[str]:
+        """All names, to guess from which one was meant."""
+        return [*self.by_id, *self.crowd.names()] if self.crowd.fleets else self.by_id.keys()
+
     def check(self, name: str, path: Path, found: Findings) -> bool:
         """Say whether a name stands for something, and find it wrong if not."""
-        if name in self.by_id:
+        if name in self:
             return True
-        found.add_unknown(path, self.noun, name, self.by_id.keys())
+        found.add_unknown(path, self.noun, name, self.known)
         return False
 
     def check_ids(self, found: Findings) -> None:
@@ -79,14 +92,16 @@ class NamedElements(Elements[N]):
 
 
 class Roster:
-    """All lists of an inventory."""
+    """All lists of an inventory, and the crowds that a scenario adds to it."""
 
-    def __init__(self, inventory: Inventory, gaps: Gaps) -> None:
-        def named(noun: str, key: str, items: Sequence[N]) -> NamedElements[N]:
-            return NamedElements(noun, (key,), items, gaps.get((key,)))
+    def __init__(self, inventory: Inventory, gaps: Gaps, crowds: Crowds = NOBODY) -> None:
+        def named(
+            noun: str, key: str, items: Sequence[N], crowd: Crowd[N] | None = None
+        ) -> NamedElements[N]:
+            return NamedElements(noun, (key,), items, gaps.get((key,)), crowd)
 
-        self.hosts: NamedElements[Host] = named("host", "hosts", inventory.hosts)
-        self.vms: NamedElements[Vm] = named("VM", "vms", inventory.vms)
+        self.hosts: NamedElements[Host] = named("host", "hosts", inventory.hosts, crowds.hosts)
+        self.vms: NamedElements[Vm] = named("VM", "vms", inventory.vms, crowds.vms)
         self.pools: NamedElements[Pool] = named("pool", "pools", inventory.pools)
         self.rules: NamedElements[Rule] = named("rule", "rules", inventory.rules)
         self.tenants: NamedElements[Tenant] = named("tenant", "tenants", inventory.tenants)

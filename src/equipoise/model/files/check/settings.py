@@ -55,7 +55,7 @@ def _check_group(
 ) -> None:
     check_members(group.vms, roster.vms, (*path, "vms"), found)
     for place, name in enumerate(group.vms):
-        vm = roster.vms.by_id.get(name)
+        vm = roster.vms.get(name)
         if vm is not None and vm.tenant != tenant.id:
             owner = "no tenant" if vm.tenant is None else f"the tenant {quoted(vm.tenant)}"
             what = f"{quoted(name)} belongs to {owner}"

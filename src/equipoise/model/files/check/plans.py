@@ -1,15 +1,13 @@
-"""Plans and scenarios: steps that wait for each other, and things that happen in time."""
+"""Plans: steps that wait for each other, and whom they are about."""
 
 from __future__ import annotations
 
-from equipoise.model.event import VmCrashed, VmLeft
 from equipoise.model.files.check.cycles import cycle_shown, cycles
 from equipoise.model.files.check.roster import Elements, NamedElements, Roster
 from equipoise.model.files.findings import Findings
 from equipoise.model.files.tree import Gap
 from equipoise.model.files.words import Path, quoted
 from equipoise.model.plan import Plan, Step
-from equipoise.model.scenario import Scenario
 
 
 def check_plan(plan: Plan, found: Findings, gap: Gap | None) -> None:
@@ -46,17 +44,3 @@ def check_subjects(plan: Plan, roster: Roster, found: Findings, gap: Gap | None)
                 roster.vms.check(getattr(step.action, key), (*path, key), found)
             elif key in ("host", "source", "target"):
                 roster.hosts.check(getattr(step.action, key), (*path, key), found)
-
-
-def check_happenings(scenario: Scenario, roster: Roster, found: Findings, gap: Gap | None) -> None:
-    """Find things that happen to nobody, or after the end."""
-    end_ms = scenario.duration_s * 1000
-    for place, happening in Elements(scenario.happenings, gap):
-        path: Path = ("happenings", place)
-        if happening.at_ms > end_ms:
-            what = f"{happening.at_ms} is after the end of the scenario"
-            found.add((*path, "at_ms"), what, f"at most {end_ms}, or raise duration_s")
-        if isinstance(happening, VmCrashed | VmLeft):
-            roster.vms.check(happening.vm, (*path, "vm"), found)
-        else:
-            roster.hosts.check(happening.host, (*path, "host"), found)
