@@ -46,7 +46,7 @@ from equipoise.model.rule import (
 )
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.vm import CpuSettings, MemorySettings, Vm, VmState
-from equipoise.sim import Script
+from memory_world import Script
 
 LICENCES = ResourceName("licences")
 

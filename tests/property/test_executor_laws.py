@@ -28,8 +28,8 @@ from equipoise.plan import VerifiedPlan, order, verify
 from equipoise.plan.dependencies import prerequisites
 from equipoise.plan.ledger import Ledger
 from equipoise.plan.objections import objections
-from equipoise.sim import MemoryWorld, Script
 from equipoise.store import MemoryJournal
+from memory_world import MemoryWorld, Script
 from oracle import Cluster, is_broken
 from worlds import clusters, intents, scripts
 

@@ -41,8 +41,8 @@ from equipoise.model.snapshot import Running, Snapshot
 from equipoise.model.value import FrozenMap
 from equipoise.model.vm import CpuSettings, MemorySettings, Vm, VmState
 from equipoise.plan import Refusal, VerifiedPlan, verify
-from equipoise.sim import MemoryWorld
 from equipoise.store import MemoryJournal
+from memory_world import MemoryWorld
 from oracle import Cluster, against_start, cluster_after, is_broken, objections
 from worlds import LICENCES
 

@@ -1,8 +1,8 @@
 """Sim: a deterministic world with a virtual clock.
 
-Enter by ``MemoryWorld``. Never reads a wall clock, never draws an unseeded number.
+Enter by ``SimulatedWorld``. Never reads a wall clock, never draws an unseeded number.
 """
 
-from equipoise.sim.world import MemoryWorld, Script
+from equipoise.sim.world import SimulatedWorld
 
-__all__ = ["MemoryWorld", "Script"]
+__all__ = ["SimulatedWorld"]

@@ -1,129 +1,128 @@
-"""A world in memory: actions take the time they were planned to take, and a script may spoil it.
+"""The simulated world: hosts and VMs that behave as the scenario says, in virtual time.
 
-It keeps the true state of the cluster, which follows from the same ``transition`` as everything
-else, and a virtual clock. Same script, same events.
+It goes from event to event. In between demands change and resources flow, which nobody is told; an
+observer sees what a monitoring would show, and learns of events as they come.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from pathlib import Path
+from typing import Final
 
-from equipoise.control.ports import Cancel, Instruction, Start
-from equipoise.model import transition
-from equipoise.model.draft import Draft
-from equipoise.model.event import ActionFailed, ActionFinished, ActionStarted, Event
-from equipoise.model.quantity import StepId
+from equipoise.control.ports import Instruction
+from equipoise.errors import InvalidInput, Problem
+from equipoise.model.event import Event
 from equipoise.model.snapshot import Snapshot
+from equipoise.model.story.load import Trace
+from equipoise.model.story.scenario import Scenario
+from equipoise.sim.calendar import Rank
+from equipoise.sim.fluid.fluid import Fluid
+from equipoise.sim.fluid.pools import PoolTree
+from equipoise.sim.load import Demands, TraceReader
+from equipoise.sim.measures import Measures, measure
+from equipoise.sim.newcomers import Newcomers
+from equipoise.sim.record import Record
+from equipoise.sim.stage import Stage
+from equipoise.sim.truth import Truth
+from equipoise.sim.turmoil import Turmoil
+from equipoise.sim.unfold import Cast, unfold
+from equipoise.sim.watch import Watch
+
+WORTH_COMPILING: Final = 20_000
+"""From about so many changes, each times the VMs on a host, machine code is the quicker way."""
+CHANGES_MOST: Final = 10**9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Script:
-    """What goes differently from plan."""
+class SimulatedWorld:
+    """A cluster in virtual time, behind the three verbs of a world."""
 
-    durations_ms: Mapping[StepId, int] = field(default_factory=dict)
-    """Steps that take longer or shorter than planned."""
-    failures: Mapping[StepId, int] = field(default_factory=dict)
-    """How many attempts of a step fail before one succeeds."""
-    silent: frozenset[StepId] = frozenset()
-    """Steps that are never answered, not even when cancelled."""
-    happenings: tuple[Event, ...] = ()
-    """Facts that come true at their time."""
-
-
-class MemoryWorld:
-    """Hosts and VMs that obey, at the speed of thought."""
-
-    def __init__(self, snapshot: Snapshot, script: Script | None = None) -> None:
-        self._truth = Draft(snapshot)
-        self._script = script or Script()
-        self._queue: list[tuple[int, int, Event]] = []
-        self._counter = 0
-        self._asked: set[tuple[StepId, int]] = set()
-        self._answers: dict[tuple[StepId, int], ActionFinished | ActionFailed] = {}
-        self._again: deque[Event] = deque()
-        self._schedule(self._script.happenings)
+    def __init__(self, scenario: Scenario, *, folder: Path | None = None) -> None:
+        self._scenario = scenario
+        cast = unfold(scenario)
+        traces = TraceReader(folder)
+        _check_traces(scenario, traces)
+        demands = Demands(scenario.seed, traces=traces)
+        fluid = Fluid(PoolTree(cast.inventory.pools), scenario.physics.memory)
+        truth = Truth(Snapshot.of(cast.inventory), fluid, demands, 1000 * scenario.duration_s)
+        truth.drive(cast.loads)
+        if self._work(demands, cast) > WORTH_COMPILING:
+            fluid.compile()
+        self._stage = Stage(scenario, truth)
+        self._watch = Watch(self._stage)
+        Turmoil(self._stage, Newcomers(self._stage, cast))
+        self._sample()
 
     def observe(self) -> Snapshot:
-        """Give the truth."""
-        return self._truth.freeze()
+        """Say how things are now, as far as monitoring can tell."""
+        return self._stage.monitor.look()
 
     def perform(self, instruction: Instruction) -> None:
         """Begin an action, or break it off."""
-        match instruction:
-            case Start():
-                self._start(instruction)
-            case Cancel():
-                self._cancel(instruction)
+        self._stage.doing.perform(instruction)
 
     def next_event(self, until_ms: int) -> Event | None:
         """Go to the next event, but not beyond ``until_ms``."""
-        if self._again:
-            return self._again.popleft()
-        while self._queue and self._queue[0][0] <= until_ms:
-            at_ms, _, event = heappop(self._queue)
-            self._truth.at_ms = max(self._truth.at_ms, at_ms)
-            if self._still_true(event):
-                transition.change(self._truth, event)
-                self._remember(event)
-                return event
-        self._truth.at_ms = max(self._truth.at_ms, until_ms)
-        return None
+        stage = self._stage
+        event = stage.doing.answer_again()
+        while event is None:
+            next_ms = stage.calendar.next_ms
+            if next_ms is None or next_ms > until_ms:
+                stage.truth.advance(max(stage.now_ms, until_ms))
+                return None
+            at_ms, act = stage.calendar.pop()
+            stage.truth.advance(max(stage.now_ms, at_ms))
+            event = act()
+        return event
 
-    def _start(self, start: Start) -> None:
-        step, attempt = start.step, start.attempt
-        now_ms = self._truth.at_ms
-        if (step.id, attempt) in self._asked:
-            self._answer_again(step.id, attempt)
-            return
-        self._asked.add((step.id, attempt))
-        transition.change(self._truth, ActionStarted(at_ms=now_ms, step=step, attempt=attempt))
-        if step.id in self._script.silent:
-            return
-        end_ms = now_ms + self._script.durations_ms.get(step.id, step.duration_ms)
-        if attempt <= self._script.failures.get(step.id, 0):
-            answer: Event = ActionFailed(
-                at_ms=end_ms, step=step.id, attempt=attempt, reason="as the script says"
-            )
-        else:
-            answer = ActionFinished(at_ms=end_ms, step=step.id, attempt=attempt)
-        self._schedule([answer])
+    def record(self) -> Record:
+        """The series of the run so far."""
+        self._watch.sample()
+        return self._watch.record()
 
-    def _answer_again(self, step: StepId, attempt: int) -> None:
-        """The loop has crashed and asks again: what is still on its way will be answered anyway."""
-        running = self._truth.in_flight.get(step)
-        if running is not None and running.attempt == attempt:
-            return
-        answer = self._answers.get((step, attempt))
-        if answer is None:
-            at_ms = self._truth.at_ms
-            answer = ActionFailed(at_ms=at_ms, step=step, attempt=attempt, reason="broken off")
-        self._again.append(answer)
+    def measures(self) -> Measures:
+        """What the run so far amounts to."""
+        truth = self._stage.truth
+        truth.fluid.add_up()
+        truth.promises.advance(truth.now_ms)
+        target = self._scenario.measuring.imbalance_target
+        return measure(
+            truth.fluid.vms, truth.fluid.hosts, self.record(), target, truth.promises.breaches
+        )
 
-    def _cancel(self, cancel: Cancel) -> None:
-        running = self._truth.in_flight.get(cancel.step)
-        known = running is not None and running.attempt == cancel.attempt
-        if known and cancel.step not in self._script.silent:
-            at_ms = self._truth.at_ms
-            failed = ActionFailed(
-                at_ms=at_ms, step=cancel.step, attempt=cancel.attempt, reason="cancelled"
-            )
-            self._schedule([failed])
+    def _work(self, demands: Demands, cast: Cast) -> float:
+        """About how often a VM's share will be worked out."""
+        changes = demands.estimated_changes(1000 * self._scenario.duration_s)
+        if changes > CHANGES_MOST:
+            cure = "longer periods, fewer VMs or a shorter run"
+            what = f"demand would change {changes:,} times, which would never end"
+            raise InvalidInput(self._scenario.name, [Problem(key="loads", what=what, cure=cure)])
+        samples = self._scenario.duration_s / self._scenario.measuring.sample_s
+        vms, hosts = len(cast.inventory.vms), len(cast.inventory.hosts)
+        return changes * vms / max(1, hosts) + samples * vms
 
-    def _remember(self, event: Event) -> None:
-        if isinstance(event, ActionFinished | ActionFailed):
-            self._answers[event.step, event.attempt] = event
+    def _sample(self) -> None:
+        self._watch.sample()
+        if self._stage.truth.fluid.pools.bounded:
+            self._stage.truth.fluid.refresh_pools()
+        at_ms = self._stage.now_ms + 1000 * self._scenario.measuring.sample_s
+        self._stage.later(at_ms, Rank.SAMPLE, self._sample)
 
-    def _still_true(self, event: Event) -> bool:
-        """An answer about an action that has ended in the meantime is never given."""
-        if isinstance(event, ActionFinished | ActionFailed):
-            running = self._truth.in_flight.get(event.step)
-            return running is not None and running.attempt == event.attempt
-        return True
 
-    def _schedule(self, events: Iterable[Event]) -> None:
-        for event in events:
-            heappush(self._queue, (event.at_ms, self._counter, event))
-            self._counter += 1
+def _check_traces(scenario: Scenario, traces: TraceReader) -> None:
+    """Read every trace before the run, so that all that is wrong with them is said at once."""
+    found: list[Problem] = []
+    for name, load in scenario.loads.items():
+        for key in ("cpu_mhz", "memory_mib", "memory_pct"):
+            for place, part in enumerate(getattr(load, key)):
+                if isinstance(part, Trace):
+                    try:
+                        traces.read(part)
+                    except InvalidInput as error:
+                        where = f"loads.{name}.{key}[{place}]"
+                        found += [Problem(key=where, what=one) for one in _sentences(error)]
+    if found:
+        raise InvalidInput(scenario.name, found)
+
+
+def _sentences(error: InvalidInput) -> list[str]:
+    return [f"{error.source}: {problem}" for problem in error.problems]

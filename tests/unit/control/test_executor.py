@@ -14,8 +14,8 @@ from equipoise.model.quantity import HostId, PlanId, StepId, VmId
 from equipoise.model.snapshot import Snapshot
 from equipoise.plan import VerifiedPlan, verify
 from equipoise.plan.ledger import Ledger
-from equipoise.sim import MemoryWorld, Script
 from equipoise.store import MemoryJournal
+from memory_world import MemoryWorld, Script
 
 A, B = StepId("a"), StepId("b")
 CONFIG = ControlConfig(

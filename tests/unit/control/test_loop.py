@@ -26,8 +26,8 @@ from equipoise.model.quantity import HostId, RuleId, StepId, VmId
 from equipoise.model.rule import KeepApart
 from equipoise.model.snapshot import Snapshot
 from equipoise.plan import Moment, Refusal, VerifiedPlan
-from equipoise.sim import MemoryWorld, Script
 from equipoise.store import MemoryJournal
+from memory_world import MemoryWorld, Script
 from worlds import clusters
 
 MOVE = Migrate(vm=VmId("v1"), source=HostId("h1"), target=HostId("h2"))

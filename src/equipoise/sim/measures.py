@@ -1,0 +1,134 @@
+"""What a run amounts to: payload, satisfaction, happiness, energy, downtime and broken promises."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from equipoise.model.quantity import TenantId
+from equipoise.place.water import Floats, Records
+from equipoise.sim.promises import Breach
+from equipoise.sim.record import Record
+
+MS_PER_HOUR = 3600 * 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happiness:
+    """How content the VMs of a pool were."""
+
+    pool: str
+    mean_pct: float
+    """What they got of the CPU they deserved and wanted: the mean of the run ..."""
+    happy_pct: float
+    """... and the share of VMs that got at least 95 % of it."""
+    final_mean_pct: float
+    final_happy_pct: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareClass:
+    """VMs with the same CPU shares, so that fairness between them can be seen."""
+
+    shares: int
+    vms: int
+    payload_cpu_pct: float
+    satisfied_cpu_pct: float
+    satisfied_memory_pct: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measures:
+    """The figures of a whole run."""
+
+    payload_cpu_pct: float
+    """Of all cycles that the cluster had, those that VMs made use of (equation 7 of the paper)."""
+    payload_memory_pct: float
+    satisfied_cpu_pct: float
+    """Of what VMs wanted, what they got."""
+    satisfied_memory_pct: float
+    cpu_ready_pct: float
+    """Of the time that VMs ran, the part they waited for a CPU."""
+    share_classes: tuple[ShareClass, ...]
+    happiness: tuple[Happiness, ...]
+    imbalance_initial: float
+    imbalance_final: float
+    imbalance_target: float
+    below_target_at_s: float | None
+    energy_kwh: float
+    downtime_s: float
+    """VM-seconds in which a VM that should have run did not."""
+    breaches: Mapping[TenantId, Breach]
+
+
+def measure(
+    vms: Records, hosts: Records, record: Record, target: float, breaches: Mapping[TenantId, Breach]
+) -> Measures:
+    """Add everything up."""
+    cpu, memory = float(hosts["cpu_sum"].sum()), float(hosts["memory_sum"].sum())
+    at_s, unevenness = record.cluster["at_s"], record.cluster["imbalance"]
+    below = np.nonzero(unevenness <= target)[0]
+    return Measures(
+        payload_cpu_pct=_percent(vms["cpu_got_sum"].sum(), cpu),
+        payload_memory_pct=_percent(vms["memory_got_sum"].sum(), memory),
+        satisfied_cpu_pct=_percent(vms["cpu_got_sum"].sum(), vms["cpu_want_sum"].sum(), 100.0),
+        satisfied_memory_pct=_percent(
+            vms["memory_got_sum"].sum(), vms["memory_want_sum"].sum(), 100.0
+        ),
+        cpu_ready_pct=_percent(vms["ready_sum"].sum(), vms["run_ms"].sum()),
+        share_classes=_share_classes(vms, cpu),
+        happiness=_happiness(record),
+        imbalance_initial=float(unevenness[0]),
+        imbalance_final=float(unevenness[-1]),
+        imbalance_target=target,
+        below_target_at_s=float(at_s[below[0]]) if len(below) else None,
+        energy_kwh=float(hosts["energy"].sum()) / MS_PER_HOUR / 1000,
+        downtime_s=float(vms["down_ms"].sum()) / 1000,
+        breaches=breaches,
+    )
+
+
+def _percent(part: float, whole: float, of_nothing: float = 0.0) -> float:
+    return 100 * float(part) / float(whole) if whole else of_nothing
+
+
+def _share_classes(vms: Records, cpu: float) -> tuple[ShareClass, ...]:
+    found = []
+    for shares in np.unique(vms["cpu_shares"]):
+        some = vms[vms["cpu_shares"] == shares]
+        got, want = some["cpu_got_sum"].sum(), some["cpu_want_sum"].sum()
+        memory = _percent(some["memory_got_sum"].sum(), some["memory_want_sum"].sum(), 100.0)
+        found.append(
+            ShareClass(
+                shares=int(shares),
+                vms=len(some),
+                payload_cpu_pct=_percent(got, cpu),
+                satisfied_cpu_pct=_percent(got, want, 100.0),
+                satisfied_memory_pct=memory,
+            )
+        )
+    return tuple(found)
+
+
+def _happiness(record: Record) -> tuple[Happiness, ...]:
+    table = record.pools
+    found = []
+    for pool in dict.fromkeys(table["pool"]):
+        rows = table["pool"] == pool
+        mean, happy = table["happiness_pct"][rows], table["happy_pct"][rows]
+        found.append(
+            Happiness(
+                pool=str(pool),
+                mean_pct=_mean(mean),
+                happy_pct=_mean(happy),
+                final_mean_pct=float(mean[-1]),
+                final_happy_pct=float(happy[-1]),
+            )
+        )
+    return tuple(found)
+
+
+def _mean(figures: Floats) -> float:
+    return float(np.mean(figures))
