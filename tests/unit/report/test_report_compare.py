@@ -1,0 +1,86 @@
+"""Two runs side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from equipoise.report import Difference, Run, compare, differences, read_run
+from unit.report.parsed import parsed
+from unit.report.synthetic import Given, a_run, write
+
+
+def a_pair(folder: Path, in_a: dict[str, Any], in_b: dict[str, Any]) -> tuple[Run, Run]:
+    for name, changes in (("a", in_a), ("b", in_b)):
+        given = a_run(hosts=3, samples=20 if name == "a" else 33)
+        summary = given.summary | changes
+        write(folder / name, Given(summary=summary, record=given.record, journal=given.journal))
+    return read_run(folder / "a"), read_run(folder / "b")
+
+
+def one(found: list[Difference], measure: str) -> Difference:
+    return next(each for each in found if each.measure == measure)
+
+
+def test_the_better_run_is_named_by_the_direction_of_the_measure(tmp_path: Path) -> None:
+    found = differences(
+        *a_pair(
+            tmp_path,
+            {"energy_kwh": 200.0, "satisfied_pct": {"cpu": 99.0}, "migrations": 5},
+            {"energy_kwh": 150.0, "satisfied_pct": {"cpu": 98.0}, "migrations": 5},
+        )
+    )
+    energy = one(found, "energy")
+    assert (energy.a, energy.b, energy.difference, energy.better) == (200, 150, -50, "B")
+    assert energy.words == ("200 kWh", "150 kWh", "-50 kWh")
+    assert one(found, "CPU demand met").better == "A"
+    assert one(found, "migrations").better == "same"
+    assert one(found, "simulated time").better == ""
+
+
+def test_never_is_worse_than_late(tmp_path: Path) -> None:
+    found = differences(
+        *a_pair(
+            tmp_path,
+            {"imbalance": {"below_target_at_s": None}},
+            {"imbalance": {"below_target_at_s": 9000.0}},
+        )
+    )
+    first = one(found, "imbalance first below its target")
+    assert first.better == "B"
+    assert first.words == ("never", "2 h 30 min", "")
+
+
+def test_a_measure_that_one_run_lacks_is_shown_without_a_judgement(tmp_path: Path) -> None:
+    found = differences(*a_pair(tmp_path, {"novel_s": 5.0}, {}))
+    novel = one(found, "novel")
+    assert (novel.a, novel.b, novel.difference, novel.better) == (5.0, None, None, "")
+    assert novel.words == ("5 s", "-", "")
+
+
+def test_the_page_shows_measures_and_both_runs_over_time(tmp_path: Path) -> None:
+    page = parsed(compare(*a_pair(tmp_path, {}, {"seed": 8})))
+    assert "The runs are not of the same seed: compare with care." in page.text
+    figures = page.all("figure")
+    assert len(figures) == 6
+    for figure in figures:
+        assert [name.one("title").text for name in figure.all("text", "name")]
+    assert "better" in page.one("thead").text
+
+
+def test_runs_without_samples_and_power_say_why(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write(tmp_path / name, a_run(hosts=3, samples=1, powered=False))
+    page = parsed(compare(read_run(tmp_path / "a"), read_run(tmp_path / "b")))
+    assert "The hosts of these runs have no power figures." in page.text
+
+
+@pytest.mark.parametrize("changes", [{}, {"duration_s": 10.0 * 86400}])
+def test_comparing_a_run_with_itself_or_a_longer_one_works(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    run_a, run_b = a_pair(tmp_path, {}, changes)
+    assert all(each.better in {"same", ""} for each in differences(run_a, run_a))
+    parsed(compare(run_a, run_b))
