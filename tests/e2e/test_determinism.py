@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
+
+TESTS = Path(__file__).parent.parent
 
 PROGRAM = """
 import random
@@ -16,7 +19,7 @@ from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Intent, Limits, Proposal, Purpose
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.vm import CpuSettings, Vm
-from equipoise.sim import MemoryWorld, Script
+from memory_world import MemoryWorld, Script
 from equipoise.store import MemoryJournal
 
 chance = random.Random(7)
@@ -60,7 +63,7 @@ def test_the_journal_has_the_same_bytes_whatever_the_hash_seed() -> None:
     answers = [
         subprocess.run(
             [sys.executable, "-c", PROGRAM],
-            env=os.environ | {"PYTHONHASHSEED": seed},
+            env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": str(TESTS)},
             capture_output=True,
             text=True,
             check=True,

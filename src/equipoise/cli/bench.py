@@ -14,7 +14,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from time import perf_counter
 
-from equipoise.cli import bench_spec
+from equipoise.cli import bench_sim, bench_spec
 from equipoise.cli.answer import console, print_json, table, watched
 from equipoise.cli.bench_row import Row, a_cluster, best
 from equipoise.errors import InvalidInput, Problem
@@ -160,4 +160,5 @@ SUITES: dict[str, Callable[[], Iterator[Row]]] = {
     "spec": bench_spec.rows,
     "journal": _journal,
     "files": _files,
+    "sim": bench_sim.rows,
 }

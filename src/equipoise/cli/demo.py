@@ -5,7 +5,7 @@ from __future__ import annotations
 from equipoise.cli.answer import clock, console, fitted, print_json, table
 from equipoise.cli.check import show_violations
 from equipoise.cli.show import headline, host_table
-from equipoise.cli.simulate import Result, document, simulate, tell_journal
+from equipoise.cli.simulate import Outcome, document, simulate, tell_journal
 from equipoise.model.action import EnterMaintenance, Migrate, describe
 from equipoise.model.plan import Plan
 from equipoise.model.quantity import HostId, VmId
@@ -23,8 +23,8 @@ def run(*, as_json: bool) -> int:
     if as_json:
         print_json({"runs": [document(good), document(broken)]})
         return 0
-    before = Snapshot.of(good.scenario.cluster)
-    plan = good.scenario.plan
+    before = Snapshot.of(good.result.scenario.cluster)
+    plan = good.result.scenario.plan
     assert plan is not None
     _heading("1. A cluster")
     _show_cluster(before)
@@ -34,7 +34,7 @@ def run(*, as_json: bool) -> int:
     _show_shortcuts(before, plan)
     _heading("4. The plan is accepted and carried out; this is its journal")
     tell_journal(good.journal)
-    _show_cluster(good.snapshot)
+    _show_cluster(good.result.snapshot)
     _heading("5. The same plan, but r3 dies on the way")
     tell_journal(broken.journal)
     _show_end(broken)
@@ -102,13 +102,13 @@ def _show_shortcuts(snapshot: Snapshot, plan: Plan) -> None:
         show_violations(verdict.violations)
 
 
-def _show_end(result: Result) -> None:
-    out = console()
+def _show_end(outcome: Outcome) -> None:
+    out, result, journal = console(), outcome.result, outcome.journal
     lost = [vm.id for vm in result.snapshot.vms.values() if vm.host is None]
     out.print(f"\nNo VM is lost: {', '.join(lost)} wait to be started elsewhere.")
-    same = result.journal.snapshot() == result.snapshot
+    same = journal.snapshot() == result.snapshot
     out.print(
-        f"The journal has {len(result.journal)} events (sha256 {result.journal.sha256()[:16]}); "
+        f"The journal has {len(journal)} events (sha256 {journal.sha256()[:16]}); "
         f"replaying it gives {'the identical' if same else 'ANOTHER'} cluster."
     )
     out.print(

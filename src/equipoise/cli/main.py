@@ -109,18 +109,64 @@ def scenarios(json: Json = False) -> None:
 
 
 @app.command()
-def simulate(
+def simulate(  # noqa: PLR0913, PLR0917  (typer has no other way to say what a command takes)
     scenario: Annotated[str, typer.Argument(help="A file, or the name of a built-in scenario.")],
     journal: Annotated[
         Optional[str],  # noqa: UP045  (typer reads the annotation at run time)
         typer.Option("--journal", help="Keep the journal in this file or database."),
+    ] = None,
+    with_: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--with", help="Let this decider take part; may be repeated."),
+    ] = None,
+    without: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--without", help="Leave this decider out; may be repeated."),
+    ] = None,
+    seed: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option("--seed", min=0, max=2**63 - 1, help="Other chance than the scenario's."),
+    ] = None,
+    out: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--out", help="Write journal, series and a report into this folder."),
+    ] = None,
+    pace: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option(
+            "--pace", min=0.001, help="Virtual seconds per real one: 1, 60 ... As fast as it goes."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
     """Run a scenario in virtual time."""
     from equipoise.cli import simulate as command
 
-    raise typer.Exit(command.run(scenario, journal_url=journal, as_json=json))
+    wishes = command.Wishes(
+        seed=seed,
+        with_deciders=tuple(with_ or ()),
+        without_deciders=tuple(without or ()),
+        pace=pace,
+        journal_url=journal,
+        out=out,
+    )
+    raise typer.Exit(command.run(scenario, wishes, as_json=json))
+
+
+@app.command()
+def report(
+    run_a: Annotated[Path, typer.Argument(help="A folder that 'simulate --out' wrote.")],
+    run_b: Annotated[Path, typer.Argument(help="Another one.")],
+    out: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--out", help="Write a page with both side by side into this file."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Compare two runs, measure by measure."""
+    from equipoise.cli import report as command
+
+    raise typer.Exit(command.run(run_a, run_b, out=out, as_json=json))
 
 
 @app.command()

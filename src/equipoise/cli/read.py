@@ -9,7 +9,7 @@ from equipoise.model import files
 from equipoise.model.case import CaseFile
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
-from equipoise.model.scenario import Scenario
+from equipoise.model.story.scenario import Scenario
 from equipoise.spec.rules import check_rules
 
 

@@ -3,110 +3,116 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
+from typing import Any, Final
 
-from equipoise.cli.answer import clock, console, plain, print_json, watched
+from equipoise.cli.answer import clock, console, counted, plain, print_json, progress_console, table
 from equipoise.cli.check import as_rows, show_violations
+from equipoise.cli.pace import run_to_end
 from equipoise.cli.read import read_scenario
 from equipoise.cli.story import tell
-from equipoise.control import Loop
 from equipoise.errors import InvalidInput, Problem
 from equipoise.model.action import Migrate, PowerOff, PowerOn
-from equipoise.model.event import ActionFinished, ActionStarted, PlanEnded
-from equipoise.model.plan import Violation
-from equipoise.model.scenario import Scenario
-from equipoise.model.snapshot import Snapshot
-from equipoise.plan import Refusal
-from equipoise.sim import MemoryWorld, Script
+from equipoise.model.event import kind_of
+from equipoise.model.story.scenario import Scenario
 from equipoise.sim.builtin import builtin
+from equipoise.sim.measures import Measures
+from equipoise.sim.play import EXPECTED, Play, Result
 from equipoise.store import Journal, MemoryJournal, open_journal
 
-STAGES = 100
+STORY: Final = 60
+"""A journal with more events than this is summed up instead of told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """What came out of a run."""
+class Wishes:
+    """What the person wants different from the scenario."""
 
-    scenario: Scenario
+    seed: int | None = None
+    with_deciders: tuple[str, ...] = ()
+    without_deciders: tuple[str, ...] = ()
+    pace: float | None = None
+    journal_url: str | None = None
+    out: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A result, with the journal it left and the time it took."""
+
+    result: Result
     journal: Journal
-    snapshot: Snapshot
-    ended_ms: int
-    violations: tuple[Violation, ...]
     wall_s: float
 
 
-def run(name: str, *, journal_url: str | None, as_json: bool) -> int:
+def run(name: str, wishes: Wishes, *, as_json: bool) -> int:
     """Simulate, and say what came out."""
-    scenario = load(name)
-    journal = open_journal(journal_url) if journal_url else MemoryJournal()
+    scenario, folder = load(name)
+    if wishes.out is not None:
+        from equipoise.report import check_folder
+
+        check_folder(wishes.out)
+    journal = open_journal(wishes.journal_url) if wishes.journal_url else MemoryJournal()
     with journal:
         if len(journal):
             cure = "name a new file, or look at this one with 'equipoise journal'"
             problem = Problem(key="", what="already has the journal of another run", cure=cure)
             raise InvalidInput(journal.source, [problem])
-        result = simulate(scenario, journal)
+        outcome = simulate(as_wished(scenario, wishes), journal, folder=folder, pace=wishes.pace)
         if as_json:
-            print_json(document(result))
+            print_json(document(outcome))
         else:
-            _show(result)
-    return 1 if result.violations else 0
+            _show(outcome)
+        if wishes.out is not None:
+            _write(wishes.out, outcome)
+    return 1 if outcome.result.violations else 0
 
 
-def load(name: str) -> Scenario:
-    """Read a scenario from a file, or a built-in one by its name."""
+def load(name: str) -> tuple[Scenario, Path | None]:
+    """Read a scenario from a file, and say where its traces are, or a built-in one by its name."""
     path = Path(name)
     looks_like_a_file = path.suffix in {".yaml", ".yml", ".json"} or path.exists()
-    return read_scenario(path) if looks_like_a_file else builtin(name)
+    return (read_scenario(path), path.parent) if looks_like_a_file else (builtin(name), None)
 
 
-def simulate(scenario: Scenario, journal: Journal) -> Result:
+def as_wished(scenario: Scenario, wishes: Wishes) -> Scenario:
+    """The scenario with another seed, or with other deciders."""
+    for name in wishes.without_deciders:
+        if name not in (*scenario.deciders, *EXPECTED):
+            cure = f"it has {', '.join(scenario.deciders)}" if scenario.deciders else "leave it out"
+            problem = Problem(key="--without", what=f"there is no decider {name!r}", cure=cure)
+            raise InvalidInput(scenario.name, [problem])
+    wanted = dict.fromkeys((*scenario.deciders, *wishes.with_deciders))
+    deciders = tuple(name for name in wanted if name not in wishes.without_deciders)
+    seed = scenario.seed if wishes.seed is None else wishes.seed
+    return scenario.but(deciders=deciders, seed=seed)
+
+
+def simulate(
+    scenario: Scenario, journal: Journal, *, folder: Path | None = None, pace: float | None = None
+) -> Outcome:
     """Run a scenario to its end."""
     began = perf_counter()
-    world = MemoryWorld(Snapshot.of(scenario.cluster), Script(happenings=scenario.happenings))
-    loop = Loop(world, journal)
-    violations: tuple[Violation, ...] = ()
-    if scenario.plan is not None and loop.idle:
-        plan = scenario.plan.but(base_version=loop.snapshot().version)
-        verdict = loop.carry_out(plan)
-        violations = verdict.violations if isinstance(verdict, Refusal) else ()
-    for until_ms in watched(_stages(loop.now_ms, scenario.duration_s * 1000), "simulating", STAGES):
-        loop.run(until_ms=until_ms)
-    return Result(
-        scenario=scenario,
-        journal=journal,
-        snapshot=loop.snapshot(),
-        ended_ms=loop.now_ms,
-        violations=violations,
-        wall_s=perf_counter() - began,
-    )
+    play = Play(scenario, journal, folder=folder)
+    run_to_end(play, pace=pace)
+    return Outcome(result=play.result(), journal=journal, wall_s=perf_counter() - began)
 
 
-def _stages(now_ms: int, end_ms: int) -> Iterator[int]:
-    """Cut the rest of a run into stages, so that somebody can watch it come on."""
-    left_ms = max(0, end_ms - now_ms)
-    return (now_ms + left_ms * stage // STAGES for stage in range(1, STAGES + 1))
-
-
-def document(result: Result) -> dict[str, object]:
+def document(outcome: Outcome) -> dict[str, object]:
     """The result as the JSON contract wants it."""
-    counts: Counter[type] = Counter()
-    kinds: dict[str, type] = {}
-    for event in result.journal.events():
-        if isinstance(event, ActionStarted):
-            kinds[event.step.id] = type(event.step.action)
-        if isinstance(event, ActionFinished):
-            counts[kinds[event.step]] += 1
+    result, measures = outcome.result, outcome.result.measures
     return {
         "scenario": result.scenario.name,
+        "about": result.scenario.about,
         "seed": result.scenario.seed,
+        "deciders": list(result.scenario.deciders),
         "duration_s": result.ended_ms / 1000,
-        "migrations": counts[Migrate],
-        "power_ons": counts[PowerOn],
-        "power_offs": counts[PowerOff],
+        "migrations": result.finished[Migrate],
+        **_figures(measures),
+        "power_ons": result.finished[PowerOn],
+        "power_offs": result.finished[PowerOff],
         "violations": as_rows(result.violations),
         "plans": [
             {
@@ -116,26 +122,108 @@ def document(result: Result) -> dict[str, object]:
                 "failed": event.failed,
                 "skipped": event.skipped,
             }
-            for event in result.journal.events()
-            if isinstance(event, PlanEnded)
+            for event in result.plans
         ],
-        "events": len(result.journal),
-        "wall_s": round(result.wall_s, 3),
-        "journal_sha256": result.journal.sha256(),
+        "events": len(outcome.journal),
+        "wall_s": round(outcome.wall_s, 3),
+        "journal_sha256": outcome.journal.sha256(),
     }
 
 
-def _show(result: Result) -> None:
-    out = console()
+def _figures(measures: Measures) -> dict[str, object]:
+    return {
+        "payload_pct": _both(measures.payload_cpu_pct, measures.payload_memory_pct),
+        "satisfied_pct": _both(measures.satisfied_cpu_pct, measures.satisfied_memory_pct),
+        "share_classes": [_rounded(asdict(one)) for one in measures.share_classes],
+        "cpu_ready_pct": round(measures.cpu_ready_pct, 2),
+        "energy_kwh": round(measures.energy_kwh, 3),
+        "imbalance": {
+            "initial": round(measures.imbalance_initial, 4),
+            "final": round(measures.imbalance_final, 4),
+            "below_target_at_s": measures.below_target_at_s,
+            "target": measures.imbalance_target,
+        },
+        "happiness": [_rounded(asdict(one)) for one in measures.happiness],
+        "downtime_s": round(measures.downtime_s, 1),
+        "sla": [
+            {
+                "tenant": tenant,
+                "violations": breach.times,
+                "violation_s": round(breach.seconds, 1),
+                "vm_s": round(breach.vm_seconds, 1),
+                "vms_missing_most": breach.vms_most,
+            }
+            for tenant, breach in measures.breaches.items()
+        ],
+    }
+
+
+def _both(cpu: float, memory: float) -> dict[str, float]:
+    return {"cpu": round(cpu, 2), "memory": round(memory, 2)}
+
+
+def _rounded(figures: dict[str, Any]) -> dict[str, object]:
+    return {name: round(one, 2) if isinstance(one, float) else one for name, one in figures.items()}
+
+
+def _write(out: Path, outcome: Outcome) -> None:
+    from equipoise.report import write_run
+
+    written = write_run(out, document(outcome), outcome.result.record, outcome.journal, tell)
+    note = progress_console()
+    page = plain(str(out / "report.html"))
+    note.print(f"written: open {page} in a browser", soft_wrap=True)
+    if not written.parquet:
+        note.print("no Parquet files: install equipoise[parquet] for them")
+
+
+def _show(outcome: Outcome) -> None:
+    out, result = console(), outcome.result
     scenario = result.scenario
     out.print(f"[bold]{plain(scenario.name)}[/bold]: {plain(scenario.about)}")
     if result.violations:
         show_violations(result.violations)
-    tell_journal(result.journal)
+    if len(outcome.journal) <= STORY:
+        tell_journal(outcome.journal)
+    else:
+        _show_counts(outcome.journal)
+    _show_measures(outcome)
     out.print(
-        f"{clock(result.ended_ms)} simulated in {result.wall_s:.2f} s, "
-        f"{len(result.journal)} events, sha256 {result.journal.sha256()[:16]}"
+        f"{clock(result.ended_ms)} simulated in {outcome.wall_s:.2f} s, "
+        f"{counted(len(outcome.journal), 'event')}, sha256 {outcome.journal.sha256()[:16]}"
     )
+
+
+def _show_counts(journal: Journal) -> None:
+    kinds = Counter(kind_of(event) for event in journal.events())
+    rows = table("event", "times", right=("times",))
+    for kind, times in kinds.most_common():
+        rows.add_row(kind.replace("_", " "), f"{times:,}")
+    console().print(rows)
+
+
+def _show_measures(outcome: Outcome) -> None:
+    measures = outcome.result.measures
+    below = measures.below_target_at_s
+    rows = table("measure", "value", right=("value",))
+    for name, value in (
+        ("CPU used, of all there was", f"{measures.payload_cpu_pct:.2f} %"),
+        ("memory used, of all there was", f"{measures.payload_memory_pct:.2f} %"),
+        ("CPU demand met", f"{measures.satisfied_cpu_pct:.2f} %"),
+        ("memory demand met", f"{measures.satisfied_memory_pct:.2f} %"),
+        ("imbalance at the start", f"{measures.imbalance_initial:.3f}"),
+        ("imbalance at the end", f"{measures.imbalance_final:.3f}"),
+        ("below the target from", "never" if below is None else clock(round(below * 1000))),
+        ("energy", f"{measures.energy_kwh:.2f} kWh"),
+        ("downtime of VMs", f"{measures.downtime_s:,.1f} s"),
+        ("migrations", f"{outcome.result.finished[Migrate]:,}"),
+    ):
+        rows.add_row(name, value)
+    for one in measures.happiness:
+        rows.add_row(f"happy VMs, {plain(one.pool)}", f"{one.happy_pct:.1f} %")
+    for tenant, breach in measures.breaches.items():
+        rows.add_row(f"SLA of {plain(tenant)} broken", f"{breach.seconds:,.1f} s")
+    console().print(rows)
 
 
 def tell_journal(journal: Journal) -> None:

@@ -1,0 +1,206 @@
+"""``equipoise simulate`` and ``equipoise report``, with the installed command."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from audit import Auditor
+from command import answer, call
+from equipoise.model.event import decode_event
+
+CONTRACT = {
+    "scenario",
+    "seed",
+    "duration_s",
+    "migrations",
+    "payload_pct",
+    "satisfied_pct",
+    "energy_kwh",
+    "imbalance",
+    "happiness",
+    "power_ons",
+    "power_offs",
+    "violations",
+    "wall_s",
+    "journal_sha256",
+}
+
+
+def test_table_1_without_balancing_comes_out_as_published() -> None:
+    one, two = (answer("simulate", "drs-table1", "--without", "balance") for _ in range(2))
+    assert set(one) >= CONTRACT
+    assert set(one["imbalance"]) >= {"initial", "final", "below_target_at_s"}
+    assert one["payload_pct"]["cpu"] == pytest.approx(55.68, abs=3)
+    assert one["payload_pct"]["memory"] == pytest.approx(65.94, abs=3)
+    assert one["migrations"] == 0
+    assert {**one, "wall_s": 0} == {**two, "wall_s": 0}, "the same to the last byte of the journal"
+
+
+@pytest.mark.parametrize(
+    ("name", "cpu", "memory"),
+    [
+        ("drs-table2-1", 19.2, 15.84),
+        ("drs-table2-2", 19.1, 15.84),
+        ("drs-table2-3", 6.67, 42.9),
+        ("dpm-table3", 2.77, 2.31),
+    ],
+)
+def test_the_payloads_of_tables_2_and_3_come_out_as_published(
+    name: str, cpu: float, memory: float
+) -> None:
+    found = answer("simulate", name)
+    assert found["payload_pct"] == {
+        "cpu": pytest.approx(cpu, abs=0.5),
+        "memory": pytest.approx(memory, abs=0.5),
+    }
+    if name == "dpm-table3":
+        assert found["energy_kwh"] == pytest.approx(31.65, abs=0.3)
+
+
+def test_the_spike_of_the_testbed_makes_the_published_imbalance() -> None:
+    found = answer("simulate", "drs-testbed")
+    assert found["imbalance"]["initial"] == pytest.approx(0.5, abs=0.03)
+    happiness = {one["pool"]: one["mean_pct"] for one in found["happiness"]}
+    assert happiness["RP-HighShare"] > happiness["RP-NormShare-1"] + 3
+    assert happiness["RP-NormShare-2"] == happiness["RP-LowShare"] == 100
+
+
+def test_the_power_testbed_draws_what_was_measured(tmp_path: Path) -> None:
+    for name, idle, busy in (("dpm-testbed", 1500, 2200), ("dpm-testbed-no-hpm", 1900, 2100)):
+        out = tmp_path / name
+        assert call("simulate", name, "--json", "--out", str(out)).returncode == 0
+        lines = [line.split(",") for line in (out / "cluster.csv").read_text().splitlines()]
+        watts = lines[0].index("watts")
+        drawn = {float(line[0]): float(line[watts]) for line in lines[1:]}
+        assert drawn[600] == pytest.approx(idle, rel=0.03)
+        assert drawn[2700] == pytest.approx(busy, rel=0.03)
+
+
+def test_seeds_and_deciders_can_be_chosen() -> None:
+    other = answer("simulate", "drs-table1", "--seed", "7")
+    assert other["seed"] == 7
+    assert other["journal_sha256"] != answer("simulate", "drs-table1")["journal_sha256"]
+    for options, words in (
+        (("--with", "power"), "not part of this version"),
+        (("--with", "restrat"), "did you mean restart?"),
+        (("--without", "gremlins"), "no decider 'gremlins'"),
+        (("--seed", "-1"), "--seed"),
+    ):
+        refused = call("simulate", "drs-table1", *options)
+        assert refused.returncode == 2, options
+        assert words in refused.stderr
+
+
+def test_a_paced_run_is_the_same_run() -> None:
+    paced = answer("simulate", "first-steps", "--pace", "1000")
+    assert paced["wall_s"] >= 0.29, "300 s at a thousand a second"
+    assert paced["journal_sha256"] == answer("simulate", "first-steps")["journal_sha256"]
+
+
+def test_after_a_day_of_chaos_no_vm_is_lost_or_doubled(tmp_path: Path) -> None:
+    out = tmp_path / "chaos"
+    found = json.loads(call("simulate", "chaos", "--json", "--out", str(out)).stdout)
+    assert found["duration_s"] == 86_400
+    assert found["migrations"] > 500
+    events = [decode_event(line) for line in (out / "journal.jsonl").read_bytes().splitlines()]
+    kinds = {type(event).__name__ for event in events}
+    assert kinds >= {
+        "HostFailed",
+        "HostRecovered",
+        "VmCrashed",
+        "ActionFailed",
+        "ActionTimedOut",
+        "HostJoined",
+        "HostLeft",
+        "VmArrived",
+        "VmLeft",
+    }
+    auditor = Auditor()
+    auditor.read(events)
+    assert auditor.findings == []
+    assert set(auditor.runs_on) == auditor.seen - auditor.left
+    assert set(auditor.runs_on.values()) - {None} <= {host for host, on in auditor.on.items() if on}
+    last = _last_hosts(out / "hosts.csv")
+    for host, vms in last.items():
+        assert vms == sum(place == host for place in auditor.runs_on.values()), host
+    assert found["downtime_s"] > 0
+    assert {one["tenant"] for one in found["sla"]} == {"shop", "bank"}
+
+
+def _last_hosts(path: Path) -> dict[str, int]:
+    """How many VMs the hosts really have in the end, by the world's own count."""
+    rows = [line.split(",") for line in path.read_text().splitlines()]
+    at, host, vms = (rows[0].index(name) for name in ("at_s", "host", "vms"))
+    end = rows[-1][at]
+    return {row[host]: int(float(row[vms])) for row in rows[1:] if row[at] == end}
+
+
+def test_a_run_is_written_and_two_are_compared(tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("a", "b")]
+    for seed, folder in enumerate(folders, start=1):
+        done = call("simulate", "drs-table1", "--seed", str(seed), "--out", str(folder))
+        assert done.returncode == 0, done.stderr
+        assert "report.html" in done.stderr
+        names = {path.name for path in folder.iterdir()}
+        series = {
+            f"{one}.{end}" for one in ("cluster", "hosts", "pools") for end in ("csv", "parquet")
+        }
+        assert names == {"summary.json", "journal.jsonl", "report.html"} | series
+    again = call("simulate", "drs-table1", "--out", str(folders[0]))
+    assert again.returncode == 2
+    assert "already holds another run" in again.stderr
+    page = tmp_path / "compare.html"
+    shown = call("report", *map(str, folders), "--out", str(page))
+    assert shown.returncode == 0, shown.stderr
+    assert "imbalance" in shown.stdout.lower()
+    assert not re.search(r"""(src|href)=["']?https?:""", page.read_text())
+    rows: dict[str, Any] = answer("report", *map(str, folders))
+    assert rows["a"] == "a"
+    assert any(one["better"] in ("A", "B") for one in rows["differences"])
+    assert call("report", str(tmp_path), str(folders[0])).returncode == 2
+
+
+def test_impossible_scenarios_are_refused_before_the_run(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.yaml"
+    (tmp_path / "holes.csv").write_text("at_s,value\n0,5\n60,-3\n90000,4\n80000,4\n")
+    bad.write_text(
+        """
+name: bad
+duration_s: 3600
+cluster: {hosts: [{id: h1, cores: 1, mhz_per_core: 1000, memory_mib: 1024}]}
+fleet:
+  vms:
+    - count: 2
+      like: {id: huge, vcpus: 1, memory_mib: 4096}
+      load: nothing-such
+      start: {hosts: [h2]}
+loads:
+  endless: {cpu_mhz: [{kind: noise, level: 5, period_s: 0}]}
+"""
+    )
+    refused = call("simulate", str(bad))
+    assert refused.returncode == 2
+    for words in ("nothing-such", "h2", "4096 is more than any host has", "period_s"):
+        assert words in refused.stderr, words
+    bad.write_text(
+        """
+name: holes
+duration_s: 3600
+cluster:
+  hosts: [{id: h1, cores: 1, mhz_per_core: 1000, memory_mib: 1024}]
+  vms: [{id: v, vcpus: 1, memory_mib: 512, host: h1}]
+loads:
+  traced: {cpu_mhz: [{kind: trace, file: holes.csv}], memory_mib: [{kind: trace, file: none.csv}]}
+vm_loads: {v: traced}
+"""
+    )
+    refused = call("simulate", str(bad))
+    assert refused.returncode == 2
+    for words in ("line 3", "negative", "line 4", "gap", "line 5", "none.csv"):
+        assert words in refused.stderr, f"{words} in {refused.stderr}"
+    assert "Traceback" not in refused.stderr
