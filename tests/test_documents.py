@@ -74,7 +74,13 @@ def test_every_command_that_the_documents_name_exists() -> None:
         for command in app.registered_commands
         if command.callback
     }
-    for document in ("README.md", "CHANGELOG.md", "docs/files.md", "docs/spec-language.md"):
+    for document in (
+        "README.md",
+        "CHANGELOG.md",
+        "docs/files.md",
+        "docs/simulation.md",
+        "docs/spec-language.md",
+    ):
         named = set(re.findall(r"equipoise ([a-z]+)\b", (ROOT / document).read_text()))
         assert named <= known, document
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 if TYPE_CHECKING:
@@ -47,6 +48,16 @@ def watched(items: Iterable[T], what: str, total: int) -> Iterator[T]:
     from rich.progress import track
 
     yield from track(items, what, total=total, console=progress_console(), transient=True)
+
+
+@contextmanager
+def patience(what: str) -> Iterator[None]:
+    """Show whoever watches on a terminal that something is being done."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    with progress_console().status(what):
+        yield
 
 
 def table(*columns: str, right: tuple[str, ...] = (), title: str | None = None) -> Table:

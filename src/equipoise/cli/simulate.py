@@ -8,20 +8,31 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
 
-from equipoise.cli.answer import clock, console, counted, plain, print_json, progress_console, table
+from equipoise.cli.answer import (
+    clock,
+    console,
+    counted,
+    patience,
+    plain,
+    print_json,
+    progress_console,
+    table,
+)
 from equipoise.cli.check import as_rows, show_violations
 from equipoise.cli.pace import run_to_end
 from equipoise.cli.read import read_scenario
 from equipoise.cli.story import tell
 from equipoise.errors import InvalidInput, Problem
 from equipoise.model.action import Migrate, PowerOff, PowerOn
-from equipoise.model.event import kind_of
+from equipoise.model.event import KINDS, kind_of
 from equipoise.model.story.scenario import Scenario
 from equipoise.sim.builtin import builtin
+from equipoise.sim.deciders import EXPECTED
 from equipoise.sim.measures import Measures
-from equipoise.sim.play import EXPECTED, Play, Result
+from equipoise.sim.play import Play, Result
 from equipoise.store import Journal, MemoryJournal, open_journal
 
+_STORY_KINDS: Final = tuple(kind for kind in KINDS if kind != "demand_observed")
 STORY: Final = 60
 """A journal with more events than this is summed up instead of told."""
 
@@ -95,7 +106,8 @@ def simulate(
 ) -> Outcome:
     """Run a scenario to its end."""
     began = perf_counter()
-    play = Play(scenario, journal, folder=folder)
+    with patience("setting the scene"):
+        play = Play(scenario, journal, folder=folder)
     run_to_end(play, pace=pace)
     return Outcome(result=play.result(), journal=journal, wall_s=perf_counter() - began)
 
@@ -110,6 +122,7 @@ def document(outcome: Outcome) -> dict[str, object]:
         "deciders": list(result.scenario.deciders),
         "duration_s": result.ended_ms / 1000,
         "migrations": result.finished[Migrate],
+        "migrations_per_pass": list(result.migrations_per_pass),
         **_figures(measures),
         "power_ons": result.finished[PowerOn],
         "power_offs": result.finished[PowerOff],
@@ -152,6 +165,11 @@ def _figures(measures: Measures) -> dict[str, object]:
                 "violation_s": round(breach.seconds, 1),
                 "vm_s": round(breach.vm_seconds, 1),
                 "vms_missing_most": breach.vms_most,
+                # For rates of one per second, and of one per second and VM that is missing.
+                "penalty": {
+                    "delay_dependent": round(breach.seconds, 1),
+                    "proportional": round(breach.vm_seconds, 1),
+                },
             }
             for tenant, breach in measures.breaches.items()
         ],
@@ -183,7 +201,7 @@ def _show(outcome: Outcome) -> None:
     out.print(f"[bold]{plain(scenario.name)}[/bold]: {plain(scenario.about)}")
     if result.violations:
         show_violations(result.violations)
-    if len(outcome.journal) <= STORY:
+    if sum(1 for _ in outcome.journal.events(kinds=_STORY_KINDS)) <= STORY:
         tell_journal(outcome.journal)
     else:
         _show_counts(outcome.journal)
@@ -227,7 +245,7 @@ def _show_measures(outcome: Outcome) -> None:
 
 
 def tell_journal(journal: Journal) -> None:
-    """Print the story of a journal."""
+    """Print the story of a journal, without the measuring of demand that goes on all the time."""
     out = console()
-    for event in journal.events():
+    for event in journal.events(kinds=_STORY_KINDS):
         out.print(f"{clock(event.at_ms):>14}  {plain(tell(event))}")

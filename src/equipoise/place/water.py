@@ -1,8 +1,8 @@
 """Dividing an amount down a tree of claims, as water fills vessels, on arrays.
 
 The same as ``fill``, for a tree at once: the cluster's capacity among pools and VMs, or a host's
-among those who run on it. Nodes stand in record arrays, parents before their children;
-leaves are VMs. The functions here are plain arithmetic, so that they can be compiled.
+among those who run on it. Nodes stand in record arrays, parents before their children and
+pools before VMs, which are the leaves. All is plain arithmetic, so that it can be compiled.
 """
 
 from __future__ import annotations
@@ -54,11 +54,12 @@ def add_up(tree: Records, claims: Records, first: int, end: int, counts_reserved
 def flow_down(tree: Records, claims: Records, first: int, end: int, amount: float) -> None:
     """Divide an amount from the node ``first`` down to the leaves, by ``add_up``'s wants."""
     child, want, got = tree["child"], claims["want"], claims["got"]
-    if amount >= want[first]:  # as it is most of the time
+    if amount >= want[first] and (end == first + 1 or tree["vm"][first + 1] != NOBODY):
+        # As it is most of the time: enough for all, and no pool whose limit could be in the way.
         for node in range(first, end):
             got[node] = want[node]
         return
-    got[first] = amount
+    got[first] = min(amount, want[first])
     for node in range(first, end):
         if child[node] != NOBODY:
             share(tree, claims, child[node], got[node])

@@ -30,13 +30,13 @@ class Happiness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareClass:
-    """VMs with the same CPU shares, so that fairness between them can be seen."""
+    """VMs with the same shares of a resource, so that fairness between them can be seen."""
 
+    resource: str
     shares: int
     vms: int
-    payload_cpu_pct: float
-    satisfied_cpu_pct: float
-    satisfied_memory_pct: float
+    payload_pct: float
+    satisfied_pct: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ def measure(
             vms["memory_got_sum"].sum(), vms["memory_want_sum"].sum(), 100.0
         ),
         cpu_ready_pct=_percent(vms["ready_sum"].sum(), vms["run_ms"].sum()),
-        share_classes=_share_classes(vms, cpu),
+        share_classes=(*_share_classes(vms, "cpu", cpu), *_share_classes(vms, "memory", memory)),
         happiness=_happiness(record),
         imbalance_initial=float(unevenness[0]),
         imbalance_final=float(unevenness[-1]),
@@ -94,19 +94,18 @@ def _percent(part: float, whole: float, of_nothing: float = 0.0) -> float:
     return 100 * float(part) / float(whole) if whole else of_nothing
 
 
-def _share_classes(vms: Records, cpu: float) -> tuple[ShareClass, ...]:
+def _share_classes(vms: Records, resource: str, capacity: float) -> tuple[ShareClass, ...]:
     found = []
-    for shares in np.unique(vms["cpu_shares"]):
-        some = vms[vms["cpu_shares"] == shares]
-        got, want = some["cpu_got_sum"].sum(), some["cpu_want_sum"].sum()
-        memory = _percent(some["memory_got_sum"].sum(), some["memory_want_sum"].sum(), 100.0)
+    for shares in np.unique(vms[f"{resource}_shares"]):
+        some = vms[vms[f"{resource}_shares"] == shares]
+        got, want = some[f"{resource}_got_sum"].sum(), some[f"{resource}_want_sum"].sum()
         found.append(
             ShareClass(
+                resource=resource,
                 shares=int(shares),
                 vms=len(some),
-                payload_cpu_pct=_percent(got, cpu),
-                satisfied_cpu_pct=_percent(got, want, 100.0),
-                satisfied_memory_pct=memory,
+                payload_pct=_percent(got, capacity),
+                satisfied_pct=_percent(got, want, 100.0),
             )
         )
     return tuple(found)

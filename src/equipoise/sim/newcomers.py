@@ -30,16 +30,14 @@ class Newcomers:
 
     def next_host(self, fleet: str) -> Host:
         """The next host of a fleet."""
-        number = self._host_numbers[fleet]
         self._host_numbers[fleet] += 1
-        return numbered_host(self._cast.host_fleets[fleet], number)
+        return numbered_host(self._cast.host_fleets[fleet], self._host_numbers[fleet])
 
     def arrive_next(self, fleet: str, tenant: TenantId | None = None) -> VmArrived:
         """The next VM of a fleet arrives, ready to be started."""
-        number = self._vm_numbers[fleet]
         self._vm_numbers[fleet] += 1
         kind = self._cast.vm_fleets[fleet]
-        vm = numbered_vm(kind, number, None)
+        vm = numbered_vm(kind, self._vm_numbers[fleet], None)
         return self.arrive(vm.but(tenant=tenant) if tenant else vm, kind.load)
 
     def arrive(self, vm: Vm, load: str | None) -> VmArrived:

@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
 from equipoise.control import Loop
 from equipoise.control.config import ControlConfig
 from equipoise.control.ports import Decider
-from equipoise.errors import InvalidInput, Problem
 from equipoise.model.action import Action, Migrate, PowerOff, PowerOn
-from equipoise.model.event import ActionFinished, ActionStarted, Event, PlanEnded
+from equipoise.model.event import ActionFinished, ActionStarted, Event, PlanAccepted, PlanEnded
 from equipoise.model.plan import Violation
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.story.scenario import Scenario
 from equipoise.plan import Refusal
+from equipoise.sim.deciders import decider
 from equipoise.sim.measures import Measures
 from equipoise.sim.record import Record
-from equipoise.sim.stand_ins import Restart, Shuffle
 from equipoise.sim.world import SimulatedWorld
 from equipoise.store import Journal
 
-DECIDERS: Final[dict[str, Callable[[Scenario], Decider]]] = {
-    "restart": lambda scenario: Restart(scenario.estimates),
-    "shuffle": lambda scenario: Shuffle(scenario.estimates, scenario.seed),
-}
-COUNTED: Final = ("action_started", "action_finished", "plan_ended")
-EXPECTED: Final = ("balance", "power")
-"""Deciders that runs can do without; they are not part of this version."""
+COUNTED: Final = ("plan_accepted", "action_started", "action_finished", "plan_ended")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,19 +41,31 @@ class Result:
     violations: tuple[Violation, ...]
     finished: Counter[type[Action]]
     """How many actions of each kind were carried out."""
+    migrations_per_pass: tuple[int, ...]
+    """How many migrations each accepted plan had."""
     plans: tuple[PlanEnded, ...]
 
 
 class Play:
-    """One run of a scenario."""
+    """One run of a scenario, with the deciders it names and those that are given.
 
-    def __init__(self, scenario: Scenario, journal: Journal, *, folder: Path | None = None) -> None:
+    ``folder`` is where the traces of the scenario are.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        journal: Journal,
+        *,
+        folder: Path | None = None,
+        deciders: Sequence[Decider] = (),
+    ) -> None:
         self.scenario = scenario
         self._journal = journal
-        deciders = [decider(scenario, name) for name in scenario.deciders]
+        named = [decider(name, scenario) for name in scenario.deciders]
         self._world = SimulatedWorld(scenario, folder=folder)
         config = ControlConfig(pass_interval_ms=1000 * scenario.pass_s)
-        self._loop = Loop(self._world, journal, deciders=deciders, config=config)
+        self._loop = Loop(self._world, journal, deciders=(*named, *deciders), config=config)
         self._violations: tuple[Violation, ...] = ()
         if scenario.plan is not None:
             plan = scenario.plan.but(base_version=self._loop.snapshot().version)
@@ -79,7 +83,7 @@ class Play:
 
     def result(self) -> Result:
         """What has come out so far."""
-        finished, plans = _counts(self._journal.events(kinds=COUNTED))
+        finished, migrations, plans = _counts(self._journal.events(kinds=COUNTED))
         return Result(
             scenario=self.scenario,
             ended_ms=self.now_ms,
@@ -89,29 +93,21 @@ class Play:
             record=self._world.record(),
             violations=self._violations,
             finished=finished,
+            migrations_per_pass=migrations,
             plans=plans,
         )
 
 
-def decider(scenario: Scenario, name: str) -> Decider:
-    """Make a decider by its name."""
-    if name in DECIDERS:
-        return DECIDERS[name](scenario)
-    known = tuple(DECIDERS)
-    close = get_close_matches(name, known, n=1)
-    cure = f"did you mean {close[0]}?" if close else f"one of {', '.join(known)}"
-    what = f"there is no decider {name!r}"
-    if name in EXPECTED:
-        what, cure = f"the decider {name!r} is not part of this version", "leave it out"
-    raise InvalidInput(scenario.name, [Problem(key="deciders", what=what, cure=cure)])
-
-
-def _counts(events: Iterable[Event]) -> tuple[Counter[type[Action]], tuple[PlanEnded, ...]]:
+def _counts(
+    events: Iterable[Event],
+) -> tuple[Counter[type[Action]], tuple[int, ...], tuple[PlanEnded, ...]]:
     kinds: dict[str, type[Action]] = {}
     finished: Counter[type[Action]] = Counter({Migrate: 0, PowerOn: 0, PowerOff: 0})
-    plans = []
+    migrations, plans = [], []
     for event in events:
         match event:
+            case PlanAccepted():
+                migrations.append(sum(isinstance(s.action, Migrate) for s in event.plan.steps))
             case ActionStarted():
                 kinds[event.step.id] = type(event.step.action)
             case ActionFinished():
@@ -120,4 +116,4 @@ def _counts(events: Iterable[Event]) -> tuple[Counter[type[Action]], tuple[PlanE
                 plans.append(event)
             case _:
                 pass
-    return finished, tuple(plans)
+    return finished, tuple(migrations), tuple(plans)

@@ -15,6 +15,7 @@ from equipoise.model.host import HostState
 from equipoise.model.plan import Intent, Proposal, Purpose
 from equipoise.model.quantity import HostId, PlanId, StepId
 from equipoise.model.snapshot import Snapshot
+from equipoise.model.story.scenario import Scenario
 from equipoise.model.vm import Vm, VmState
 from equipoise.plan import Refusal, order, verify
 from equipoise.sim.chance import Dice
@@ -28,8 +29,8 @@ AT_ONCE: Final = 20
 class Restart:
     """Wants every VM that is ready to run, on the host with the most room."""
 
-    def __init__(self, estimates: Estimates) -> None:
-        self._estimates = estimates
+    def __init__(self, scenario: Scenario) -> None:
+        self._estimates = scenario.estimates
 
     def propose(self, snapshot: Snapshot) -> Proposal:
         """Start what is ready."""
@@ -48,9 +49,9 @@ class Restart:
 class Shuffle:
     """Wants anything."""
 
-    def __init__(self, estimates: Estimates, seed: int) -> None:
-        self._estimates = estimates
-        self._dice = Dice(seed, "shuffle")
+    def __init__(self, scenario: Scenario) -> None:
+        self._estimates = scenario.estimates
+        self._dice = Dice(scenario.seed, "shuffle")
 
     def propose(self, snapshot: Snapshot) -> Proposal:
         """Move some VMs, wake or put away a host."""

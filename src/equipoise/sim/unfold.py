@@ -37,7 +37,7 @@ def unfold(scenario: Scenario) -> Cast:
     for one in fleet.vms:
         places = _places(one, known, scenario.seed)
         for number in range(one.count):
-            vm = numbered_vm(one, number, places[number] if places else None)
+            vm = numbered_vm(one, number + 1, places[number] if places else None)
             vms.append(vm)
             if one.load is not None:
                 loads[vm.id] = scenario.loads[one.load]
@@ -50,19 +50,19 @@ def unfold(scenario: Scenario) -> Cast:
 
 
 def numbered_host(fleet: HostFleet, number: int) -> Host:
-    """The host of a fleet with a number, counted from 0."""
+    """The host of a fleet with a number, counted from 1."""
     return fleet.like.but(id=HostId(member_id(fleet.like.id, number, fleet.count)))
 
 
 def numbered_vm(fleet: VmFleet, number: int, host: HostId | None) -> Vm:
-    """The VM of a fleet with a number, counted from 0, on its host or on none."""
+    """The VM of a fleet with a number, counted from 1, on its host or on none."""
     state = VmState.READY if host is None else VmState.RUNNING
     name = VmId(member_id(fleet.like.id, number, fleet.count))
     return fleet.like.but(id=name, state=state, host=host)
 
 
 def _hosts(fleet: HostFleet) -> Iterator[Host]:
-    return (numbered_host(fleet, number) for number in range(fleet.count))
+    return (numbered_host(fleet, number) for number in range(1, fleet.count + 1))
 
 
 def _places(fleet: VmFleet, known: Mapping[str, tuple[Host, ...]], seed: int) -> list[HostId]:

@@ -42,7 +42,7 @@ class SimulatedWorld:
         traces = TraceReader(folder)
         _check_traces(scenario, traces)
         demands = Demands(scenario.seed, traces=traces)
-        fluid = Fluid(PoolTree(cast.inventory.pools), scenario.physics.memory)
+        fluid = Fluid(PoolTree(cast.inventory.pools), scenario.physics)
         truth = Truth(Snapshot.of(cast.inventory), fluid, demands, 1000 * scenario.duration_s)
         truth.drive(cast.loads)
         if self._work(demands, cast) > WORTH_COMPILING:

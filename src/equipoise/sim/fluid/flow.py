@@ -58,17 +58,18 @@ def divide_memory(state: State, host: int) -> None:
     one, tree, claims = state.hosts[host], state.nodes.tree, state.nodes.memory
     first, end, vm_of = one["first"], one["end"], tree["vm"]
     want, got, vms = claims["want"], claims["got"], state.vms
-    size, wanted, idle = 0.0, 0.0, 0.0
+    size, wanted, idle, room = 0.0, 0.0, 0.0, one["memory"] - one["memory_taken"]
     for node in range(first, end):
         if vm_of[node] != NOBODY:
             vm = vms[vm_of[node]]
+            room -= state.overhead_mib
             active = vm["memory_want"]
             want[node] = active
             wanted += active
             size += vm["size"]
             idle += min(vm["size"] - active, state.balloon_most * vm["size"])
     add_up(tree, claims, first, end, False)
-    room = max(0.0, one["memory"] - one["memory_taken"])
+    room = max(0.0, room)
     flow_down(tree, claims, first, end, room)
     used = 0.0
     for node in range(first, end):

@@ -9,13 +9,13 @@ import numpy as np
 
 from equipoise.model.host import Host, HostState
 from equipoise.model.quantity import HostId, VmId
-from equipoise.model.story.physics import MemoryPhysics
+from equipoise.model.story.physics import Physics
 from equipoise.model.vm import Vm, VmState
 from equipoise.place.compiled import Kernels
 from equipoise.place.water import NOBODY, Floats, Ints, Records
 from equipoise.sim.fluid import flow, trees
 from equipoise.sim.fluid.flow import ALL_CHANGED
-from equipoise.sim.fluid.pools import PoolTree
+from equipoise.sim.fluid.pools import Bounds, PoolTree
 from equipoise.sim.fluid.rows import CURVE, HOST, LIMBO, POOL, VM, Nodes, State, empty_nodes, grown
 
 CHANGE: Final = np.dtype([("at_ms", "i8"), ("row", "i8"), ("resource", "i8"), ("value", "f8")])
@@ -29,7 +29,7 @@ _ROOM: Final = 64
 class Fluid:
     """All hosts and VMs as arrays, and the time up to which they are known."""
 
-    def __init__(self, pools: PoolTree, memory: MemoryPhysics) -> None:
+    def __init__(self, pools: PoolTree, physics: Physics) -> None:
         self.now_ms = 0
         self.pools = pools
         self.vm_row: dict[VmId, int] = {}
@@ -40,8 +40,9 @@ class Fluid:
             np.zeros(_ROOM, dtype=VM),
             np.zeros(_ROOM, dtype=HOST),
             empty_nodes(_ROOM),
-            memory.balloon_pct_max / 100,
-            memory.swap_slowdown,
+            physics.memory.balloon_pct_max / 100,
+            physics.memory.swap_slowdown,
+            physics.overhead_mib,
         )
         self._pool_rows = np.zeros(max(1, len(pools.ids)), dtype=POOL)
         self._pool_rows["parent"][: len(pools.ids)] = pools.parent
@@ -214,7 +215,8 @@ class Fluid:
             shares, want = vms[f"{name}_shares"][runs], vms[f"{name}_want"][runs]
             vms[f"{name}_weight"][runs] = pools.weights(pool, shares, bounds)
             if pools.bounded:
-                floor, ceiling = pools.parts(pool, want, bounds)
+                own = Bounds(shares, vms[f"{name}_floor"][runs], vms[f"{name}_ceiling"][runs])
+                floor, ceiling = pools.parts(pool, own, want, bounds)
                 vms[f"{name}_pool_floor"][runs] = floor
                 vms[f"{name}_pool_ceiling"][runs] = ceiling
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from equipoise.model.pool import Pool
 from equipoise.model.quantity import PoolId
+from equipoise.place.fill import Claim, fill
 from equipoise.place.water import NOBODY, Floats, Ints
 
 NO_LIMIT = float("inf")
@@ -62,36 +63,86 @@ class PoolTree:
         found[inside] = shares[inside] * (part / np.where(sums > 0, sums, 1.0))[pool[inside]]
         return found
 
-    def parts(self, pool: Ints, want: Floats, bounds: Bounds) -> tuple[Floats, Floats]:
+    def parts(self, pool: Ints, own: Bounds, want: Floats, bounds: Bounds) -> tuple[Floats, Floats]:
         """Each VM's part of what its pools reserve and may have at most, by what it asks for."""
-        floor = self._spread(pool, want, bounds.floor, 0.0)
-        ceiling = self._spread(pool, want, bounds.ceiling, NO_LIMIT)
-        return floor, ceiling
-
-    def _spread(self, pool: Ints, want: Floats, amounts: Floats, nothing: float) -> Floats:
-        found = np.full(len(pool), nothing)
-        for row in np.nonzero(amounts != nothing)[0]:
-            members = np.isin(pool, self._below(int(row)))
-            asked = want[members]
-            # Who asks for nothing gets a little, so that it can begin to.
-            weight = asked + max(1.0, float(asked.sum()) * 0.01 / max(1, len(asked)))
-            part = amounts[row] * weight / weight.sum() if len(asked) else asked
-            # Rows come parents first: an inner pool's own figure is the closer one.
-            found[members] = np.minimum(found[members], part) if nothing else part
-        return found
-
-    def _below(self, top: int) -> list[int]:
-        found = {top}
-        for row, parent in enumerate(self.parent):
-            if parent in found:
-                found.add(row)
-        return sorted(found)
+        return _Division(self, pool, own, want, bounds).parts()
 
     @property
     def bounded(self) -> bool:
         """Whether any pool reserves something or is limited."""
         both = (self.cpu, self.memory)
         return any((b.floor > 0).any() or np.isfinite(b.ceiling).any() for b in both)
+
+
+class _Division:
+    """Divides what pools reserve, and what they may have, among the VMs below them."""
+
+    def __init__(
+        self, tree: PoolTree, pool: Ints, own: Bounds, want: Floats, bounds: Bounds
+    ) -> None:
+        self._bounds = bounds
+        self._vms: list[list[int]] = [[] for _ in tree.ids]
+        self._pools: list[list[int]] = [[] for _ in tree.ids]
+        for vm, row in enumerate(pool.tolist()):
+            if row != NOBODY:
+                self._vms[row].append(vm)
+        self._tops: list[int] = []
+        for row, parent in enumerate(tree.parent.tolist()):
+            (self._tops if parent == NOBODY else self._pools[parent]).append(row)
+        self._own = own
+        self._want = np.minimum(np.maximum(want, own.floor), own.ceiling)
+        self._asked = np.zeros(len(tree.ids))
+        for row in range(len(tree.ids) - 1, -1, -1):
+            asked = sum(self._want[vm] for vm in self._vms[row])
+            asked += sum(self._asked[child] for child in self._pools[row])
+            self._asked[row] = min(max(asked, bounds.floor[row]), bounds.ceiling[row])
+        self._floor, self._ceiling = np.zeros(len(want)), np.full(len(want), NO_LIMIT)
+
+    def parts(self) -> tuple[Floats, Floats]:
+        """The parts of all VMs."""
+        for row in self._tops:
+            self._reserve(row, 0.0)
+            self._limit(row, NO_LIMIT)
+        return self._floor, self._ceiling
+
+    def _claims(self, row: int) -> list[Claim]:
+        bounds, own = self._bounds, self._own
+        return [
+            *(Claim(min(own.floor[v], self._want[v]), self._want[v], own.shares[v])
+              for v in self._vms[row]),
+            *(Claim(min(bounds.floor[p], self._asked[p]), self._asked[p], bounds.shares[p])
+              for p in self._pools[row]),
+        ]  # fmt: skip
+
+    def _reserve(self, row: int, given: float) -> None:
+        """Hand down what is reserved here, or was by those above."""
+        amount = max(given, self._bounds.floor[row])
+        parts = fill(amount, self._claims(row)) if amount else [0.0] * self._count(row)
+        for vm, part in zip(self._vms[row], parts, strict=False):
+            self._floor[vm] = part
+        for pool, part in zip(self._pools[row], parts[len(self._vms[row]) :], strict=True):
+            self._reserve(pool, part)
+
+    def _limit(self, row: int, given: float) -> None:
+        """Hand down what may be used: first what is asked for, then the rest by shares."""
+        amount = min(given, self._bounds.ceiling[row])
+        parts = [NO_LIMIT] * self._count(row)
+        if amount != NO_LIMIT:
+            claims = self._claims(row)
+            parts = fill(amount, claims)
+            rest, width = amount - sum(parts), sum(claim.shares for claim in claims)
+            # Who asks for more before the next division should find some room for it.
+            parts = [
+                part + rest * claim.shares / width
+                for part, claim in zip(parts, claims, strict=True)
+            ]
+        for vm, part in zip(self._vms[row], parts, strict=False):
+            self._ceiling[vm] = part
+        for pool, part in zip(self._pools[row], parts[len(self._vms[row]) :], strict=True):
+            self._limit(pool, part)
+
+    def _count(self, row: int) -> int:
+        return len(self._vms[row]) + len(self._pools[row])
 
 
 def _parents_first(pools: Sequence[Pool]) -> list[Pool]:

@@ -83,6 +83,8 @@ class State(NamedTuple):
     balloon_most: float
     """How much of a VM's size the balloon can take."""
     swap_slowdown: float
+    overhead_mib: float
+    """What each running VM needs besides its memory."""
 
 
 def empty_nodes(count: int) -> Nodes:
