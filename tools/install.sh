@@ -24,3 +24,5 @@ install() {
 echo "installing what $lock names ..."
 install --require-hashes -r "$lock"
 install --no-deps --no-build-isolation --editable .
+echo "compiling for this machine ..."
+.venv/bin/python -m equipoise.sim

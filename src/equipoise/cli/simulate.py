@@ -232,13 +232,14 @@ def _show_measures(outcome: Outcome) -> None:
         ("imbalance at the start", f"{measures.imbalance_initial:.3f}"),
         ("imbalance at the end", f"{measures.imbalance_final:.3f}"),
         ("below the target from", "never" if below is None else clock(round(below * 1000))),
-        ("energy", f"{measures.energy_kwh:.2f} kWh"),
+        ("energy", f"{measures.energy_kwh:.2f} kWh" if measures.energy_kwh else "not known"),
         ("downtime of VMs", f"{measures.downtime_s:,.1f} s"),
         ("migrations", f"{outcome.result.finished[Migrate]:,}"),
     ):
         rows.add_row(name, value)
     for one in measures.happiness:
-        rows.add_row(f"happy VMs, {plain(one.pool)}", f"{one.happy_pct:.1f} %")
+        where = "" if len(measures.happiness) == 1 else f", {plain(one.pool)}"
+        rows.add_row(f"happy VMs{where}", f"{one.happy_pct:.1f} %")
     for tenant, breach in measures.breaches.items():
         rows.add_row(f"SLA of {plain(tenant)} broken", f"{breach.seconds:,.1f} s")
     console().print(rows)

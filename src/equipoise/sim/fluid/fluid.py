@@ -24,6 +24,12 @@ CHANGE: Final = np.dtype([("at_ms", "i8"), ("row", "i8"), ("resource", "i8"), ("
 KERNELS: Final = Kernels(*flow.FUNCTIONS, *trees.FUNCTIONS)
 NO_LIMIT: Final = float("inf")
 _ROOM: Final = 64
+_PARTS: Final = [
+    f"{resource}_{part}"
+    for resource in ("cpu", "memory")
+    for part in ("weight", "pool_floor", "pool_ceiling")
+]
+"""What a VM has of its pool's settings."""
 
 
 class Fluid:
@@ -195,7 +201,11 @@ class Fluid:
         )
 
     def _replant(self) -> None:
+        parts = self.vms[_PARTS].copy()
         self._weigh()
+        # Who comes or goes changes what the others of its pool weigh, on whatever host they are.
+        for host in np.unique(self.vms["host"][parts != self.vms[_PARTS]]):
+            self._touch(int(host))
         vms, hosts = self._vm_count, self._host_count
         most = vms + hosts * (1 + len(self.pools.ids))
         if len(self._state.nodes.tree) < most:
