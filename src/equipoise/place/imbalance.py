@@ -10,6 +10,8 @@ from equipoise.place.water import Floats
 
 HEAVIER: Final = 3.0
 """How many times as much the scarcer of the two resources counts."""
+FULL: Final = 1 + 1e-9
+"""A host that has to give just what it has is not contended, whatever the last bits say."""
 
 
 def weights(cpu: Floats, memory: Floats) -> tuple[float, float]:
@@ -18,7 +20,7 @@ def weights(cpu: Floats, memory: Floats) -> tuple[float, float]:
     Contended is what some host has to give more of than it has. A contended resource counts in full
     and the other one a third of it; if both or neither are, they count the same, with the same sum.
     """
-    tight_cpu, tight_memory = bool((cpu > 1).any()), bool((memory > 1).any())
+    tight_cpu, tight_memory = bool((cpu > FULL).any()), bool((memory > FULL).any())
     total = 1 + 1 / HEAVIER
     if tight_cpu == tight_memory:
         return total / 2, total / 2

@@ -111,9 +111,8 @@ def settle(tree: Records, claims: Records, eldest: int, amount: float) -> None:
         over = excess(tree, claims, eldest, level, left)
         if abs(over) <= TINY * amount:
             over = 0.0
-        given, gone = fix(tree, claims, eldest, level, over)
+        given, width = fix(tree, claims, eldest, level, over)
         left -= given
-        width = 0.0 if over == 0.0 else width - gone
 
 
 def excess(tree: Records, claims: Records, eldest: int, level: float, left: float) -> float:
@@ -135,11 +134,12 @@ def fix(
 ) -> tuple[float, float]:
     """Fix those at their floor if too much was given, at their want if too little, else all.
 
-    Says what they get and what shares they have together.
+    Says what they get, and what shares the others have together, which is added up anew each time:
+    what is left of ten million shares but one, by subtraction, is not exactly one.
     """
     sibling, floor, want = tree["sibling"], claims["floor"], claims["want"]
     shares, got = claims["shares"], claims["got"]
-    given, gone = 0.0, 0.0
+    given, width = 0.0, 0.0
     node = eldest
     while node != NOBODY:
         if got[node] < 0.0:
@@ -148,9 +148,10 @@ def fix(
             if over == 0.0 or (over > 0.0 and part <= least) or (over < 0.0 and part >= most):
                 got[node] = min(max(part, least), most)
                 given += got[node]
-                gone += shares[node]
+            else:
+                width += shares[node]
         node = sibling[node]
-    return given, gone
+    return given, width
 
 
 FUNCTIONS: Final[tuple[Any, ...]] = (give, excess, fix, settle, share, add_up, flow_down)

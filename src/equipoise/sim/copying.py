@@ -66,12 +66,9 @@ class Copying:
             self._schedule(self._links.drop(step, self._truth.now_ms))
 
     def _new_copy(self, step: Step, action: Migrate, attempt: int, dice: Dice) -> Copy:
-        fluid, physics = self._truth.fluid, self._physics
-        fluid.settle()
-        vm = fluid.vms[fluid.vm_row[action.vm]]
         slow = self._slowness is not None and dice.roll() * 100 < self._slowness.pct
-        fails = dice.roll() * 100 < physics.failed_pct
-        memory_mib = float(vm["size"])
+        fails = dice.roll() * 100 < self._physics.failed_pct
+        memory_mib = float(self._truth.state.vms[action.vm].memory_mib)
         return Copy(
             step=step.id,
             attempt=attempt,
@@ -79,21 +76,28 @@ class Copying:
             source=action.source,
             target=action.target,
             memory_mib=memory_mib,
-            dirty_mib_per_s=physics.dirty_mib_per_ghz * float(vm["cpu_got"]) / 1000,
-            dirty_mib_max=float(vm["memory_want"]) * physics.dirty_pct_max / 100,
             speed=1 / self._slowness.factor if slow and self._slowness is not None else 1.0,
             fails_at_mib=memory_mib * dice.roll() if fails else None,
-            taken_mib=float(vm["memory_want"]),
         )
 
     def _schedule(self, copies: Iterable[Copy]) -> None:
         for copy in copies:
             if copy.step not in self._felt:
+                self._look_at_vm(copy)
                 self._felt[copy.step] = copy
                 self._feel(copy, 1)
                 self._truth.fluid.set_pace(copy.vm, 1 - self._physics.slowdown_pct / 100)
             due_ms = self._truth.now_ms + copy.wait_ms()
             self._calendar.write(due_ms, Rank.END, partial(self._turn, copy, copy.turn))
+
+    def _look_at_vm(self, copy: Copy) -> None:
+        """A copy begins: how busy is the VM?"""
+        fluid, physics = self._truth.fluid, self._physics
+        fluid.settle()
+        vm = fluid.vms[fluid.vm_row[copy.vm]]
+        copy.dirty_mib_per_s = physics.dirty_mib_per_ghz * float(vm["cpu_got"]) / 1000
+        copy.dirty_mib_max = float(vm["memory_want"]) * physics.dirty_pct_max / 100
+        copy.taken_mib = float(vm["memory_want"])
 
     def _turn(self, copy: Copy, turn: int) -> Event | None:
         """A round of a copy ends, unless its speed has changed since this was foreseen."""

@@ -29,9 +29,9 @@ class Copy:
     source: HostId
     target: HostId
     memory_mib: float
-    dirty_mib_per_s: float
+    dirty_mib_per_s: float = 0.0
     """What it writes while it runs ..."""
-    dirty_mib_max: float
+    dirty_mib_max: float = 0.0
     """... and the most it can have written anew in one round."""
     speed: float = 1.0
     """A slow copy gets only a part of its share of the links."""

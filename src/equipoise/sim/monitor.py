@@ -73,12 +73,14 @@ class Monitor:
         self._told = demands
         state, names = self._truth.state, self._truth.names
         changed = np.nonzero((told != demands).any(axis=1))[0]
+        # Of two with one name, one after the other, only the later one is still there.
+        rows = self._truth.fluid.vm_row
         vms, figures = state.vms, demands[changed].T.tolist()
         state.put_demands(
             {
                 name: Demand(cpu_mhz=cpu, memory_mib=memory, named=vms[name].demand.named)
                 for row, cpu, memory in zip(changed.tolist(), *figures, strict=True)
-                if (name := names[row]) in vms
+                if (name := names[row]) in vms and rows[name] == row
             }
         )
 

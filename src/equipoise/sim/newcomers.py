@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from equipoise.model.event import Event, VmArrived, VmLeft
-from equipoise.model.host import Host
+from equipoise.model.host import Host, HostState
 from equipoise.model.quantity import TenantId, VmId
 from equipoise.model.story.unrest import Scaling
 from equipoise.model.tenant import Sla
@@ -43,6 +43,9 @@ class Newcomers:
     def arrive(self, vm: Vm, load: str | None) -> VmArrived:
         """A VM arrives; from now on it is meant to run."""
         stage = self._stage
+        host = None if vm.host is None else stage.truth.state.hosts.get(vm.host)
+        if vm.state is VmState.RUNNING and (host is None or host.state is not HostState.ON):
+            vm = vm.but(state=VmState.READY, host=None)
         event = VmArrived(at_ms=stage.now_ms, vm=vm)
         stage.happen(event)
         if vm.state is VmState.READY:
@@ -68,12 +71,17 @@ class Newcomers:
             self._scaled_ms[scaling.tenant] = now_ms
         if step > 0:
             for _ in range(step):
-                act = partial(self.arrive_next, scaling.fleet, scaling.tenant)
-                self._stage.later(now_ms, Rank.CHANGE, act)
+                self._stage.later(now_ms, Rank.CHANGE, partial(self._scale_out, scaling, sla))
         else:
             for vm in [vm.id for vm in own][len(own) + step :]:  # the youngest go first
                 self._stage.later(now_ms, Rank.CHANGE, partial(self._leave, vm))
         return None
+
+    def _scale_out(self, scaling: Scaling, sla: Sla) -> Event | None:
+        """One more, unless another of the tenant's ways to scale has been quicker."""
+        vms = self._stage.truth.state.vms.values()
+        own = sum(vm.tenant == scaling.tenant for vm in vms)
+        return None if own >= sla.vms_max else self.arrive_next(scaling.fleet, scaling.tenant)
 
     def _wanted_step(self, scaling: Scaling, sla: Sla, own: list[Vm]) -> int:
         """How many VMs more or fewer the tenant wants."""

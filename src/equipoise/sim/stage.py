@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from equipoise.model.event import Event
 from equipoise.model.story.scenario import Scenario
 from equipoise.sim.calendar import Act, Calendar, Rank
@@ -19,6 +21,7 @@ class Stage:
         self.calendar = Calendar()
         self.doing = Doing(scenario, truth, self.calendar)
         self.monitor = Monitor(truth, 1000 * scenario.measuring.window_s)
+        self._slow: list[float] = []
 
     @property
     def now_ms(self) -> int:
@@ -40,7 +43,16 @@ class Stage:
         until_ms = self.now_ms + for_ms
         self.monitor.blind_until_ms = max(self.monitor.blind_until_ms, until_ms)
 
-    def set_link_speed(self, speed: float) -> None:
-        """All migration links become slower or faster."""
+    def slow_links(self, speed: float, for_ms: int) -> None:
+        """All migration links become slower for a while; the slowest of such times counts."""
+        self._slow.append(speed)
+        self._set_link_speed()
+        self.later(self.now_ms + for_ms, Rank.FAULT, partial(self._free_links, speed))
+
+    def _free_links(self, speed: float) -> None:
+        self._slow.remove(speed)
+        self._set_link_speed()
+
+    def _set_link_speed(self) -> None:
         if self.doing.copying is not None:
-            self.doing.copying.set_speed(speed)
+            self.doing.copying.set_speed(min(self._slow, default=1.0))

@@ -36,6 +36,7 @@ class Truth:
         self.fluid = fluid
         self.promises = Promises(snapshot.settings.tenants, self.state)
         self._demands = demands
+        self._driven: set[int] = set()
         self._end_ms = max(1, end_ms)
         self._ahead: Records = np.zeros(0, dtype=CHANGE)
         self._next = 0
@@ -58,6 +59,7 @@ class Truth:
         for name, load in loads.items():
             row = self.fluid.vm_row[name]
             self._demands.add(row, self.state.vms[name], load)
+            self._driven.add(row)
             rows.append(row)
         if not rows:
             return
@@ -93,8 +95,7 @@ class Truth:
             if found is not None:
                 self._put_vm(found)
             elif vm in self.fluid.vm_row:
-                self._demands.remove(self.fluid.vm_row[vm])
-                self.fluid.drop_vm(vm)
+                self._drop_vm(vm)
         for host in touched.hosts:
             if host not in self.state.hosts:
                 self.fluid.drop_host(host)
@@ -108,6 +109,13 @@ class Truth:
         row = self.fluid.put_vm(vm)
         if row == len(self.names):
             self.names.append(vm.id)
+
+    def _drop_vm(self, vm: VmId) -> None:
+        row = self.fluid.vm_row[vm]
+        if row in self._driven:
+            self._driven.remove(row)
+            self._demands.remove(row)
+        self.fluid.drop_vm(vm)
 
     def _pass(self, to_ms: int) -> None:
         last = self._next + int(

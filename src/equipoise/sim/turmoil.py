@@ -39,6 +39,8 @@ from equipoise.sim.stage import Stage
 
 HOUR_MS: Final = 3600 * 1000
 DAY_MS: Final = 24 * HOUR_MS
+LATER_MS: Final = 10**14
+"""After the end of any run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +48,11 @@ class _Chance:
     """Something that strikes again and again."""
 
     dice: Dice
-    rate: Callable[[], float]
-    """How often per millisecond, as things are."""
+    rate: float
+    """How often per millisecond, each of those it can strike."""
     strike: Callable[[Dice], Event | None]
+    targets: Callable[[], int] = lambda: 1
+    """How many it can strike now."""
 
 
 class Turmoil:
@@ -57,6 +61,8 @@ class Turmoil:
     def __init__(self, stage: Stage, newcomers: Newcomers) -> None:
         self._stage = stage
         self._newcomers = newcomers
+        self._failed_ms: dict[HostId, int] = {}
+        """When each host failed last."""
         for happening in stage.scenario.happenings:
             stage.later(happening.at_ms, Rank.FAULT, partial(self._foretold, happening))
         for chance in self._chances():
@@ -68,14 +74,15 @@ class Turmoil:
             case MonitoringLost():
                 stage.go_blind(happening.for_ms)
             case MigrationsSlowed():
-                stage.set_link_speed(happening.speed_pct / 100)
-                again = partial(stage.set_link_speed, 1.0)
-                stage.later(stage.now_ms + happening.for_ms, Rank.FAULT, again)
+                stage.slow_links(happening.speed_pct / 100, happening.for_ms)
             case PowerOnStuck():
                 stage.doing.stuck_hosts.add(happening.host)
             case VmArrived():
                 load = stage.scenario.vm_loads.get(happening.vm.id)
                 return self._newcomers.arrive(happening.vm, load)
+            case HostFailed():
+                self._failed_ms[happening.host] = stage.now_ms
+                return stage.happen(happening)
             case _:
                 return stage.happen(happening)
         return None
@@ -83,34 +90,39 @@ class Turmoil:
     def _chances(self) -> Iterator[_Chance]:
         unrest = self._stage.scenario.unrest
         if (outages := unrest.host_crashes) is not None:
-            rate = partial(self._rate_of_hosts, outages.per_host_day)
-            yield _Chance(self._dice("hosts"), rate, partial(self._crash_host, outages))
+            strike = partial(self._crash_host, outages)
+            rate = outages.per_host_day / DAY_MS
+            yield _Chance(self._dice("hosts"), rate, strike, lambda: len(self._alive_hosts()))
         if (crashes := unrest.vm_crashes) is not None:
-            yield _Chance(
-                self._dice("vms"), partial(self._rate_of_vms, crashes.per_vm_day), self._crash_vm
-            )
+            rate = crashes.per_vm_day / DAY_MS
+            yield _Chance(self._dice("vms"), rate, self._crash_vm, lambda: len(self._alive_vms()))
         if (gaps := unrest.monitoring_gaps) is not None:
-            rate = partial(float, gaps.per_day / DAY_MS)
-            yield _Chance(self._dice("gaps"), rate, partial(self._lose_sight, gaps))
-        for hosts in unrest.hosts:
-            rate = partial(float, hosts.per_day / DAY_MS)
-            yield _Chance(self._dice("joins", hosts.fleet), rate, partial(self._add_host, hosts))
-        for vms in unrest.vms:
-            rate = partial(float, vms.per_hour / HOUR_MS)
-            yield _Chance(self._dice("arrives", vms.fleet), rate, partial(self._add_vm, vms))
+            blind = partial(self._lose_sight, gaps)
+            yield _Chance(self._dice("gaps"), gaps.per_day / DAY_MS, blind)
+        for number, hosts in enumerate(unrest.hosts):
+            dice = self._dice("joins", hosts.fleet, str(number))
+            yield _Chance(dice, hosts.per_day / DAY_MS, partial(self._add_host, hosts))
+        for number, vms in enumerate(unrest.vms):
+            dice = self._dice("arrives", vms.fleet, str(number))
+            yield _Chance(dice, vms.per_hour / HOUR_MS, partial(self._add_vm, vms))
 
     def _dice(self, *words: str) -> Dice:
         return Dice(self._stage.scenario.seed, "unrest", *words)
 
     def _wait(self, chance: _Chance) -> None:
-        rate = chance.rate()
-        # When there is nobody left to strike, look again in an hour.
-        wait_ms = round(-log(1 - chance.dice.roll()) / rate) if rate > 0 else HOUR_MS
-        at_ms = self._stage.now_ms + max(1, min(wait_ms, 10**14))
-        self._stage.later(at_ms, Rank.FAULT, partial(self._strike, chance, rate > 0))
+        # Meanwhile there may be more to strike, or fewer. So strike as often as twice as many would
+        # need it, and let a strike miss as often as there are fewer: that is exact until there are
+        # more than that.
+        most = 2 * chance.targets() + 8
+        wait_ms = float(LATER_MS)
+        if chance.rate > 0:
+            wait_ms = min(-log(1 - chance.dice.roll()) / (chance.rate * most), LATER_MS)
+        at_ms = self._stage.now_ms + max(1, round(wait_ms))
+        self._stage.later(at_ms, Rank.FAULT, partial(self._strike, chance, most))
 
-    def _strike(self, chance: _Chance, is_due: bool) -> Event | None:
-        event = chance.strike(chance.dice) if is_due else None
+    def _strike(self, chance: _Chance, most: int) -> Event | None:
+        hits = chance.dice.roll() * most < chance.targets()
+        event = chance.strike(chance.dice) if hits else None
         self._wait(chance)
         return event
 
@@ -122,31 +134,25 @@ class Turmoil:
         vms = self._stage.truth.state.vms.values()
         return [vm.id for vm in vms if vm.state is VmState.RUNNING]
 
-    def _rate_of_hosts(self, per_host_day: float) -> float:
-        return per_host_day * len(self._alive_hosts()) / DAY_MS
-
-    def _rate_of_vms(self, per_vm_day: float) -> float:
-        return per_vm_day * len(self._alive_vms()) / DAY_MS
-
     def _crash_host(self, outages: Outages, dice: Dice) -> Event | None:
-        alive = self._alive_hosts()
-        if not alive:
-            return None
+        alive, stage = self._alive_hosts(), self._stage
         struck = alive[dice.choose(len(alive))]
-        self._after(outages.back_after_s, dice, partial(self._bring_back, struck))
-        stage = self._stage
+        self._failed_ms[struck] = stage.now_ms
+        back = partial(self._bring_back, struck, stage.now_ms)
+        self._after(outages.back_after_s, dice, back)
         return stage.happen(HostFailed(at_ms=stage.now_ms, host=struck, reason="it crashed"))
 
-    def _bring_back(self, host: HostId) -> Event | None:
+    def _bring_back(self, host: HostId, failed_ms: int) -> Event | None:
+        """A host comes back, unless somebody was quicker: the next outage has its own end."""
         found = self._stage.truth.state.hosts.get(host)
         if found is None or found.state is not HostState.FAILED:
+            return None
+        if self._failed_ms[host] != failed_ms:
             return None
         return self._stage.happen(HostRecovered(at_ms=self._stage.now_ms, host=host))
 
     def _crash_vm(self, dice: Dice) -> Event | None:
         alive = self._alive_vms()
-        if not alive:
-            return None
         struck, stage = alive[dice.choose(len(alive))], self._stage
         return stage.happen(VmCrashed(at_ms=stage.now_ms, vm=struck, reason="it crashed"))
 
