@@ -42,7 +42,7 @@ class Kernels:
         # What was compiled earlier is found by name, and must not be found after any change.
         digest = blake2b(digest_size=6)
         for function in self._functions:
-            digest.update(repr((function.__code__.co_code, function.__code__.co_consts)).encode())
+            digest.update(repr(_essence(function)).encode())
             twin = FunctionType(
                 function.__code__, {**function.__globals__, **compiled}, function.__name__
             )
@@ -53,3 +53,11 @@ class Kernels:
             except RuntimeError:  # nowhere to keep it: neither beside the source nor at home
                 compiled[function.__name__] = numba.njit(twin)
         return compiled
+
+
+def _essence(function: FunctionType) -> tuple[object, ...]:
+    """All that a function does by itself: its code, and the constants it names."""
+    code, around = function.__code__, function.__globals__
+    named = [(name, around[name]) for name in code.co_names if name in around]
+    constants = [(name, one) for name, one in named if isinstance(one, bool | int | float | str)]
+    return code.co_code, code.co_consts, constants

@@ -9,8 +9,8 @@ import numpy as np
 from equipoise.model.host import HostState
 from equipoise.place.deserve import Settings, deserve, pool_tree
 from equipoise.place.imbalance import imbalance
+from equipoise.place.pools import Bounds
 from equipoise.place.water import NOBODY, Floats, Ints, Records
-from equipoise.sim.fluid.pools import Bounds
 from equipoise.sim.fluid.rows import LIMBO
 from equipoise.sim.record import Record, Table
 from equipoise.sim.stage import Stage
@@ -85,11 +85,6 @@ class Watch:
         return Record(
             cluster=Table(cluster), hosts=_stacked(self._hosts), pools=_stacked(self._pools)
         )
-
-    @property
-    def imbalances(self) -> list[tuple[float, float]]:
-        """Time and imbalance of each sample."""
-        return [(row["at_s"], row["imbalance"]) for row in self._cluster]
 
     def _host_sample(self, at_s: float) -> dict[str, Any]:
         truth = self._stage.truth

@@ -15,9 +15,9 @@ from equipoise.model.event import Event
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.story.load import Trace
 from equipoise.model.story.scenario import Scenario
+from equipoise.place.pools import PoolTree
 from equipoise.sim.calendar import Rank
 from equipoise.sim.fluid.fluid import Fluid
-from equipoise.sim.fluid.pools import PoolTree
 from equipoise.sim.load import Demands, TraceReader
 from equipoise.sim.measures import Measures, measure
 from equipoise.sim.newcomers import Newcomers

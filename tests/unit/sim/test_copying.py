@@ -23,7 +23,9 @@ LINK_MBPS = 838.8608
 """100 MiB per second: a GB takes ten seconds."""
 
 
-def a_story(*hosts: Host, vms: list[Vm], physics: dict[str, Any] | None = None, **fields: Any) -> Scenario:
+def a_story(
+    *hosts: Host, vms: list[Vm], physics: dict[str, Any] | None = None, **fields: Any
+) -> Scenario:
     given: dict[str, Any] = {"link_mbps": LINK_MBPS, "dirty_mib_per_ghz": 0}
     return Scenario(
         name="copies",

@@ -127,7 +127,8 @@ def test_times_vary_within_bounds_and_the_same_each_time() -> None:
             took.append(answer.at_ms - began_ms)
     assert took[:39] == took[39:]
     assert all(27_000 <= one <= 33_000 for one in took)
-    assert min(took) < 28_500 < 31_500 < max(took)
+    assert min(took) < 28_500
+    assert max(took) > 31_500
 
 
 def test_what_takes_no_time_takes_a_millisecond() -> None:
@@ -263,7 +264,12 @@ def test_a_host_may_die_in_any_state_and_comes_back_on(host: str) -> None:
 
 @pytest.mark.parametrize(
     "action",
-    [WAKE, LeaveMaintenance(host=H3), PowerOff(host=HostId("h4")), Boot(vm=VmId("ready"), target=H1)],
+    [
+        WAKE,
+        LeaveMaintenance(host=H3),
+        PowerOff(host=HostId("h4")),
+        Boot(vm=VmId("ready"), target=H1),
+    ],
 )
 def test_a_host_that_dies_takes_with_it_what_was_being_done_with_it(action: Action) -> None:
     seen = start(action).step.footprint.hosts[0]

@@ -202,7 +202,9 @@ def test_classes_of_shares_are_told_apart_for_each_resource() -> None:
     assert cpu[3000].payload_pct == pytest.approx(75)
 
 
-def test_the_imbalance_is_that_of_the_first_and_the_last_sample_and_when_it_was_low_enough() -> None:
+def test_the_imbalance_is_that_of_the_first_and_the_last_sample_and_when_it_was_low_enough() -> (
+    None
+):
     load = Load(cpu_mhz=(Steps(points=(Point(at_s=0, level=4000), Point(at_s=1000, level=100))),))
     hosts = (a_host("h1"), a_host("h2"))
     story = a_story(*hosts, vms=[a_vm("a", "h1")], loads={"l": load}, vm_loads={"a": "l"})

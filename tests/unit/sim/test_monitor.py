@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -162,7 +163,7 @@ def test_gaps_come_by_chance_about_as_often_as_they_should() -> None:
     unrest = Unrest(monitoring_gaps=Gaps(per_day=24, for_s=3600))
     world = SimulatedWorld(a_story(loads={"steps": rising}, unrest=unrest, window_s=1))
     seen = [told(world, 600 * look)[0] for look in range(1, 3000)]
-    sighted = sum(now != before for before, now in zip(seen, seen[1:], strict=False)) / len(seen)
+    sighted = sum(now != before for before, now in pairwise(seen)) / len(seen)
     assert sighted == pytest.approx(0.368, abs=0.1)
 
 

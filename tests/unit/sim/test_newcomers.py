@@ -8,7 +8,7 @@ import pytest
 
 from builders import a_host, a_step, a_vm, an_inventory
 from equipoise.control.ports import Start
-from equipoise.model.action import Boot
+from equipoise.model.action import Boot, PowerOn
 from equipoise.model.event import Event, HostFailed, HostJoined, HostLeft, VmArrived, VmLeft
 from equipoise.model.host import HostState
 from equipoise.model.quantity import HostId, TenantId, VmId
@@ -227,6 +227,22 @@ def test_nobody_runs_on_a_host_that_is_not_on() -> None:
     running = [vm for vm in seen.vms.values() if vm.state is VmState.RUNNING]
     assert all(vm.host and seen.hosts[vm.host].state is HostState.ON for vm in running)
     assert world.measures().downtime_s == pytest.approx(80)
+
+
+def test_an_agent_that_comes_to_a_host_that_sleeps_sleeps_with_it_and_wakes_with_it() -> None:
+    told = (
+        HostJoined(at_ms=10_000, host=a_host("h2", state=HostState.STANDBY)),
+        VmArrived(at_ms=20_000, vm=a_vm("agent", "h2", agent=True)),
+    )
+    world = SimulatedWorld(a_story(scaling=(), happenings=told))
+    drained(world, 30)
+    agent = world.observe().vms[VmId("agent")]
+    assert (agent.state, agent.host) == (VmState.SLEEPING, "h2")
+    wake = a_step("wake", PowerOn(host=HostId("h2")), 0, 10_000)
+    world.perform(Start(wake, 1))
+    drained(world, 60)
+    agent = world.observe().vms[VmId("agent")]
+    assert (agent.state, agent.host) == (VmState.RUNNING, "h2")
 
 
 def test_vms_without_a_load_may_leave_as_well() -> None:

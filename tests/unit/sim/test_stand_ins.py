@@ -35,7 +35,7 @@ def passes(snapshot: Snapshot, proposal: Proposal) -> bool:
 
 def test_restart_starts_what_is_ready_where_there_is_most_room() -> None:
     hosts = [a_host("h1"), a_host("h2"), a_host("off", state=HostState.STANDBY)]
-    vms = [a_vm("x", "h1", memory_mib=4096), a_vm("a", memory_mib=3000), a_vm("b"), a_vm("c")]
+    vms = [a_vm("x", "h1", memory_mib=4096), a_vm("a", memory_mib=3500), a_vm("b"), a_vm("c")]
     snapshot = a_cluster(*hosts, vms=vms)
     proposal = Restart(a_story()).propose(snapshot)
     assert wanted(proposal) == ["boot a on h2", "boot b on h2", "boot c on h1"]

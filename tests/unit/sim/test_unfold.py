@@ -43,8 +43,13 @@ def places(scenario: Scenario) -> list[str | None]:
 
 @pytest.mark.parametrize(
     ("count", "first", "last"),
-    [(1, "esx-1", "esx-1"), (9, "esx-1", "esx-9"), (10, "esx-01", "esx-10"), (120, "esx-001", "esx-120")],
-)  # fmt: skip
+    [
+        (1, "esx-1", "esx-1"),
+        (9, "esx-1", "esx-9"),
+        (10, "esx-01", "esx-10"),
+        (120, "esx-001", "esx-120"),
+    ],
+)
 def test_members_are_numbered_from_1_with_as_many_digits_as_the_count(
     count: int, first: str, last: str
 ) -> None:
@@ -107,9 +112,7 @@ def test_a_single_member_may_be_named_as_a_place() -> None:
 
 def test_dealt_randomly_is_the_same_each_time_and_another_with_another_seed() -> None:
     fleet = web(300, "esx", dealt=Dealing.RANDOMLY)
-    first, again, other = (
-        places(a_story(esx(10), vms=(fleet,), seed=seed)) for seed in (7, 7, 8)
-    )
+    first, again, other = (places(a_story(esx(10), vms=(fleet,), seed=seed)) for seed in (7, 7, 8))
     assert first == again
     assert first != other
     counts = Counter(first)

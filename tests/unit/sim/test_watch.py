@@ -22,7 +22,9 @@ from equipoise.place.imbalance import imbalance
 from equipoise.sim.world import SimulatedWorld
 
 
-def a_story(*hosts: Host, vms: list[Vm] | None = None, sample_s: int = 100, **fields: Any) -> Scenario:
+def a_story(
+    *hosts: Host, vms: list[Vm] | None = None, sample_s: int = 100, **fields: Any
+) -> Scenario:
     settings = {name: fields.pop(name) for name in ("pools",) if name in fields}
     return Scenario(
         name="watched",
@@ -116,9 +118,7 @@ def test_the_cluster_is_the_sum_of_its_hosts_of_which_only_those_count_that_are_
 def test_migrations_that_are_copied_are_counted_and_those_that_wait_are_not() -> None:
     physics = Physics(migration=MigrationPhysics(link_mbps=1, per_host_max=1))
     hosts = (a_host("h1"), a_host("h2"))
-    world = SimulatedWorld(
-        a_story(*hosts, vms=[a_vm("a", "h1"), a_vm("b", "h1")], physics=physics)
-    )
+    world = SimulatedWorld(a_story(*hosts, vms=[a_vm("a", "h1"), a_vm("b", "h1")], physics=physics))
     for vm in ("a", "b"):
         action = Migrate(vm=VmId(vm), source=HostId("h1"), target=HostId("h2"))
         world.perform(Start(a_step(vm, action), 1))

@@ -12,11 +12,12 @@ from equipoise.model.quantity import HostId, VmId
 from equipoise.model.story.physics import Physics
 from equipoise.model.vm import Vm, VmState
 from equipoise.place.compiled import Kernels
+from equipoise.place.divvy import Divvy
+from equipoise.place.pools import Bounds, PoolTree
 from equipoise.place.water import NOBODY, Floats, Ints, Records
 from equipoise.sim.fluid import flow, trees
 from equipoise.sim.fluid.flow import ALL_CHANGED
-from equipoise.sim.fluid.pools import Bounds, PoolTree
-from equipoise.sim.fluid.rows import CURVE, HOST, LIMBO, POOL, VM, Nodes, State, empty_nodes, grown
+from equipoise.sim.fluid.rows import CURVE, HOST, LIMBO, POOL, VM, State, empty_nodes, grown
 
 CHANGE: Final = np.dtype([("at_ms", "i8"), ("row", "i8"), ("resource", "i8"), ("value", "f8")])
 """A VM asks for something else: which, when, of what (0 is CPU, 1 memory), how much."""
@@ -66,11 +67,6 @@ class Fluid:
     def hosts(self) -> Records:
         """The rows of the hosts, ``LIMBO`` and those that have left included."""
         return self._state.hosts[: self._host_count]
-
-    @property
-    def nodes(self) -> Nodes:
-        """The trees of the hosts."""
-        return self._state.nodes
 
     def compile(self) -> None:
         """Work in machine code from now on, which is worth it for large clusters or long runs."""
@@ -201,11 +197,12 @@ class Fluid:
         )
 
     def _replant(self) -> None:
-        parts = self.vms[_PARTS].copy()
+        before = self.vms[_PARTS].copy() if self.pools.ids else None
         self._weigh()
-        # Who comes or goes changes what the others of its pool weigh, on whatever host they are.
-        for host in np.unique(self.vms["host"][parts != self.vms[_PARTS]]):
-            self._touch(int(host))
+        if before is not None:
+            # Who comes or goes changes what the others of its pool weigh, wherever they are.
+            for host in np.unique(self.vms["host"][before != self.vms[_PARTS]]):
+                self._touch(int(host))
         vms, hosts = self._vm_count, self._host_count
         most = vms + hosts * (1 + len(self.pools.ids))
         if len(self._state.nodes.tree) < most:
@@ -226,9 +223,9 @@ class Fluid:
             vms[f"{name}_weight"][runs] = pools.weights(pool, shares, bounds)
             if pools.bounded:
                 own = Bounds(shares, vms[f"{name}_floor"][runs], vms[f"{name}_ceiling"][runs])
-                floor, ceiling = pools.parts(pool, own, want, bounds)
-                vms[f"{name}_pool_floor"][runs] = floor
-                vms[f"{name}_pool_ceiling"][runs] = ceiling
+                divvy = Divvy(pools, pool, bounds, own, want)
+                vms[f"{name}_pool_floor"][runs] = divvy.reservations().vms
+                vms[f"{name}_pool_ceiling"][runs] = divvy.limits().vms
 
     def _new_host(self, host: HostId) -> int:
         row = self._host_count
