@@ -53,7 +53,7 @@ def test_table_1_without_balancing_comes_out_as_published() -> None:
 def test_the_payloads_of_tables_2_and_3_come_out_as_published(
     name: str, cpu: float, memory: float
 ) -> None:
-    found = answer("simulate", name)
+    found = answer("simulate", name, "--without", "balance")
     assert found["payload_pct"] == {
         "cpu": pytest.approx(cpu, abs=0.5),
         "memory": pytest.approx(memory, abs=0.5),
@@ -63,7 +63,7 @@ def test_the_payloads_of_tables_2_and_3_come_out_as_published(
 
 
 def test_the_spike_of_the_testbed_makes_the_published_imbalance() -> None:
-    found = answer("simulate", "drs-testbed")
+    found = answer("simulate", "drs-testbed", "--without", "balance")
     assert found["imbalance"]["initial"] == pytest.approx(0.5, abs=0.03)
     happiness = {one["pool"]: one["mean_pct"] for one in found["happiness"]}
     assert happiness["RP-HighShare"] > happiness["RP-NormShare-1"] + 3
@@ -73,12 +73,24 @@ def test_the_spike_of_the_testbed_makes_the_published_imbalance() -> None:
 def test_the_power_testbed_draws_what_was_measured(tmp_path: Path) -> None:
     for name, idle, busy in (("dpm-testbed", 1500, 2200), ("dpm-testbed-no-hpm", 1900, 2100)):
         out = tmp_path / name
-        assert call("simulate", name, "--json", "--out", str(out)).returncode == 0
+        alone = ("--without", "balance", "--json", "--out", str(out))
+        assert call("simulate", name, *alone).returncode == 0
         lines = [line.split(",") for line in (out / "cluster.csv").read_text().splitlines()]
         watts = lines[0].index("watts")
         drawn = {float(line[0]): float(line[watts]) for line in lines[1:]}
         assert drawn[600] == pytest.approx(idle, rel=0.03)
         assert drawn[2700] == pytest.approx(busy, rel=0.03)
+
+
+def test_balancing_gains_what_the_paper_says_with_fewer_moves() -> None:
+    table = answer("simulate", "drs-table1")
+    assert table["payload_pct"]["cpu"] >= 73.7
+    assert table["payload_pct"]["memory"] >= 94.9
+    assert table["migrations"] <= 166
+    spike = answer("simulate", "drs-testbed")
+    assert spike["imbalance"]["below_target_at_s"] <= 140 * 60
+    assert spike["migrations"] <= 267
+    assert all(one["final_happy_pct"] == 100 for one in spike["happiness"])
 
 
 def test_seeds_and_deciders_can_be_chosen() -> None:

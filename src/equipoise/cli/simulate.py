@@ -28,7 +28,7 @@ from equipoise.model.event import KINDS, kind_of
 from equipoise.model.story.scenario import Scenario
 from equipoise.sim.builtin import builtin
 from equipoise.sim.deciders import EXPECTED
-from equipoise.sim.measures import Measures
+from equipoise.sim.measure.measures import Measures
 from equipoise.sim.play import Play, Result
 from equipoise.store import Journal, MemoryJournal, open_journal
 

@@ -111,7 +111,9 @@ def settle(tree: Records, claims: Records, eldest: int, amount: float) -> None:
         over = excess(tree, claims, eldest, level, left)
         if abs(over) <= TINY * amount:
             over = 0.0
-        given, width = fix(tree, claims, eldest, level, over)
+        given, width, count = fix(tree, claims, eldest, level, over)
+        if count == 0:  # only the last bits are in the way: this is the level
+            given, width, count = fix(tree, claims, eldest, level, 0.0)
         left -= given
 
 
@@ -131,15 +133,15 @@ def excess(tree: Records, claims: Records, eldest: int, level: float, left: floa
 
 def fix(
     tree: Records, claims: Records, eldest: int, level: float, over: float
-) -> tuple[float, float]:
+) -> tuple[float, float, int]:
     """Fix those at their floor if too much was given, at their want if too little, else all.
 
-    Says what they get, and what shares the others have together, which is added up anew each time:
-    what is left of ten million shares but one, by subtraction, is not exactly one.
+    Says what they get, what shares the others have together, and how many were fixed. The shares
+    are added up anew each time: ten millions more and less are not exactly nothing.
     """
     sibling, floor, want = tree["sibling"], claims["floor"], claims["want"]
     shares, got = claims["shares"], claims["got"]
-    given, width = 0.0, 0.0
+    given, width, count = 0.0, 0.0, 0
     node = eldest
     while node != NOBODY:
         if got[node] < 0.0:
@@ -148,10 +150,11 @@ def fix(
             if over == 0.0 or (over > 0.0 and part <= least) or (over < 0.0 and part >= most):
                 got[node] = min(max(part, least), most)
                 given += got[node]
+                count += 1
             else:
                 width += shares[node]
         node = sibling[node]
-    return given, width
+    return given, width, count
 
 
 FUNCTIONS: Final[tuple[Any, ...]] = (give, excess, fix, settle, share, add_up, flow_down)

@@ -20,7 +20,7 @@ from equipoise.report.measures import NEITHER, Measure, measures
 from equipoise.report.page import document
 from equipoise.report.section import Section, listed
 from equipoise.report.words import NONE, unit_for
-from equipoise.sim.record import Table
+from equipoise.sim.measure.record import Table
 
 Better = Literal["A", "B", "same", ""]
 

@@ -17,7 +17,7 @@ from equipoise.model.event import KINDS
 from equipoise.report.material import Material, Summary, Tell
 from equipoise.report.page import page_of
 from equipoise.report.tables import read_csv, write_csv, write_parquet
-from equipoise.sim.record import Record, Table
+from equipoise.sim.measure.record import Record, Table
 from equipoise.store import Journal
 
 SUMMARY: Final = "summary.json"

@@ -21,7 +21,7 @@ from equipoise.report.material import (
 )
 from equipoise.report.section import Section
 from equipoise.report.words import moment, percent
-from equipoise.sim.record import Table
+from equipoise.sim.measure.record import Table
 
 _POOLS_MAX: Final = 8
 _ALL_PCT: Final = 99.9999

@@ -15,7 +15,7 @@ from equipoise.report.chart.scale import Figures
 from equipoise.report.material import POINTS_MAX, Material, coded, figures, rows_of, times_of
 from equipoise.report.section import Section
 from equipoise.report.words import counted, moment, percent
-from equipoise.sim.record import Table
+from equipoise.sim.measure.record import Table
 
 _ROWS_MAX: Final = 60
 _RESOURCES: Final = (("CPU", "cpu", "mhz"), ("memory", "memory", "mib"))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from equipoise.model.event import Event, HostFailed
 from equipoise.report.chart.frame import Mark, Span
 from equipoise.report.chart.scale import Figures
-from equipoise.sim.record import Column, Record, Table
+from equipoise.sim.measure.record import Column, Record, Table
 
 Summary = Mapping[str, Any]
 Tell = Callable[[Event], str]

@@ -13,7 +13,7 @@ import numpy as np
 
 from equipoise.errors import InvalidInput, Problem
 from equipoise.report.material import coded, rows_of
-from equipoise.sim.record import Column, Table
+from equipoise.sim.measure.record import Column, Table
 
 _DIGITS: Final = 3
 """After the point: a thousandth of a MHz is noise already ..."""

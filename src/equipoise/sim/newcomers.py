@@ -45,7 +45,9 @@ class Newcomers:
         stage = self._stage
         host = None if vm.host is None else stage.truth.state.hosts.get(vm.host)
         if vm.state is VmState.RUNNING and (host is None or host.state is not HostState.ON):
-            vm = vm.but(state=VmState.READY, host=None)
+            sleeps = vm.agent and host is not None  # as agents do with their hosts
+            state = VmState.SLEEPING if sleeps else VmState.READY
+            vm = vm.but(state=state, host=vm.host if sleeps else None)
         event = VmArrived(at_ms=stage.now_ms, vm=vm)
         stage.happen(event)
         if vm.state is VmState.READY:

@@ -18,8 +18,8 @@ from equipoise.model.snapshot import Snapshot
 from equipoise.model.story.scenario import Scenario
 from equipoise.plan import Refusal
 from equipoise.sim.deciders import decider
-from equipoise.sim.measures import Measures
-from equipoise.sim.record import Record
+from equipoise.sim.measure.measures import Measures
+from equipoise.sim.measure.record import Record
 from equipoise.sim.world import SimulatedWorld
 from equipoise.store import Journal
 
@@ -88,7 +88,7 @@ class Play:
             scenario=self.scenario,
             ended_ms=self.now_ms,
             snapshot=self._loop.snapshot(),
-            truth=self._world.observe(),
+            truth=self._world.truth(),
             measures=self._world.measures(),
             record=self._world.record(),
             violations=self._violations,

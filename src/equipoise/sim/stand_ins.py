@@ -13,11 +13,11 @@ from equipoise.model.action import Action, Boot, Migrate, PowerOff, PowerOn
 from equipoise.model.estimate import Estimates
 from equipoise.model.host import HostState
 from equipoise.model.plan import Intent, Proposal, Purpose
-from equipoise.model.quantity import HostId, PlanId, StepId
+from equipoise.model.quantity import HostId, StepId
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.story.scenario import Scenario
 from equipoise.model.vm import Vm, VmState
-from equipoise.plan import Refusal, order, verify
+from equipoise.plan.passing import passing
 from equipoise.sim.chance import Dice
 
 T = TypeVar("T", bound=str)
@@ -37,11 +37,16 @@ class Restart:
         ready = [vm for vm in snapshot.vms.values() if vm.state is VmState.READY and not vm.agent]
         wanted: list[Action] = []
         room = _Room(snapshot) if ready else None
-        for vm in ready[:AT_ONCE]:
+        for vm in ready:
             target = room.roomiest(vm) if room is not None else None
             if target is not None:
                 wanted.append(Boot(vm=vm.id, target=target))
-        intents = _passing(snapshot, wanted, self._estimates, "it is ready and meant to run")
+        intents: tuple[Intent, ...] = ()
+        for first in range(0, len(wanted), AT_ONCE):  # some may never start: try the next ones then
+            some = wanted[first : first + AT_ONCE]
+            intents = _passing(snapshot, some, self._estimates, "it is ready and meant to run")
+            if intents:
+                break
         reason = f"{len(intents)} of {len(ready)} ready VMs can be started"
         return Proposal(decider="restart", purpose=Purpose.REPAIR, intents=intents, reason=reason)
 
@@ -115,15 +120,4 @@ def _passing(
         )
         for number, action in enumerate(actions, start=1)
     ]
-    if not intents or _pass(snapshot, intents):
-        return tuple(intents)
-    chosen: list[Intent] = []
-    for intent in intents:
-        if _pass(snapshot, [*chosen, intent]):
-            chosen.append(intent)
-    return tuple(chosen)
-
-
-def _pass(snapshot: Snapshot, intents: list[Intent]) -> bool:
-    plan = order(snapshot, intents, PlanId("wish"))
-    return not isinstance(plan, Refusal) and not isinstance(verify(snapshot, plan), Refusal)
+    return passing(snapshot, intents)

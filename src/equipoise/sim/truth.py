@@ -22,7 +22,7 @@ from equipoise.model.vm import Vm
 from equipoise.place.water import Records
 from equipoise.sim.fluid.fluid import CHANGE, Fluid
 from equipoise.sim.load import Changes, Demands
-from equipoise.sim.promises import Promises
+from equipoise.sim.measure.promises import Promises
 
 AHEAD: Final = 250_000
 """About so many changes of demand are looked up ahead of time."""
@@ -128,6 +128,8 @@ class Truth:
     def _look_ahead(self) -> None:
         rate = self._demands.estimated_changes(self._end_ms) / self._end_ms
         far_ms = self._end_ms if rate == 0 else max(1000, int(AHEAD / rate))
+        if self._ahead_ms < self._end_ms:  # what comes after the end is mostly not worth knowing
+            far_ms = min(far_ms, self._end_ms - self._ahead_ms)
         start_ms, self._ahead_ms = self._ahead_ms, self._ahead_ms + far_ms
         self._ahead = _records(self._demands.changes(start_ms, self._ahead_ms))
         self._next = 0

@@ -51,8 +51,8 @@ class _Chance:
     rate: float
     """How often per millisecond, each of those it can strike."""
     strike: Callable[[Dice], Event | None]
-    targets: Callable[[], int] = lambda: 1
-    """How many it can strike now."""
+    targets: Callable[[], int] | None = None
+    """How many it can strike now; without it, it strikes nobody in particular."""
 
 
 class Turmoil:
@@ -113,7 +113,7 @@ class Turmoil:
         # Meanwhile there may be more to strike, or fewer. So strike as often as twice as many would
         # need it, and let a strike miss as often as there are fewer: that is exact until there are
         # more than that.
-        most = 2 * chance.targets() + 8
+        most = 1 if chance.targets is None else 2 * chance.targets() + 8
         wait_ms = float(LATER_MS)
         if chance.rate > 0:
             wait_ms = min(-log(1 - chance.dice.roll()) / (chance.rate * most), LATER_MS)
@@ -121,7 +121,7 @@ class Turmoil:
         self._stage.later(at_ms, Rank.FAULT, partial(self._strike, chance, most))
 
     def _strike(self, chance: _Chance, most: int) -> Event | None:
-        hits = chance.dice.roll() * most < chance.targets()
+        hits = chance.targets is None or chance.dice.roll() * most < chance.targets()
         event = chance.strike(chance.dice) if hits else None
         self._wait(chance)
         return event

@@ -19,14 +19,14 @@ from equipoise.place.pools import PoolTree
 from equipoise.sim.calendar import Rank
 from equipoise.sim.fluid.fluid import Fluid
 from equipoise.sim.load import Demands, TraceReader
-from equipoise.sim.measures import Measures, measure
+from equipoise.sim.measure.measures import Measures, measure
+from equipoise.sim.measure.record import Record
+from equipoise.sim.measure.watch import Watch
 from equipoise.sim.newcomers import Newcomers
-from equipoise.sim.record import Record
 from equipoise.sim.stage import Stage
 from equipoise.sim.truth import Truth
 from equipoise.sim.turmoil import Turmoil
-from equipoise.sim.unfold import Cast, unfold
-from equipoise.sim.watch import Watch
+from equipoise.sim.unfold import unfold
 
 WORTH_COMPILING: Final = 20_000
 """From about so many changes, each times the VMs on a host, machine code is the quicker way."""
@@ -45,8 +45,9 @@ class SimulatedWorld:
         fluid = Fluid(PoolTree(cast.inventory.pools), scenario.physics)
         truth = Truth(Snapshot.of(cast.inventory), fluid, demands, 1000 * scenario.duration_s)
         truth.drive(cast.loads)
-        if self._work(demands, cast) > WORTH_COMPILING:
+        if self._work(demands, fluid) > WORTH_COMPILING:
             fluid.compile()
+        self._demands = demands
         self._stage = Stage(scenario, truth)
         self._watch = Watch(self._stage)
         Turmoil(self._stage, Newcomers(self._stage, cast))
@@ -74,9 +75,12 @@ class SimulatedWorld:
             event = act()
         return event
 
+    def truth(self) -> Snapshot:
+        """How things really are; demands are those that were measured last."""
+        return self._stage.truth.state.freeze()
+
     def record(self) -> Record:
-        """The series of the run so far."""
-        self._watch.sample()
+        """The series of the run so far, and how things are now."""
         return self._watch.record()
 
     def measures(self) -> Measures:
@@ -89,7 +93,7 @@ class SimulatedWorld:
             truth.fluid.vms, truth.fluid.hosts, self.record(), target, truth.promises.breaches
         )
 
-    def _work(self, demands: Demands, cast: Cast) -> float:
+    def _work(self, demands: Demands, fluid: Fluid) -> float:
         """About how often a VM's share will be worked out."""
         changes = demands.estimated_changes(1000 * self._scenario.duration_s)
         if changes > CHANGES_MOST:
@@ -97,13 +101,15 @@ class SimulatedWorld:
             what = f"demand would change {changes:,} times, which would never end"
             raise InvalidInput(self._scenario.name, [Problem(key="loads", what=what, cure=cure)])
         samples = self._scenario.duration_s / self._scenario.measuring.sample_s
-        vms, hosts = len(cast.inventory.vms), len(cast.inventory.hosts)
-        return changes * vms / max(1, hosts) + samples * vms
+        vms, hosts = len(fluid.vm_row), max(1, len(fluid.host_row))
+        return changes * vms / hosts + samples * vms
 
     def _sample(self) -> None:
         self._watch.sample()
-        if self._stage.truth.fluid.pools.bounded:
-            self._stage.truth.fluid.refresh_pools()
+        fluid = self._stage.truth.fluid
+        fluid.refresh_pools()
+        if not fluid.fast and self._work(self._demands, fluid) > WORTH_COMPILING:
+            fluid.compile()  # it has grown
         at_ms = self._stage.now_ms + 1000 * self._scenario.measuring.sample_s
         self._stage.later(at_ms, Rank.SAMPLE, self._sample)
 

@@ -31,7 +31,7 @@ from equipoise.model.event import (
 from equipoise.model.plan import Intent, Plan, Proposal, Purpose, Rejection, Step, Violation
 from equipoise.model.quantity import HostId, PlanId, StepId, VmId
 from equipoise.report import Written, write_run
-from equipoise.sim.record import Record, Table
+from equipoise.sim.measure.record import Record, Table
 from equipoise.store import MemoryJournal
 
 DAY_S = 86_400

@@ -9,7 +9,7 @@ import numpy as np
 
 from equipoise.report.hosts import hosts
 from equipoise.report.material import Material
-from equipoise.sim.record import Record, Table
+from equipoise.sim.measure.record import Record, Table
 from unit.report.parsed import Element, parsed
 from unit.report.synthetic import a_run, told
 

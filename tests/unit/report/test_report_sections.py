@@ -13,7 +13,7 @@ import pytest
 from equipoise.model.event import HostFailed
 from equipoise.model.quantity import HostId
 from equipoise.report import compare, read_run
-from equipoise.sim.record import Record, Table
+from equipoise.sim.measure.record import Record, Table
 from equipoise.store import MemoryJournal
 from unit.report.parsed import Element, parsed
 from unit.report.synthetic import Given, Shape, a_run, write

@@ -12,7 +12,7 @@ import pytest
 from equipoise.errors import InvalidInput
 from equipoise.model.host import HostState
 from equipoise.report.tables import read_csv, write_csv, write_parquet
-from equipoise.sim.record import Table
+from equipoise.sim.measure.record import Table
 
 TABLE = Table({
     "at_s": np.array([0.0, 300.0, 600.0]),

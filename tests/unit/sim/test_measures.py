@@ -15,7 +15,7 @@ from equipoise.model.quantity import HostId, StepId, VmId
 from equipoise.model.story.load import Load, Point, Steps
 from equipoise.model.story.scenario import Measuring, Scenario
 from equipoise.model.vm import CpuSettings, Demand, MemorySettings, Vm
-from equipoise.sim.measures import Measures
+from equipoise.sim.measure.measures import Measures
 from equipoise.sim.world import SimulatedWorld
 
 HOUR_S = 3600

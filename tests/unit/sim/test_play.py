@@ -98,8 +98,8 @@ def test_a_refused_plan_is_said_so_and_the_run_goes_on() -> None:
     ("name", "expected"),
     [
         ("restrat", "did you mean restart?"),
-        ("zzz", "restart, shuffle"),
-        ("balance", "not part of this version"),
+        ("zzz", "restart"),
+        ("power", "not part of this version"),
     ],
 )
 def test_an_unknown_decider_is_refused_with_a_cure(name: str, expected: str) -> None:

@@ -16,7 +16,7 @@ from equipoise.model.story.scenario import Measuring, Scenario
 from equipoise.model.story.unrest import Happening
 from equipoise.model.tenant import Sla, Tenant
 from equipoise.model.vm import Vm, VmState
-from equipoise.sim.promises import Breach
+from equipoise.sim.measure.promises import Breach
 from equipoise.sim.world import SimulatedWorld
 
 H1, H2 = HostId("h1"), HostId("h2")

@@ -9,8 +9,8 @@ import numpy as np
 
 from equipoise.model.quantity import TenantId
 from equipoise.place.water import Floats, Records
-from equipoise.sim.promises import Breach
-from equipoise.sim.record import Record
+from equipoise.sim.measure.promises import Breach
+from equipoise.sim.measure.record import Record
 
 MS_PER_HOUR = 3600 * 1000
 

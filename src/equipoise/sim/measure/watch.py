@@ -12,7 +12,7 @@ from equipoise.place.imbalance import imbalance
 from equipoise.place.pools import Bounds
 from equipoise.place.water import NOBODY, Floats, Ints, Records
 from equipoise.sim.fluid.rows import LIMBO
-from equipoise.sim.record import Record, Table
+from equipoise.sim.measure.record import Record, Table
 from equipoise.sim.stage import Stage
 
 HAPPY: Final = 0.95
@@ -41,50 +41,59 @@ class Deserved(NamedTuple):
     imbalance: float
 
 
+class _Sample(NamedTuple):
+    """The whole cluster at one moment."""
+
+    cluster: dict[str, float]
+    hosts: dict[str, Any]
+    pools: dict[str, Any]
+
+
 class Watch:
     """Takes the samples, and makes the record of them."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
-        self._cluster: list[dict[str, float]] = []
-        self._hosts: list[dict[str, Any]] = []
-        self._pools: list[dict[str, Any]] = []
+        self._samples: list[_Sample] = []
 
     def sample(self) -> None:
         """Note how things are now."""
+        self._samples.append(self._look())
+
+    def record(self) -> Record:
+        """All samples as tables, and how things are now."""
+        samples = list(self._samples)
+        if not samples or samples[-1].cluster["at_s"] != self._stage.now_ms / 1000:
+            samples.append(self._look())
+        rows = [one.cluster for one in samples]
+        return Record(
+            cluster=Table({name: np.array([row[name] for row in rows]) for name in rows[0]}),
+            hosts=_stacked([one.hosts for one in samples]),
+            pools=_stacked([one.pools for one in samples]),
+        )
+
+    def _look(self) -> _Sample:
         stage = self._stage
         stage.truth.fluid.settle()
         at_s = stage.now_ms / 1000
-        if self._cluster and self._cluster[-1]["at_s"] == at_s:
-            return
         deserved = self._deserved()
         hosts = self._host_sample(at_s)
-        self._hosts.append(hosts)
-        self._pools.append(self._pool_sample(at_s, deserved))
         on = hosts["state"] == HostState.ON
         total = {name: float(hosts[name].sum()) for name in _HOST_FIGURES}
         for name in ("cpu_capacity_mhz", "memory_capacity_mib"):
             total[name] = float(hosts[name][on].sum())  # what is off helps nobody
         copying = stage.doing.copying
-        self._cluster.append(
+        cluster = (
             {"at_s": at_s}
-            | {name: total[name] for name in total if not name.endswith("ed_mib")}
+            | {name: total[name] for name in total if name not in ("ballooned_mib", "swapped_mib")}
             | {
-                "memory_used_mib": total["memory_used_mib"],
                 "imbalance": deserved.imbalance,
                 "hosts_on": float(on.sum()),
                 "vms_running": float(len(deserved.rows)),
                 "migrations_running": 0.0 if copying is None else float(copying.count),
             }
         )
-
-    def record(self) -> Record:
-        """All samples as tables."""
-        names = list(self._cluster[0])
-        cluster = {name: np.array([row[name] for row in self._cluster]) for name in names}
-        return Record(
-            cluster=Table(cluster), hosts=_stacked(self._hosts), pools=_stacked(self._pools)
-        )
+        return _Sample(cluster, hosts, self._pool_sample(at_s, deserved))
 
     def _host_sample(self, at_s: float) -> dict[str, Any]:
         truth = self._stage.truth

@@ -1,0 +1,159 @@
+"""The two figures of the DRS paper, and the corners of dividing on arrays."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from equipoise.place.deserve import KERNELS
+from equipoise.place.water import CLAIMS, NOBODY, TREE, Records, add_up, flow_down
+
+NO_LIMIT = float("inf")
+
+
+class Node(NamedTuple):
+    """A pool or, with a want, a VM."""
+
+    name: str
+    parent: str | None = None
+    want: float | None = None
+    shares: float = 1000
+    floor: float = 0
+    limit: float = NO_LIMIT
+
+
+def planted(nodes: list[Node]) -> tuple[Records, Records]:
+    """Nodes as arrays, in their order: parents before children, pools before VMs."""
+    tree, claims = np.zeros(len(nodes), dtype=TREE), np.zeros(len(nodes), dtype=CLAIMS)
+    tree["parent"] = tree["child"] = tree["sibling"] = tree["vm"] = NOBODY
+    row_of = {node.name: row for row, node in enumerate(nodes)}
+    for row, node in reversed(list(enumerate(nodes))):
+        claims[row] = (node.floor, node.limit, node.shares, node.want or 0, 0)
+        if node.want is not None:
+            tree["vm"][row] = row
+        if node.parent is not None:
+            parent = row_of[node.parent]
+            tree["parent"][row], tree["sibling"][row] = parent, tree["child"][parent]
+            tree["child"][parent] = row
+    return tree, claims
+
+
+def divided(amount: float, nodes: list[Node], *, counts_reserved: bool = True) -> dict[str, float]:
+    tree, claims = planted(nodes)
+    add_up(tree, claims, 0, len(nodes), counts_reserved)
+    flow_down(tree, claims, 0, len(nodes), amount)
+    names = [node.name for node in nodes]
+    return dict(zip(names, claims["got"].round(6).tolist(), strict=True))
+
+
+def test_figure_2_divides_ten_gigahertz_by_shares_and_then_by_demand() -> None:
+    """8 and 2 for the pools; of the 8, demands of 3 and 7 get 3 and 5 for equal shares."""
+    cluster = [
+        Node("root"),
+        Node("RP1", "root", shares=800, floor=3),
+        Node("RP2", "root", shares=200, floor=2),
+        Node("VM1", "RP1", want=3),
+        Node("VM2", "RP1", want=7),
+        Node("VM3", "RP2", want=5),
+    ]
+    got = divided(10, cluster)
+    assert (got["RP1"], got["RP2"]) == (8, 2)
+    assert (got["VM1"], got["VM2"], got["VM3"]) == (3, 5, 2)
+
+
+def organisation(sales: tuple[float, float], it: float) -> dict[str, float]:
+    """Figure 1: 12 GHz for the business and its testing; all but those named ask for plenty."""
+    org = [
+        Node("org"),
+        Node("business", "org", shares=2000),
+        Node("testing", "org", shares=1000),
+        Node("it", "business"),
+        Node("sales", "business"),
+        Node("it-1", "it", want=it),
+        Node("sales-1", "sales", want=sales[0]),
+        Node("sales-2", "sales", want=sales[1]),
+        Node("testing-1", "testing", want=99),
+    ]
+    got = divided(12, org)
+    vms = [node.name for node in org if node.want is not None]
+    return {name: got[name] for name in vms}
+
+
+def test_figure_1_divides_by_shares_while_all_ask_for_plenty() -> None:
+    assert organisation((99, 99), 99) == {"it-1": 4, "sales-1": 2, "sales-2": 2, "testing-1": 4}
+
+
+def test_what_a_vm_of_figure_1_leaves_flows_to_its_own_pool_first() -> None:
+    assert organisation((0.5, 99), 99) == {
+        "it-1": 4,
+        "sales-1": 0.5,
+        "sales-2": 3.5,
+        "testing-1": 4,
+    }
+
+
+def test_what_a_pool_of_figure_1_leaves_flows_to_its_sibling_next() -> None:
+    assert organisation((0.5, 1), 99) == {
+        "it-1": 6.5,
+        "sales-1": 0.5,
+        "sales-2": 1,
+        "testing-1": 4,
+    }
+
+
+def test_only_what_the_whole_business_of_figure_1_leaves_flows_to_testing() -> None:
+    assert organisation((0.5, 1), 5) == {
+        "it-1": 5,
+        "sales-1": 0.5,
+        "sales-2": 1,
+        "testing-1": 5.5,
+    }
+
+
+def test_a_limit_of_a_pool_holds_even_if_there_is_enough() -> None:
+    limited = [Node("root"), Node("p", "root", limit=2), Node("v", "p", want=5)]
+    assert divided(100, limited)["v"] == 2
+
+
+def test_who_is_entitled_to_a_reservation_is_so_without_asking_for_it() -> None:
+    reserved = [Node("root"), Node("a", "root", want=1, floor=4), Node("b", "root", want=9)]
+    entitled = divided(8, reserved)
+    assert (entitled["a"], entitled["b"]) == (4, 4)
+    used = divided(8, reserved, counts_reserved=False)
+    assert (used["a"], used["b"]) == (1, 7)
+
+
+def test_floors_that_do_not_fit_are_filled_to_the_same_part() -> None:
+    many = [Node("root"), Node("a", "root", want=6, floor=6), Node("b", "root", want=9, floor=3)]
+    got = divided(3, many)
+    assert (got["a"], got["b"]) == (2, 1)
+
+
+def test_nobody_asks_and_nobody_gets() -> None:
+    assert divided(10, [Node("root")]) == {"root": 0}
+    assert divided(0, [Node("root"), Node("v", "root", want=5)])["v"] == 0
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_one_share_beside_ten_millions_is_found_to_the_end(fast: bool) -> None:
+    """What is left of the shares when the others have enough must be exactly what is left."""
+    nodes = [
+        Node("root"),
+        Node("a", "root", want=1, shares=1000 / 3),
+        Node("b", "root", want=3, shares=1e7),
+        Node("c", "root", want=100, shares=1),
+        Node("d", "root", want=0, shares=1e7),
+        Node("e", "root", want=0, shares=1000 / 3),
+    ]
+    tree, claims = planted(nodes)
+    kernels = KERNELS.at(fast=fast)
+    kernels.add_up(tree, claims, 0, len(nodes), False)
+    kernels.flow_down(tree, claims, 0, len(nodes), 36.373630259127324)
+    assert claims["got"][1:].tolist() == pytest.approx([1, 3, 32.373630259127324, 0, 0])
+
+
+def test_the_smallest_amount_there_is_comes_to_an_end() -> None:
+    two = [Node("root"), Node("a", "root", want=1, shares=351), Node("b", "root", want=32)]
+    assert divided(5e-324, two)["a"] == 0
