@@ -1,0 +1,151 @@
+"""Dividing by shares once more, for ``plain_world``: in chunks as in the paper, and exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from statistics import pstdev
+from typing import Literal, NamedTuple
+
+from equipoise.model.host import Host, HostState
+from equipoise.model.pool import Pool
+from equipoise.model.quantity import PoolId, VmId
+from equipoise.model.vm import Vm
+
+Resource = Literal["cpu", "memory"]
+HAIR = 1e-9
+"""What the last bits of a load may be wrong by."""
+
+
+class Claim(NamedTuple):
+    floor: float
+    ceiling: float
+    shares: float
+
+
+def in_chunks(amount: float, claims: Sequence[Claim], chunk: float) -> list[float]:
+    """As in the paper: floors first, then chunk by chunk to who has the least for its shares."""
+    got = [claim.floor for claim in claims]
+    left = amount - sum(got)
+    if left < 0:
+        return [one * amount / sum(got) for one in got]
+    while left > 0:
+        hungry = [n for n, claim in enumerate(claims) if got[n] < claim.ceiling]
+        if not hungry:
+            break
+        least = min(hungry, key=lambda n: (got[n] / claims[n].shares, n))
+        piece = min(chunk, left, claims[least].ceiling - got[least])
+        got[least] += piece
+        left -= piece
+    return got
+
+
+def by_level(amount: float, claims: Sequence[Claim]) -> list[float]:
+    """The same with chunks of no size: everybody up to one level of amount per share."""
+    floors = sum(claim.floor for claim in claims)
+    if amount < floors:
+        return [claim.floor * amount / floors for claim in claims]
+    if amount >= sum(claim.ceiling for claim in claims):
+        return [claim.ceiling for claim in claims]
+
+    def at(level: float) -> list[float]:
+        return [min(c.ceiling, max(c.floor, level * c.shares)) for c in claims]
+
+    low, high = 0.0, max(claim.ceiling / claim.shares for claim in claims)
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if sum(at(middle)) < amount else (low, middle)
+    return at(low)
+
+
+def shares_of(one: Vm | Pool, resource: Resource) -> int:
+    return one.cpu.shares if resource == "cpu" else one.memory.shares
+
+
+def weights(running: Iterable[Vm], pools: Iterable[Pool], resource: Resource) -> dict[VmId, float]:
+    """What each running VM counts for in the whole cluster."""
+    vms, known = list(running), {pool.id: pool for pool in pools}
+    alive: set[PoolId] = set()
+    for vm in vms:
+        alive.update(chain(vm.pool, known))
+
+    def of(one: Vm | Pool) -> float:
+        parent = one.pool if isinstance(one, Vm) else one.parent
+        if parent is None:
+            return shares_of(one, resource)
+        beside: list[Vm | Pool] = [vm for vm in vms if vm.pool == parent]
+        beside += [known[pool] for pool in alive if known[pool].parent == parent]
+        total = sum(shares_of(child, resource) for child in beside)
+        return of(known[parent]) * shares_of(one, resource) / total
+
+    return {vm.id: of(vm) for vm in vms}
+
+
+def chain(pool: PoolId | None, known: Mapping[PoolId, Pool]) -> Iterator[PoolId]:
+    """A pool and all above it."""
+    while pool is not None:
+        yield pool
+        pool = known[pool].parent
+
+
+class Tree(NamedTuple):
+    """A host, a pool on a host, or a VM."""
+
+    claim: Claim
+    vm: VmId | None
+    below: tuple[Tree, ...]
+
+
+def tree(
+    claims: Mapping[VmId, Claim], homes: Mapping[VmId, PoolId | None], pools: Sequence[Pool]
+) -> Tree:
+    """The tree of a host from the claims of its VMs, whose shares are their weights."""
+    known = {pool.id: pool for pool in pools}
+
+    def node(pool: PoolId | None) -> Tree:
+        here = [Tree(claims[vm], vm, ()) for vm in claims if homes[vm] == pool]
+        inner = [one.id for one in pools if one.parent == pool]
+        here += [node(one) for one in inner if any(one in chain(homes[v], known) for v in claims)]
+        ceiling = sum(one.claim.ceiling for one in here)
+        shares = sum(one.claim.shares for one in here)
+        return Tree(Claim(0, ceiling, shares), None, tuple(here))  # nothing is reserved for pools
+
+    return node(None)
+
+
+def divided(
+    amount: float, node: Tree, divide: Callable[[float, Sequence[Claim]], list[float]] = by_level
+) -> dict[VmId, float]:
+    """What each VM gets, level by level."""
+    if node.vm is not None:
+        return {node.vm: amount}
+    got: dict[VmId, float] = {}
+    parts = divide(amount, [one.claim for one in node.below])
+    for one, part in zip(node.below, parts, strict=True):
+        got |= divided(part, one, divide)
+    return got
+
+
+def spread(cpu: Sequence[float], memory: Sequence[float]) -> float:
+    """How unevenly hosts are loaded."""
+    if not cpu:
+        return 0.0
+    tight = max(cpu) > 1 + HAIR, max(memory) > 1 + HAIR
+    of_cpu, of_memory = {(True, False): (1, 1 / 3), (False, True): (1 / 3, 1)}.get(
+        tight, (2 / 3, 2 / 3)
+    )
+    return of_cpu * pstdev(cpu) + of_memory * pstdev(memory)
+
+
+def watts_of(host: Host, used_mhz: float) -> float:
+    """What a host draws."""
+    power = host.power
+    if host.state is HostState.FAILED:
+        return 0
+    if host.state is HostState.STANDBY:
+        return power.standby_watts
+    if host.state is HostState.MAINTENANCE:
+        return power.idle_watts
+    curve = power.managed_watts if power.managed else (power.idle_watts, power.peak_watts)
+    at = min(1.0, used_mhz / host.cpu_mhz) * (len(curve) - 1)
+    left = min(int(at), len(curve) - 2)
+    return curve[left] + (at - left) * (curve[left + 1] - curve[left])
