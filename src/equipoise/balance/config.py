@@ -28,7 +28,7 @@ class BalanceConfig(Value):
     """Whether a move must be worth its cost."""
     spread: Part = 0.2
     """How far demand may be from what was measured, as a part of it (one standard deviation)."""
-    evenness: Part = 0.05
+    evenness: Part = 0.1
     """What it is worth that hosts are evened out by one of them, as a part of a host."""
     horizon_s: SecondsPresent = 3600
     """How long a move is to pay."""
