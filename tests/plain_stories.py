@@ -120,7 +120,7 @@ def some_loads(draw: st.DrawFn) -> Load:
 def migrations(draw: st.DrawFn, cluster: Inventory) -> Plan | None:
     on = [host.id for host in cluster.hosts if host.state is HostState.ON]
     moved = [(vm.id, vm.host) for vm in cluster.vms if vm.host is not None]
-    if len(on) < 2 or not moved or draw(st.integers(0, 3)) == 0:
+    if len(on) < 2 or not moved:
         return None
     steps = []
     for number, (vm, source) in enumerate(draw(st.permutations(moved))[: draw(st.integers(1, 6))]):
@@ -167,12 +167,17 @@ def some_happenings(draw: st.DrawFn, cluster: Inventory, end_ms: int) -> tuple[H
 
 
 @st.composite
-def stories(draw: st.DrawFn) -> Scenario:
-    """A small cluster for some minutes; nothing of note falls on the last millisecond."""
-    hosts = [draw(some_hosts(f"h{n}")) for n in range(draw(st.integers(1, 4)))]
+def stories(draw: st.DrawFn, moving: bool = False) -> Scenario:
+    """A small cluster for some minutes; nothing of note falls on the last millisecond.
+
+    If VMs are to be ``moving``, there are some, and hosts to move them to.
+    """
+    least_hosts, least_vms = (2, 2) if moving else (1, 0)
+    hosts = [draw(some_hosts(f"h{n}")) for n in range(draw(st.integers(least_hosts, 4)))]
+    hosts = [host.but(state=HostState.ON) if moving else host for host in hosts]
     on = [host.id for host in hosts if host.state is HostState.ON]
     pools = draw(some_pools())
-    vms = [draw(some_vms(f"v{n}", on, pools)) for n in range(draw(st.integers(0, 8)))]
+    vms = [draw(some_vms(f"v{n}", on, pools)) for n in range(draw(st.integers(least_vms, 8)))]
     limits = Limits(actions_per_host=draw(st.sampled_from([2, 9])), actions_total=99)
     cluster = an_inventory(*hosts, vms=vms, pools=pools, limits=limits)
     loads = {f"l{n}": draw(some_loads()) for n in range(3)}
@@ -188,7 +193,7 @@ def stories(draw: st.DrawFn) -> Scenario:
         loads=loads,
         vm_loads={VmId(vm): load for vm, load in chosen.items() if load is not None},
         physics=Physics(
-            migration=draw(st.one_of(st.none(), *[migration_physics] * 3)),
+            migration=draw(migration_physics if moving else st.none() | migration_physics),
             overhead_mib=draw(st.sampled_from([0, 0, 32])),
             memory=MemoryPhysics(
                 balloon_pct_max=draw(st.sampled_from([0.0, 65.0, 100.0])),

@@ -54,7 +54,7 @@ from equipoise.sim.play import Play, Result
 from equipoise.sim.world import SimulatedWorld
 from equipoise.store import MemoryJournal
 
-fewer = settings(max_examples=settings().max_examples // 4)
+fewer = settings(max_examples=settings().max_examples // 8)
 SHOP = TenantId("shop")
 WATTS = PowerFigures(idle_watts=100, peak_watts=200, standby_watts=5)
 LOADS = {

@@ -139,6 +139,11 @@ def agree(one: Any, other: Any, part: float) -> bool:
 
 @given(stories())
 def test_every_figure_of_a_run_is_what_the_plain_world_says(story: Scenario) -> None:
+    assert not wrong(both(story))
+
+
+@given(stories(moving=True))
+def test_migrations_take_what_the_plain_world_says(story: Scenario) -> None:
     run = both(story)
     never_ms = 1000 * story.duration_s + 1
     for step in run.ended | run.plain.ended:
