@@ -250,7 +250,7 @@ def played(story: Scenario, worth: int) -> tuple[Result, MemoryJournal]:
     return play.result(), journal
 
 
-@given(stories())
+@given(stories() | stories(moving=True))
 def test_a_run_in_machine_code_is_the_same_to_the_last_bit(story: Scenario) -> None:
     slow, one = played(story, 10**9)
     fast, other = played(story, -1)

@@ -166,7 +166,7 @@ def test_nobody_gets_more_than_there_is_than_was_wanted_or_than_is_allowed(story
         assert 0 <= figure <= 100 * (1 + CLOSE)
 
 
-@given(stories(), st.lists(st.integers(0, 61_000), max_size=30))
+@given(stories() | stories(moving=True), st.lists(st.integers(0, 61_000), max_size=30))
 def test_a_run_in_pieces_is_the_same_run(story: Scenario, stops: list[int]) -> None:
     whole, journal = played(story)
     cut, other = played(story, tuple(stops))
