@@ -15,8 +15,9 @@ from equipoise.model.pool import Pool
 from equipoise.model.quantity import PoolId, VmId
 from equipoise.model.story.scenario import Scenario
 from equipoise.model.vm import CpuSettings, Demand, MemorySettings, Vm, VmState
-from equipoise.place.deserve import KERNELS, Settings, deserve, pool_tree
+from equipoise.place.deserve import KERNELS, deserve, pool_tree
 from equipoise.place.entitlement import CPU, MEMORY, Resource, entitlements
+from equipoise.place.pools import Bounds
 from equipoise.place.water import CLAIMS, NOBODY, TREE, Floats, Records
 from equipoise.sim import world
 from equipoise.sim.play import Play, Result
@@ -233,9 +234,9 @@ def test_what_vms_deserve_on_arrays_is_what_they_are_entitled_to(
     )
 
 
-def table(settings: list[Any]) -> Settings:
+def table(settings: list[Any]) -> Bounds:
     rows: Floats = np.array(settings, dtype=float).reshape(len(settings), 3)
-    return Settings(rows[:, 0], rows[:, 1], rows[:, 2])
+    return Bounds(floor=rows[:, 0], ceiling=rows[:, 1], shares=rows[:, 2])
 
 
 # Whole runs

@@ -6,7 +6,6 @@ with CPU in the first and memory in the second column.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -19,9 +18,8 @@ from equipoise.model.quantity import HostId, VmId
 from equipoise.model.rule import KeepApart, KeepTogether, StayOff, StayWithin
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.vm import Demand, Vm, VmState
-from equipoise.place.deserve import Settings, deserve, pool_tree
-from equipoise.place.pools import NO_LIMIT, PoolTree
-from equipoise.place.water import NOBODY, Floats, Ints, Records
+from equipoise.place.deserve import entitled
+from equipoise.place.water import Floats, Ints, Records
 
 WORTH_COMPILING: Final = 500
 """From about so many pairs of a VM and a host, machine code is the quicker way."""
@@ -83,40 +81,6 @@ class Assessment:
     fast: bool
 
 
-def entitled(snapshot: Snapshot, vms: list[Vm], *, fast: bool) -> Floats:
-    """What each VM deserves of the cluster's CPU and memory."""
-    pools = PoolTree(snapshot.settings.pools)
-    rows = np.array([NOBODY if vm.pool is None else pools.row[vm.pool] for vm in vms])
-    tree = pool_tree(pools.parent, rows.astype(np.int64))
-    on = [host for host in snapshot.hosts.values() if host.state is HostState.ON]
-    cpu, memory = (
-        np.array([_cpu(vm) for vm in vms]).reshape(-1, 4),
-        np.array([_memory(vm) for vm in vms]).reshape(-1, 4),
-    )
-    found = np.empty((len(vms), 2))
-    for column, (table, bounds, capacity) in enumerate(
-        (
-            (cpu, pools.cpu, sum(host.usable_cpu_mhz for host in on)),
-            (memory, pools.memory, sum(host.usable_memory_mib for host in on)),
-        )
-    ):
-        own = Settings(table[:, 1].copy(), table[:, 2].copy(), table[:, 0].copy())
-        inner = Settings(bounds.floor, bounds.ceiling, bounds.shares)
-        found[:, column] = deserve(capacity, tree, inner, own, table[:, 3].copy(), fast=fast)
-    return found
-
-
-def _cpu(vm: Vm) -> tuple[float, float, float, float]:
-    limit = NO_LIMIT if vm.cpu.limit_mhz is None else vm.cpu.limit_mhz
-    return vm.cpu.shares, vm.cpu.reservation_mhz, limit, vm.demand.cpu_mhz
-
-
-def _memory(vm: Vm) -> tuple[float, float, float, float]:
-    limit = vm.memory_mib if vm.memory.limit_mib is None else vm.memory.limit_mib
-    ceiling = min(limit, vm.memory_mib)
-    return vm.memory.shares, vm.memory.reservation_mib, ceiling, vm.demand.memory_mib
-
-
 def assess(snapshot: Snapshot, move_s: Callable[[Vm], float], stable_s_min: float) -> Assessment:
     """Put a cluster into arrays."""
     vms = [vm for vm in snapshot.vms.values() if vm.state is VmState.RUNNING]
@@ -145,7 +109,8 @@ def assess(snapshot: Snapshot, move_s: Callable[[Vm], float], stable_s_min: floa
     first = [vms[place[names[0]]] for names in members]
     units["host"] = [row_of[_host(vm)] for vm in first]
     units["move_s"] = [max(move_s(vms[place[name]]) for name in names) for names in members]
-    units["movable"] = [_is_movable(snapshot, [vms[place[n]] for n in names]) for names in members]
+    stuck = _stuck(snapshot, vms)
+    units["movable"] = [stuck.isdisjoint(names) for names in members]
     hosts = _hosts(snapshot, units)
     hosts["stable_s"] = history.stable_s(
         np.array([row_of[_host(vm)] for vm in vms], dtype=np.int64), hosts, stable_s_min
@@ -171,27 +136,24 @@ def _host(vm: Vm) -> HostId:
 def _members(snapshot: Snapshot, vms: list[Vm]) -> tuple[tuple[VmId, ...], ...]:
     """VMs that a rule keeps together and that are together now move as one."""
     host_of = {vm.id: vm.host for vm in vms}
-    leader: dict[VmId, VmId] = {vm.id: vm.id for vm in vms}
+    together = {vm.id: [vm.id] for vm in vms}
     for rule in snapshot.settings.rules:
         if isinstance(rule, KeepTogether) and rule.hard:
             here: dict[HostId | None, VmId] = {}
-            for name in rule.vms:
-                if name in host_of:
-                    chief = here.setdefault(host_of[name], leader[name])
-                    old = leader[name]
-                    leader = {vm: chief if one == old else one for vm, one in leader.items()}
-    found: dict[VmId, list[VmId]] = defaultdict(list)
-    for vm in vms:
-        found[leader[vm.id]].append(vm.id)
-    return tuple(tuple(names) for names in found.values())
+            for name in filter(host_of.__contains__, rule.vms):
+                first = together[here.setdefault(host_of[name], name)]
+                if together[name] is not first:
+                    first += together[name]
+                    together |= dict.fromkeys(together[name], first)
+    # Each list stands under all its members; the first of them stands for it.
+    return tuple(tuple(names) for vm, names in together.items() if names[0] == vm)
 
 
-def _is_movable(snapshot: Snapshot, vms: list[Vm]) -> bool:
-    hosts = snapshot.hosts
+def _stuck(snapshot: Snapshot, vms: list[Vm]) -> set[VmId]:
+    """The VMs that nobody may move now: agents, and those with whom something is being done."""
     busy = {running.step.footprint.vm for running in snapshot.in_flight.values()}
-    return all(
-        not vm.agent and vm.id not in busy and hosts[_host(vm)].state is HostState.ON for vm in vms
-    )
+    on = {host.id for host in snapshot.hosts.values() if host.state is HostState.ON}
+    return {vm.id for vm in vms if vm.agent or vm.id in busy or vm.host not in on}
 
 
 def _reserved(vms: list[Vm]) -> Floats:
@@ -217,23 +179,15 @@ class _History:
 
     def __init__(self, snapshot: Snapshot, vms: list[Vm]) -> None:
         self.now = _demand([vm.demand for vm in vms])
-        frames = [self.now]
-        nothing = None
-        for past in snapshot.history:
-            known = [past.demand.get(vm.id, nothing) for vm in vms]
-            if all(one is not None for one in known):
-                frames.append(_demand([one for one in known if one is not None]))
-            else:
-                figures = self.now.copy()
-                for row, one in enumerate(known):
-                    if one is not None:
-                        figures[row] = (one.cpu_mhz, one.memory_mib)
-                frames.append(figures)
-        self._frames = frames[1:] or frames
+        # Who was not there yet is taken to have been as now.
+        frames = [
+            _demand([past.demand.get(vm.id, vm.demand) for vm in vms]) for past in snapshot.history
+        ]
+        self._frames = frames or [self.now]
         self._span_s = 0.0
         if snapshot.history:
             self._span_s = (snapshot.at_ms - snapshot.history[0].at_ms) / 1000
-        stacked = np.stack(frames)
+        stacked = np.stack([*frames, self.now])
         self.least, self.most = stacked.min(axis=0), stacked.max(axis=0)
 
     def stable_s(self, host: Ints, hosts: Records, least_s: float) -> Floats:

@@ -39,10 +39,10 @@ class Field(NamedTuple):
     weighing: Weighing
 
 
-def unevenness(sums: Floats, squares: Floats, count: float, resource: int) -> float:
-    """The standard deviation, from sums."""
-    mean = sums[resource] / count
-    variance = squares[resource] / count - mean * mean
+def deviation(total: float, square: float, count: float) -> float:
+    """The standard deviation, from the sum and the sum of the squares."""
+    mean = total / count
+    variance = square / count - mean * mean
     return sqrt(variance) if variance > 0.0 else 0.0
 
 
@@ -62,12 +62,12 @@ def may_go(field: Field, unit: int, host: int) -> bool:
 
 def shortfall(demand: float, capacity: float, spread: float) -> float:
     """How much demand is not met, on average, if it may be somewhat other than expected."""
-    deviation = spread * demand
-    if deviation <= NEXT_TO_NOTHING * capacity:
+    width = spread * demand
+    if width <= NEXT_TO_NOTHING * capacity:
         return max(0.0, demand - capacity)
-    z = (demand - capacity) / deviation
+    z = (demand - capacity) / width
     density = exp(-0.5 * z * z) / ROOT_OF_2_PI
-    return deviation * (density + z * 0.5 * (1.0 + erf(z / ROOT_OF_2)))
+    return width * (density + z * 0.5 * (1.0 + erf(z / ROOT_OF_2)))
 
 
 def worth(field: Field, unit: int, host: int, resource: int) -> float:
@@ -122,8 +122,8 @@ def best_move(
     ``sources`` has 1 for the hosts whose units may go; ``targets`` lists hosts they may go to.
     """
     count, hosts, units = float(sums[2]), field.hosts, field.units
-    before = weight[0] * unevenness(sums, squares, count, 0)
-    before += weight[1] * unevenness(sums, squares, count, 1)
+    before = weight[0] * deviation(sums[0], squares[0], count)
+    before += weight[1] * deviation(sums[1], squares[1], count)
     best, best_unit, best_host = 0.0, NOBODY, NOBODY
     for unit in range(len(units)):
         one = units[unit]
@@ -145,9 +145,7 @@ def best_move(
                 total = sums[resource] + new_a + new_b - old_a - old_b
                 square = squares[resource]
                 square += new_a * new_a + new_b * new_b - old_a * old_a - old_b * old_b
-                mean = total / count
-                variance = square / count - mean * mean
-                after += weight[resource] * (sqrt(variance) if variance > 0.0 else 0.0)
+                after += weight[resource] * deviation(total, square, count)
             gain = before - after
             if gain <= best or not may_go(field, unit, host):
                 continue
@@ -181,7 +179,7 @@ def move(field: Field, unit: int, host: int, sums: Floats, squares: Floats) -> N
 
 
 FUNCTIONS: Final[tuple[Any, ...]] = (
-    unevenness,
+    deviation,
     may_go,
     shortfall,
     worth,

@@ -17,7 +17,6 @@ from equipoise.model.plan import Intent, Proposal, Purpose
 from equipoise.model.quantity import HostId, StepId, VmId
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.story.scenario import Scenario
-from equipoise.model.vm import Vm
 from equipoise.place.compiled import Kernels
 from equipoise.place.imbalance import imbalance, weights
 from equipoise.place.water import NOBODY, Floats, Ints
@@ -53,31 +52,42 @@ class Balance:
 
     def propose(self, snapshot: Snapshot) -> Proposal:
         """Say which VMs should move, or why none should."""
-        estimates = self._estimates
-
-        def move_s(vm: Vm) -> float:
-            return estimates.migration_ms / 1000 + vm.memory_mib / estimates.migration_mib_per_s
-
-        state = assess(snapshot, move_s, self._config.stable_s_min)
+        move_ms = self._estimates.move_ms
+        state = assess(snapshot, lambda vm: move_ms(vm) / 1000, self._config.stable_s_min)
         climber = _Climber(state, self._config)
         before = climber.imbalance()
         if before <= self._config.imbalance_target:
             return self._nothing(f"the imbalance is {before:.3f}, the target is not exceeded")
-        moves = climber.climb()
+        intents = self._allowed(snapshot, state, climber)
         after = climber.imbalance()
-        if not moves or after >= before:
+        if not intents or after >= before:
             return self._nothing(f"the imbalance is {before:.3f}, and no move is worth its cost")
-        intents = passing(snapshot, list(self._intents(snapshot, state, moves)))
         return Proposal(
             decider="balance",
             purpose=Purpose.BALANCE,
-            intents=intents,
+            intents=tuple(intents),
             reason=f"the imbalance is {before:.3f} and would be {after:.3f}",
             gain={"imbalance": before - after},
         )
 
     def _nothing(self, reason: str) -> Proposal:
         return Proposal(decider="balance", purpose=Purpose.BALANCE, reason=reason)
+
+    def _allowed(self, snapshot: Snapshot, state: Assessment, climber: _Climber) -> list[Intent]:
+        """The moves that the gate lets pass; the others are taken back and promise nothing."""
+        moves = climber.climb()
+        while True:
+            wanted = self._intents(snapshot, state, moves)
+            passed = {intent.id for intent in passing(snapshot, wanted)}
+            kept = [
+                move for move in moves if passed.issuperset(map(_step, state.members[move.unit]))
+            ]
+            if len(kept) == len(moves):
+                return wanted
+            for move in moves:
+                if move not in kept:
+                    climber.take_back(move)
+            moves = kept
 
     def _intents(self, snapshot: Snapshot, state: Assessment, moves: list[Move]) -> list[Intent]:
         return [
@@ -93,11 +103,15 @@ class Balance:
     ) -> Intent:
         action = Migrate(vm=vm, source=source, target=target)
         return Intent(
-            id=StepId(f"move-{vm}"),
+            id=_step(vm),
             action=action,
             duration_ms=self._estimates.duration_ms(action, snapshot),
             reason=f"{source} is loaded more than {target}; imbalance falls by {gain:.4f}",
         )
+
+
+def _step(vm: VmId) -> StepId:
+    return StepId(f"move-{vm}")
 
 
 class _Climber:
@@ -124,6 +138,10 @@ class _Climber:
             ),
         )
 
+        loads = self._loads()
+        self._sums = np.array([*loads.sum(axis=0), float(len(loads))])
+        self._squares = (loads**2).sum(axis=0)
+
     def imbalance(self) -> float:
         """How uneven the hosts that are on are loaded."""
         loads = self._loads()
@@ -131,27 +149,27 @@ class _Climber:
 
     def climb(self) -> list[Move]:
         """Move in mind, and say what was moved; nobody twice."""
-        found: dict[int, Move] = {}
-        loads = self._loads()
-        sums = np.array([*loads.sum(axis=0), float(len(loads))])
-        squares = (loads**2).sum(axis=0)
-        most = self._config.moves_per_host * len(loads)
-        while len(found) < most:
+        found: list[Move] = []
+        while len(found) < self._config.moves_per_host * len(self._open):
             weight = np.array(weights(*self._loads().T))
             left = self.imbalance() - self._config.imbalance_target
             if left <= 0:
                 break
             sources, targets = self._candidates(weight)
             unit, host, gain = self._kernels.best_move(
-                self._field, sources, targets, sums, squares, weight
+                self._field, sources, targets, self._sums, self._squares, weight
             )
             if unit == NOBODY or gain < self._least_gain(left):
                 break
             source = int(self._state.units[unit]["host"])
-            self._kernels.move(self._field, unit, host, sums, squares)
+            self._kernels.move(self._field, unit, host, self._sums, self._squares)
             self._state.units[unit]["movable"] = 0
-            found[unit] = Move(unit, source, host, gain)
-        return list(found.values())
+            found.append(Move(unit, source, host, gain))
+        return found
+
+    def take_back(self, move: Move) -> None:
+        """Let a unit be where it was."""
+        self._kernels.move(self._field, move.unit, move.source, self._sums, self._squares)
 
     def _loads(self) -> Floats:
         hosts = self._state.hosts[self._open]

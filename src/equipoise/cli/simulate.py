@@ -27,7 +27,7 @@ from equipoise.model.action import Migrate, PowerOff, PowerOn
 from equipoise.model.event import KINDS, kind_of
 from equipoise.model.story.scenario import Scenario
 from equipoise.sim.builtin import builtin
-from equipoise.sim.deciders import EXPECTED
+from equipoise.sim.deciders import COMING, decider_names
 from equipoise.sim.measure.measures import Measures
 from equipoise.sim.play import Play, Result
 from equipoise.store import Journal, MemoryJournal, open_journal
@@ -91,7 +91,7 @@ def load(name: str) -> tuple[Scenario, Path | None]:
 def as_wished(scenario: Scenario, wishes: Wishes) -> Scenario:
     """The scenario with another seed, or with other deciders."""
     for name in wishes.without_deciders:
-        if name not in (*scenario.deciders, *EXPECTED):
+        if name not in (*scenario.deciders, *decider_names(), *COMING):
             cure = f"it has {', '.join(scenario.deciders)}" if scenario.deciders else "leave it out"
             problem = Problem(key="--without", what=f"there is no decider {name!r}", cure=cure)
             raise InvalidInput(scenario.name, [problem])

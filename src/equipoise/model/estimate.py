@@ -26,6 +26,7 @@ from equipoise.model.action import (
 from equipoise.model.quantity import MillisecondsPresent
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.value import Value
+from equipoise.model.vm import Vm
 
 Speed = Annotated[float, Meta(ge=0.001, le=10**9)]
 
@@ -46,12 +47,15 @@ class Estimates(Value):
     forge_ms: MillisecondsPresent = 60_000
     other_ms: MillisecondsPresent = 1_000
 
+    def move_ms(self, vm: Vm) -> int:
+        """How long a VM is expected to be on its way to another host."""
+        return self.migration_ms + round(1000 * vm.memory_mib / self.migration_mib_per_s)
+
     def duration_ms(self, action: Action, snapshot: Snapshot) -> int:
         """How long an action is expected to take."""
         match action:
             case Migrate():
-                memory_mib = snapshot.vms[action.vm].memory_mib
-                return self.migration_ms + round(1000 * memory_mib / self.migration_mib_per_s)
+                return self.move_ms(snapshot.vms[action.vm])
             case Suspend() | Resume():
                 memory_mib = snapshot.vms[action.vm].memory_mib
                 return self.other_ms + round(1000 * memory_mib / self.suspend_mib_per_s)

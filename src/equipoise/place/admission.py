@@ -13,6 +13,7 @@ from equipoise.model.host import Host, HostState
 from equipoise.model.pool import Pool
 from equipoise.model.quantity import PoolId
 from equipoise.model.vm import Vm, VmState
+from equipoise.place.pools import parents_first
 
 
 class Reserved(NamedTuple):
@@ -73,7 +74,7 @@ class Books:
         for vm in vms:
             if vm.state is VmState.RUNNING:
                 self._inside[vm.pool] += resource.of_vm(vm)
-        for pool in reversed(_parents_first(pools)):
+        for pool in reversed(parents_first(pools)):
             self._inside[pool.parent] += self.held(pool.id)
 
     def held(self, pool: PoolId) -> int:
@@ -103,16 +104,3 @@ class Books:
                 wanted = needed + self.free(place)
                 return Shortage(place, name, wanted, self.free(place))
             place = pool.parent
-
-
-def _parents_first(pools: Sequence[Pool]) -> list[Pool]:
-    depth: dict[PoolId | None, int] = {None: 0}
-    by_id = {pool.id: pool for pool in pools}
-
-    def depth_of(pool: PoolId | None) -> int:
-        if pool not in depth:
-            assert pool is not None
-            depth[pool] = depth_of(by_id[pool].parent) + 1
-        return depth[pool]
-
-    return sorted(pools, key=lambda pool: depth_of(pool.id))

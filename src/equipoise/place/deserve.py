@@ -5,33 +5,45 @@ The same as ``entitlements``; for whoever asks often, or for many.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
+from equipoise.model.host import HostState
+from equipoise.model.snapshot import Snapshot
+from equipoise.model.vm import Vm
 from equipoise.place import water
 from equipoise.place.compiled import Kernels
+from equipoise.place.pools import NO_LIMIT, Bounds, PoolTree, cpu_claims, memory_claims
 from equipoise.place.water import CLAIMS, NOBODY, TREE, Floats, Ints, Records
 
 KERNELS: Final = Kernels(*water.FUNCTIONS)
-NO_LIMIT: Final = float("inf")
 
 
-class Settings(NamedTuple):
-    """Reservations, limits and shares, one row per pool or VM."""
-
-    floor: Floats
-    ceiling: Floats
-    shares: Floats
+def entitled(snapshot: Snapshot, vms: Sequence[Vm], *, fast: bool) -> Floats:
+    """What each VM deserves of the CPU, in the first column, and of the memory, in the second."""
+    pools = PoolTree(snapshot.settings.pools)
+    tree = pool_tree(pools.parent, pools.rows_of(vms))
+    on = [host for host in snapshot.hosts.values() if host.state is HostState.ON]
+    found = np.empty((len(vms), 2))
+    for column, (bounds, (own, want), capacity) in enumerate(
+        (
+            (pools.cpu, cpu_claims(vms), sum(host.usable_cpu_mhz for host in on)),
+            (pools.memory, memory_claims(vms), sum(host.usable_memory_mib for host in on)),
+        )
+    ):
+        found[:, column] = deserve(capacity, tree, bounds, own, want, fast=fast)
+    return found
 
 
 def deserve(
-    capacity: float, tree: Records, pools: Settings, vms: Settings, want: Floats, *, fast: bool
+    capacity: float, tree: Records, pools: Bounds, vms: Bounds, want: Floats, *, fast: bool
 ) -> Floats:
     """Divide a capacity among VMs, down the tree that ``pool_tree`` has made for them."""
     claims = np.zeros(len(tree), dtype=CLAIMS)
     count = len(want)
-    for name in ("floor", "ceiling", "shares"):
+    for name in Bounds._fields:
         claims[name][1 : len(tree) - count] = getattr(pools, name)
         claims[name][len(tree) - count :] = getattr(vms, name)
     claims["ceiling"][0] = NO_LIMIT

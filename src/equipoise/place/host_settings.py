@@ -7,7 +7,7 @@ parts of the VMs it has there: of its shares, its reservation and its limit.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -15,10 +15,10 @@ import numpy as np
 from equipoise.model.host import HostState
 from equipoise.model.quantity import HostId, PoolId
 from equipoise.model.snapshot import Snapshot
-from equipoise.model.vm import CpuSettings, MemorySettings, Vm, VmState
+from equipoise.model.vm import VmState
 from equipoise.place.divvy import Divvy
-from equipoise.place.pools import NO_LIMIT, Bounds, PoolTree
-from equipoise.place.water import NOBODY, Floats
+from equipoise.place.pools import NO_LIMIT, Bounds, PoolTree, cpu_claims, memory_claims
+from equipoise.place.water import NOBODY, Floats, Ints
 
 
 class PoolOnHost(NamedTuple):
@@ -53,10 +53,9 @@ def host_pools(snapshot: Snapshot) -> HostPools:
     """Divide the settings of all pools among the hosts, by what their VMs ask for now."""
     vms = [vm for vm in snapshot.vms.values() if vm.state is VmState.RUNNING]
     tree = PoolTree(snapshot.settings.pools)
-    cpu = _parts(tree, vms, tree.cpu, lambda vm: (vm.cpu, vm.demand.cpu_mhz, NO_LIMIT))
-    memory = _parts(
-        tree, vms, tree.memory, lambda vm: (vm.memory, vm.demand.memory_mib, vm.memory_mib)
-    )
+    rows_of = tree.rows_of(vms)
+    cpu = _parts(tree, rows_of, tree.cpu, *cpu_claims(vms))
+    memory = _parts(tree, rows_of, tree.memory, *memory_claims(vms))
     found: dict[HostId, dict[PoolId, HostPool]] = {
         host.id: {} for host in snapshot.hosts.values() if host.state is HostState.ON
     }
@@ -83,43 +82,18 @@ def changes(before: HostPools, after: HostPools) -> tuple[Change, ...]:
     )
 
 
-def _parts(
-    tree: PoolTree,
-    vms: list[Vm],
-    bounds: Bounds,
-    figures: Callable[[Vm], tuple[CpuSettings | MemorySettings, float, float]],
-) -> Bounds:
+def _parts(tree: PoolTree, pool: Ints, pools: Bounds, vms: Bounds, want: Floats) -> Bounds:
     """Each VM's part of its pools' shares, reservations and limits."""
-    rows = np.array(
-        [NOBODY if vm.pool is None else tree.row[vm.pool] for vm in vms], dtype=np.int64
-    )
-    table = np.array([_claims(*figures(vm)) for vm in vms]).reshape(len(vms), 4)
-    own = Bounds(table[:, 0], table[:, 1], table[:, 2])
-    divvy = Divvy(tree, rows, bounds, own, table[:, 3])
-    return Bounds(
-        tree.weights(rows, own.shares, bounds), divvy.reservations().vms, divvy.limits().vms
-    )
-
-
-def _claims(
-    own: CpuSettings | MemorySettings, want: float, most: float
-) -> tuple[float, float, float, float]:
-    if isinstance(own, CpuSettings):
-        floor, limit = own.reservation_mhz, own.limit_mhz
-    else:
-        floor, limit = own.reservation_mib, own.limit_mib
-    return own.shares, floor, min(most, NO_LIMIT if limit is None else limit), want
+    divvy = Divvy(tree, pool, pools, vms, want)
+    weights = tree.weights(pool, vms.shares, pools)
+    return Bounds(weights, divvy.reservations().vms, divvy.limits().vms)
 
 
 def _added(parts: Bounds, rows: list[int]) -> PoolOnHost:
-    shares, floor, ceiling = (float(_sum(column, rows)) for column in parts)
+    shares, floor, ceiling = (float(column[rows].sum()) for column in parts)
     return PoolOnHost(
         # Rounded so that hosts together never guarantee more than the pool, nor allow less.
         reservation=int(floor + 1e-6),
         limit=None if ceiling == NO_LIMIT else int(np.ceil(ceiling - 1e-6)),
         shares=max(1, round(shares)),
     )
-
-
-def _sum(column: Floats, rows: list[int]) -> float:
-    return float(column[rows].sum())

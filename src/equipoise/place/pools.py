@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from equipoise.model.pool import Pool
 from equipoise.model.quantity import PoolId
+from equipoise.model.vm import Vm
 from equipoise.place.water import NOBODY, Floats, Ints
 
 NO_LIMIT = float("inf")
@@ -26,7 +27,7 @@ class PoolTree:
     """The pools as arrays, parents before children."""
 
     def __init__(self, pools: Sequence[Pool]) -> None:
-        ordered = _parents_first(pools)
+        ordered = parents_first(pools)
         self.ids = tuple(pool.id for pool in ordered)
         self.row = {pool.id: row for row, pool in enumerate(ordered)}
         self.parent: Ints = np.array(
@@ -37,6 +38,11 @@ class PoolTree:
         self.memory = _bounds(
             (p.memory.shares, p.memory.reservation_mib, p.memory.limit_mib) for p in ordered
         )
+
+    def rows_of(self, vms: Iterable[Vm]) -> Ints:
+        """The row of each VM's pool, or ``NOBODY``."""
+        rows = [NOBODY if vm.pool is None else self.row[vm.pool] for vm in vms]
+        return np.array(rows, dtype=np.int64)
 
     def weights(self, pool: Ints, shares: Floats, bounds: Bounds) -> Floats:
         """The share-divvy: each VM's part of its pool's part of its parent's part, and so on.
@@ -68,7 +74,27 @@ class PoolTree:
         return any((b.floor > 0).any() or np.isfinite(b.ceiling).any() for b in both)
 
 
-def _parents_first(pools: Sequence[Pool]) -> list[Pool]:
+def cpu_claims(vms: Iterable[Vm]) -> tuple[Bounds, Floats]:
+    """What VMs may claim of the CPU, and what they ask for."""
+    return _claims((vm.cpu.shares, vm.cpu.reservation_mhz, vm.cpu.limit_mhz, vm.demand.cpu_mhz)
+                   for vm in vms)  # fmt: skip
+
+
+def memory_claims(vms: Iterable[Vm]) -> tuple[Bounds, Floats]:
+    """What VMs may claim of the memory, never more than their size, and what they ask for."""
+    return _claims(
+        (
+            vm.memory.shares,
+            vm.memory.reservation_mib,
+            min(vm.memory_mib, NO_LIMIT if vm.memory.limit_mib is None else vm.memory.limit_mib),
+            vm.demand.memory_mib,
+        )
+        for vm in vms
+    )
+
+
+def parents_first(pools: Sequence[Pool]) -> list[Pool]:
+    """The pools, each after the one it is in."""
     ordered: list[Pool] = []
     placed: set[PoolId | None] = {None}
     waiting = list(pools)
@@ -81,10 +107,17 @@ def _parents_first(pools: Sequence[Pool]) -> list[Pool]:
     return ordered
 
 
-def _bounds(figures: object) -> Bounds:
+def _bounds(figures: Iterable[tuple[float, float, float | None]]) -> Bounds:
+    bounds, _ = _claims((*one, 0.0) for one in figures)
+    return bounds
+
+
+def _claims(
+    figures: Iterable[tuple[float, float, float | None, float]],
+) -> tuple[Bounds, Floats]:
     rows = [
-        (float(shares), float(floor), NO_LIMIT if ceiling is None else float(ceiling))
-        for shares, floor, ceiling in figures  # type: ignore[attr-defined]
+        (shares, floor, NO_LIMIT if ceiling is None else ceiling, want)
+        for shares, floor, ceiling, want in figures
     ]
-    columns = np.array(rows).reshape(len(rows), 3)
-    return Bounds(columns[:, 0].copy(), columns[:, 1].copy(), columns[:, 2].copy())
+    table = np.array(rows, dtype=np.float64).reshape(len(rows), 4).T.copy()
+    return Bounds(table[0], table[1], table[2]), table[3]

@@ -35,12 +35,12 @@ class Restart:
     def propose(self, snapshot: Snapshot) -> Proposal:
         """Start what is ready."""
         ready = [vm for vm in snapshot.vms.values() if vm.state is VmState.READY and not vm.agent]
-        wanted: list[Action] = []
-        room = _Room(snapshot) if ready else None
-        for vm in ready:
-            target = room.roomiest(vm) if room is not None else None
-            if target is not None:
-                wanted.append(Boot(vm=vm.id, target=target))
+        room = _Room(snapshot)
+        wanted: list[Action] = [
+            Boot(vm=vm.id, target=target)
+            for vm in ready
+            if (target := room.roomiest(vm)) is not None
+        ]
         intents: tuple[Intent, ...] = ()
         for first in range(0, len(wanted), AT_ONCE):  # some may never start: try the next ones then
             some = wanted[first : first + AT_ONCE]

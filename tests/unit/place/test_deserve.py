@@ -11,28 +11,29 @@ from builders import a_host, a_vm
 from equipoise.model.pool import Pool
 from equipoise.model.quantity import PoolId
 from equipoise.model.vm import CpuSettings, Demand, Vm
-from equipoise.place.deserve import Settings, deserve, pool_tree
+from equipoise.place.deserve import deserve, pool_tree
 from equipoise.place.entitlement import CPU, entitlements
+from equipoise.place.pools import Bounds
 from equipoise.place.water import NOBODY, Floats
 
 NO_LIMIT = float("inf")
-Bounds = tuple[int, int | None, int]
+Claim = tuple[int, int | None, int]
 """Reservation, limit and shares."""
 
 
-def settings_of(bounds: list[Bounds]) -> Settings:
-    return Settings(
-        np.array([float(floor) for floor, _, _ in bounds]),
-        np.array([NO_LIMIT if ceiling is None else float(ceiling) for _, ceiling, _ in bounds]),
-        np.array([float(shares) for _, _, shares in bounds]),
+def settings_of(claims: list[Claim]) -> Bounds:
+    return Bounds(
+        shares=np.array([float(shares) for _, _, shares in claims]),
+        floor=np.array([float(floor) for floor, _, _ in claims]),
+        ceiling=np.array([NO_LIMIT if most is None else float(most) for _, most, _ in claims]),
     )
 
 
 def deserved(
     capacity: float,
     parents: list[int],
-    pools: list[Bounds],
-    vms: list[tuple[int, Bounds, int]],
+    pools: list[Claim],
+    vms: list[tuple[int, Claim, int]],
     *,
     fast: bool = False,
 ) -> Floats:
@@ -63,12 +64,12 @@ def test_a_tree_of_nobody_gives_nothing() -> None:
 
 
 def test_an_empty_pool_takes_nothing_from_the_others() -> None:
-    vms: list[tuple[int, Bounds, int]] = [(NOBODY, (0, None, 1), 100)]
+    vms: list[tuple[int, Claim, int]] = [(NOBODY, (0, None, 1), 100)]
     assert deserved(100, [NOBODY], [(0, None, 1000)], vms).tolist() == [100]
 
 
 def test_a_pool_is_held_to_its_limit_although_there_is_enough() -> None:
-    vms: list[tuple[int, Bounds, int]] = [
+    vms: list[tuple[int, Claim, int]] = [
         (0, (0, None, 1000), 600),
         (0, (0, None, 2000), 600),
         (NOBODY, (0, None, 1000), 500),
@@ -78,7 +79,7 @@ def test_a_pool_is_held_to_its_limit_although_there_is_enough() -> None:
 
 
 def test_a_limit_further_up_holds_as_well() -> None:
-    vms: list[tuple[int, Bounds, int]] = [(1, (0, None, 1), 900), (0, (0, None, 1), 900)]
+    vms: list[tuple[int, Claim, int]] = [(1, (0, None, 1), 900), (0, (0, None, 1), 900)]
     found = deserved(10_000, [NOBODY, 0], [(0, 500, 1), (0, None, 3)], vms)
     assert found.tolist() == pytest.approx([375, 125])
 
@@ -87,7 +88,7 @@ def test_a_limit_further_up_holds_as_well() -> None:
 def test_reservations_are_kept_when_it_is_scarce_and_shrink_when_they_do_not_fit(
     fast: bool,
 ) -> None:
-    vms: list[tuple[int, Bounds, int]] = [
+    vms: list[tuple[int, Claim, int]] = [
         (NOBODY, (600, None, 1), 1000),
         (NOBODY, (0, None, 3), 1000),
     ]
@@ -103,7 +104,7 @@ some_bounds = st.tuples(
 
 
 @st.composite
-def clusters(draw: st.DrawFn) -> tuple[list[int], list[Bounds], list[tuple[int, Bounds, int]]]:
+def clusters(draw: st.DrawFn) -> tuple[list[int], list[Claim], list[tuple[int, Claim, int]]]:
     parents = [draw(st.integers(NOBODY, n - 1)) for n in range(draw(st.integers(0, 4)))]
     pools = [draw(some_bounds) for _ in parents]
     vm = st.tuples(
@@ -116,7 +117,7 @@ def clusters(draw: st.DrawFn) -> tuple[list[int], list[Bounds], list[tuple[int, 
 
 @given(clusters(), st.integers(1, 12))
 def test_it_is_the_same_as_the_plain_way_at_both_speeds(
-    cluster: tuple[list[int], list[Bounds], list[tuple[int, Bounds, int]]], cores: int
+    cluster: tuple[list[int], list[Claim], list[tuple[int, Claim, int]]], cores: int
 ) -> None:
     parents, pools, vms = cluster
     named = [PoolId(f"p{n}") for n in range(len(parents))]

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from equipoise.model.host import HostState
-from equipoise.place.deserve import Settings, deserve, pool_tree
+from equipoise.place.deserve import deserve, pool_tree
 from equipoise.place.imbalance import imbalance
 from equipoise.place.pools import Bounds
 from equipoise.place.water import NOBODY, Floats, Ints, Records
@@ -159,8 +159,8 @@ class Watch:
         return deserve(
             capacity,
             tree,
-            Settings(bounds.floor, bounds.ceiling, bounds.shares),
-            Settings(vms[f"{name}_floor"], vms[f"{name}_ceiling"], vms[f"{name}_shares"]),
+            bounds,
+            Bounds(vms[f"{name}_shares"], vms[f"{name}_floor"], vms[f"{name}_ceiling"]),
             vms[f"{name}_want"],
             fast=fluid.fast,
         )
