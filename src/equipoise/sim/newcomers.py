@@ -76,7 +76,7 @@ class Newcomers:
                 self._stage.later(now_ms, Rank.CHANGE, partial(self._scale_out, scaling, sla))
         else:
             for vm in [vm.id for vm in own][len(own) + step :]:  # the youngest go first
-                self._stage.later(now_ms, Rank.CHANGE, partial(self._leave, vm))
+                self._stage.later(now_ms, Rank.CHANGE, partial(self.leave, vm))
         return None
 
     def _scale_out(self, scaling: Scaling, sla: Sla) -> Event | None:
@@ -106,7 +106,8 @@ class Newcomers:
         )
         return 100 * float(truth.fluid.vms["cpu_want"][rows].sum()) / could
 
-    def _leave(self, vm: VmId) -> Event | None:
+    def leave(self, vm: VmId) -> Event | None:
+        """A VM leaves, if it is still there."""
         if vm not in self._stage.truth.state.vms:
             return None
         return self._stage.happen(VmLeft(at_ms=self._stage.now_ms, vm=vm))

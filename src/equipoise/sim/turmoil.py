@@ -16,7 +16,6 @@ from equipoise.model.event import (
     HostRecovered,
     VmArrived,
     VmCrashed,
-    VmLeft,
 )
 from equipoise.model.host import HostState
 from equipoise.model.quantity import HostId, VmId
@@ -172,13 +171,8 @@ class Turmoil:
 
     def _add_vm(self, churn: VmChurn, dice: Dice) -> Event | None:
         event = self._newcomers.arrive_next(churn.fleet)
-        self._after(churn.stay_s, dice, partial(self._take_vm, event.vm.id))
+        self._after(churn.stay_s, dice, partial(self._newcomers.leave, event.vm.id))
         return event
-
-    def _take_vm(self, vm: VmId) -> Event | None:
-        if vm not in self._stage.truth.state.vms:
-            return None
-        return self._stage.happen(VmLeft(at_ms=self._stage.now_ms, vm=vm))
 
     def _after(self, seconds: Level, dice: Dice, act: Act) -> None:
         wait_ms = max(1, round(1000 * dice.draw(seconds)))
