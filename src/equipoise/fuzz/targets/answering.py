@@ -1,0 +1,53 @@
+"""The worker's side of the pipe. Runs in the environment of a target, so only stdlib.
+
+A question is a line of JSON, and so is its answer:
+
+    {"ask": "hello"}                 -> {"name", "version"}
+    {"ask": "plan", "cluster": ...}  -> {"moves": [{"vm", "from", "to"}], "seconds"} or {"crash"}
+"""
+
+import importlib.metadata
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+Plan = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+def serve(distribution: str, plan: Plan) -> None:
+    """Answer until nobody asks any more."""
+    # Targets print as they like. The pipe is ours alone; whatever they print goes to stderr.
+    pipe = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        print(json.dumps(_answer(json.loads(line), distribution, plan)), file=pipe, flush=True)
+
+
+def _answer(question: dict[str, Any], distribution: str, plan: Plan) -> dict[str, Any]:
+    if question["ask"] == "hello":
+        return {"name": distribution, "version": importlib.metadata.version(distribution)}
+    assert question["ask"] == "plan", question["ask"]
+    try:
+        return plan(question["cluster"])
+    except (Exception, SystemExit) as error:  # a target that leaves has crashed as well
+        return {"crash": describe(error)}
+
+
+def describe(error: BaseException) -> str:
+    """The error and where it came from, in one line that is the same for the same defect."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}"
+    return f"{type(error).__name__}: {error} ({where})"
+
+
+def residents(cluster: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """The VMs of each host, in their order; one on an unknown host is not passed over."""
+    found: dict[str, list[dict[str, Any]]] = {host["id"]: [] for host in cluster["hosts"]}
+    for vm in cluster["vms"]:
+        if vm["host"] not in found:
+            raise ValueError(f"VM {vm['id']} is on the unknown host {vm['host']}")
+        found[vm["host"]].append(vm)
+    return found

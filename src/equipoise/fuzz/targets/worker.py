@@ -1,0 +1,191 @@
+"""A scheduler under test in a process of its own, asked in JSON lines.
+
+Whatever it does, the one who asks gets an answer: a plan, a crash it survived, or a ``WorldError``
+if it died, talked nonsense or was silent for too long. A worker that was lost stays lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from equipoise.errors import WorldError
+from equipoise.fuzz.targets.encode import Cluster
+from equipoise.fuzz.targets.environment import TARGETS, MissingTarget, find
+
+START_S_MAX: Final = 120.0
+_LEAVING_S_MAX: Final = 0.5
+_WORDS_MAX: Final = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One migration that a target wants, with the source that it believes in."""
+
+    vm: str
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What a target would do, in its order, and how long it thought."""
+
+    moves: tuple[Move, ...]
+    seconds: float
+    """Deciding only, measured by the worker: neither building its model nor the pipe."""
+
+    def placement(self, before: Mapping[str, str]) -> dict[str, str]:
+        """Where each VM is after the moves; one with a wrong source is not carried out."""
+        after = dict(before)
+        for move in self.moves:
+            if after.get(move.vm) == move.source:
+                after[move.vm] = move.target
+        return after
+
+
+@dataclass(frozen=True, slots=True)
+class Crashed:
+    """A target broke while it was deciding, but its process lives."""
+
+    what: str
+
+
+Answer = Planned | Crashed
+
+
+class Worker:
+    """A long-lived process; leave it with ``with`` or ``close``."""
+
+    def __init__(self, python: Path, script: Path, *, start_s_max: float = START_S_MAX) -> None:
+        self._name = script.stem
+        self._lost = ""
+        self._late = threading.Event()
+        # A file, not a pipe: nobody reads it while the process runs, and a pipe would fill up.
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the worker)
+        clean = {key: text for key, text in os.environ.items() if not key.startswith("PYTHON")}
+        try:
+            self._process = subprocess.Popen(
+                # -s: packages of the person who runs this have no place in a pinned environment
+                [python, "-s", script],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said,
+                start_new_session=True, env=clean,
+            )  # fmt: skip
+        except OSError as error:
+            self._said.close()
+            raise WorldError(f"{self._name} cannot be started: {error}") from error
+        try:
+            hello = self._exchange({"ask": "hello"}, start_s_max)
+            self.version = str(hello.get("version", ""))
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def plan(self, cluster: Cluster, *, seconds_max: float = 300.0) -> Answer:
+        """Ask what the target would do with a cluster; nothing is remembered between questions."""
+        said = self._exchange({"ask": "plan", "cluster": cluster}, seconds_max)
+        if "crash" in said:
+            return Crashed(str(said["crash"]))
+        try:
+            moves = tuple(
+                Move(str(move["vm"]), str(move["from"]), str(move["to"])) for move in said["moves"]
+            )
+            return Planned(moves, float(said["seconds"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._lose(f"answered nonsense: {json.dumps(said)[:200]}") from error
+
+    def close(self) -> None:
+        """End the process; once is enough."""
+        self._kill()  # first, so that no stream waits for somebody who does not listen
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):  # what was not sent need not arrive any more
+                if stream is not None:
+                    stream.close()
+        self._said.close()
+        self._lost = self._lost or f"{self._name} is closed"
+
+    def _exchange(self, question: Mapping[str, Any], seconds_max: float) -> dict[str, Any]:
+        """Send a line and read one. When time is up the process dies, which ends both waits."""
+        if self._lost:
+            raise WorldError(self._lost)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        timer = threading.Timer(seconds_max, self._give_up)
+        timer.daemon = True
+        timer.start()
+        line = b""
+        try:
+            self._process.stdin.write(json.dumps(question).encode() + b"\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except BrokenPipeError:
+            pass  # it is dead, as the empty line will tell
+        finally:
+            timer.cancel()
+        if self._late.is_set():
+            raise self._lose(f"gave no answer within {seconds_max:g} s")
+        if not line.endswith(b"\n"):
+            raise self._lose("died")
+        try:
+            said = json.loads(line)
+        except ValueError as error:
+            raise self._lose(f"answered nonsense: {line[:200]!r}") from error
+        if not isinstance(said, dict):
+            raise self._lose(f"answered nonsense: {line[:200]!r}")
+        return said
+
+    def _give_up(self) -> None:
+        self._late.set()
+        self._kill()
+
+    def _lose(self, how: str) -> WorldError:
+        """End what is left of the process and say how it ended, with its own last words."""
+        # One that has just closed its end may be leaving by itself: its own exit code says more.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_LEAVING_S_MAX)
+        self._kill()
+        code = self._process.wait()
+        self._said.seek(0, os.SEEK_END)
+        self._said.seek(max(0, self._said.tell() - _WORDS_MAX))
+        words = self._said.read().decode(errors="replace").strip()
+        ended = f" (exit code {code})" if how == "died" else ""
+        self._lost = f"{self._name} {how}{ended}" + (f":\n{words}" if words else "")
+        return WorldError(self._lost)
+
+    def _kill(self) -> None:
+        """Kill it and whatever it started: all of them are in the session that it leads."""
+        if self._process.returncode is None:  # else its number may belong to somebody else by now
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+
+def start(name: str) -> Worker:
+    """Start the worker of a target whose environment is there already."""
+    target = TARGETS[name]
+    python = find(name)
+    if python is None:
+        raise MissingTarget(
+            target, f"there is no whole environment in {target.folder}", f"run '{target.command}'"
+        )
+    return Worker(python, target.script)
