@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from equipoise.control.ports import Cancel, Instruction, Start
-from equipoise.model import transition
-from equipoise.model.draft import Draft
+from equipoise.model.change import transition
+from equipoise.model.change.draft import Draft
 from equipoise.model.event import ActionFailed, ActionFinished, ActionStarted, Event
 from equipoise.model.quantity import StepId
 from equipoise.model.snapshot import Snapshot

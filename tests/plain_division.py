@@ -68,14 +68,20 @@ def weights(running: Iterable[Vm], pools: Iterable[Pool], resource: Resource) ->
     for vm in vms:
         alive.update(chain(vm.pool, known))
 
+    def inside(pool: PoolId) -> float:
+        direct = sum(shares_of(vm, resource) for vm in vms if vm.pool == pool)
+        return direct + sum(beside(known[one]) for one in alive if known[one].parent == pool)
+
+    def beside(one: Vm | Pool) -> float:
+        """What it counts for beside its siblings; a scalable pool, for so much per VM."""
+        each = isinstance(one, Pool) and one.scalable
+        return shares_of(one, resource) * (inside(PoolId(one.id)) / 1000 if each else 1)
+
     def of(one: Vm | Pool) -> float:
         parent = one.pool if isinstance(one, Vm) else one.parent
         if parent is None:
-            return shares_of(one, resource)
-        beside: list[Vm | Pool] = [vm for vm in vms if vm.pool == parent]
-        beside += [known[pool] for pool in alive if known[pool].parent == parent]
-        total = sum(shares_of(child, resource) for child in beside)
-        return of(known[parent]) * shares_of(one, resource) / total
+            return beside(one)
+        return of(known[parent]) * beside(one) / inside(parent)
 
     return {vm.id: of(vm) for vm in vms}
 

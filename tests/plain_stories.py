@@ -59,7 +59,8 @@ def some_pools(draw: st.DrawFn) -> tuple[Pool, ...]:
         parent = draw(st.sampled_from([None, *(pool.id for pool in made)]))
         cpu = CpuSettings(shares=draw(some_shares))
         memory = MemorySettings(shares=draw(some_shares))
-        made.append(Pool(id=PoolId(f"p{number}"), parent=parent, cpu=cpu, memory=memory))
+        name, scalable = PoolId(f"p{number}"), draw(st.booleans())
+        made.append(Pool(id=name, parent=parent, cpu=cpu, memory=memory, scalable=scalable))
     return tuple(made)
 
 

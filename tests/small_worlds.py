@@ -30,14 +30,14 @@ from equipoise.model.action import (
     Suspend,
     describe,
 )
-from equipoise.model.draft import Draft
+from equipoise.model.change.draft import Draft
+from equipoise.model.change.transition import change
 from equipoise.model.event import ActionFinished, ActionStarted, Event
 from equipoise.model.host import Host, HostReserve, HostState
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, ResourceName
 from equipoise.model.snapshot import Snapshot
-from equipoise.model.transition import change
 from equipoise.model.vm import CpuSettings, MemorySettings, Vm, VmState
 from equipoise.spec.language.syntax import Constraint, Name, Parameter
 from meanings.world import World, kind, under_way

@@ -265,7 +265,9 @@ any_estimates: st.SearchStrategy[Estimates] = st.builds(
     **{
         name: st.integers(1, 10**15) if name.endswith("_ms") else speeds
         for name in Estimates.__struct_fields__
+        if name != "written_mib_per_ghz"
     },
+    written_mib_per_ghz=st.floats(0, 10**6),
 )
 measurings = st.builds(
     Measuring,

@@ -191,6 +191,7 @@ def pool_trees(draw: st.DrawFn) -> tuple[Pool, ...]:
             memory=draw(MEMORY_SETTINGS),
             cpu_expandable=draw(st.booleans()),
             memory_expandable=draw(st.booleans()),
+            scalable=draw(st.booleans()),
         )
         made.append(pool)
     return tuple(draw(st.permutations(made)))

@@ -31,13 +31,13 @@ from typing import Any, Final, NamedTuple
 import equipoise.spec
 from equipoise.errors import InvalidInput
 from equipoise.model.action import Action, Boot, Migrate, PowerOff
+from equipoise.model.change.transition import replay
 from equipoise.model.event import ActionStarted
 from equipoise.model.host import Host
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, ResourceName, StepId, VmId
 from equipoise.model.snapshot import Snapshot
-from equipoise.model.transition import replay
 from equipoise.model.vm import Vm, VmState
 from equipoise.spec.language.parse import parse
 from equipoise.spec.language.place import Source

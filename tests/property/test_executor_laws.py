@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from equipoise.control import ControlConfig, Loop
 from equipoise.control.ports import Instruction
-from equipoise.model import transition
+from equipoise.model.change import transition
 from equipoise.model.event import (
     ActionFinished,
     ActionStarted,

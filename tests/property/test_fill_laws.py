@@ -62,3 +62,8 @@ def test_more_to_divide_takes_nothing_from_anybody(
 ) -> None:
     before, after = fill(amount, some), fill(amount + more, some)
     assert all(b <= a + TINY for b, a in zip(before, after, strict=True))
+
+
+def test_the_smallest_of_shares_count_beside_the_largest() -> None:
+    found = fill(500, [Claim(0, 10, 1e16), Claim(0, 1000, 1.0), Claim(0, 1000, 0.5)])
+    assert [round(got, 6) for got in found] == [10, 326.666667, 163.333333]

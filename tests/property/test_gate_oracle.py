@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 import worlds
 from builders import a_cluster, a_host, a_plan, a_step, a_vm
 from equipoise.control import Loop
-from equipoise.model import transition
 from equipoise.model.action import (
     Action,
     Allocate,
@@ -32,6 +31,7 @@ from equipoise.model.action import (
     Shutdown,
     Suspend,
 )
+from equipoise.model.change import transition
 from equipoise.model.event import Event, Outcome, PlanEnded
 from equipoise.model.host import Host, HostReserve, HostState
 from equipoise.model.plan import Plan, Step

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from builders import a_host, a_step, a_vm
 from equipoise.model.action import Migrate
+from equipoise.model.change.transition import replay
 from equipoise.model.event import (
     ActionFinished,
     ActionStarted,
@@ -25,7 +26,6 @@ from equipoise.model.event import (
 )
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.snapshot import Snapshot
-from equipoise.model.transition import replay
 from equipoise.model.vm import Demand
 from equipoise.store import Journal, MemoryJournal, open_journal
 from postgres import Server, fixture_postgres

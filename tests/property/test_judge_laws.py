@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import formulas
 from equipoise.errors import InvalidInput
-from equipoise.model import transition
-from equipoise.model.draft import Draft
+from equipoise.model.change import transition
+from equipoise.model.change.draft import Draft
 from equipoise.model.event import ActionFinished, ActionStarted, Event
 from equipoise.plan.imagined import Imagined
 from equipoise.spec import tally

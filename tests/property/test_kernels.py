@@ -9,16 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import a_host, a_vm
+from builders import a_cluster, a_host, a_vm
 from equipoise.model.host import Host, HostState
 from equipoise.model.pool import Pool
 from equipoise.model.quantity import PoolId, VmId
 from equipoise.model.story.scenario import Scenario
 from equipoise.model.vm import CpuSettings, Demand, MemorySettings, Vm, VmState
-from equipoise.place.deserve import KERNELS, deserve, pool_tree
+from equipoise.place.deserve import KERNELS, entitled
 from equipoise.place.entitlement import CPU, MEMORY, Resource, entitlements
-from equipoise.place.pools import Bounds
-from equipoise.place.water import CLAIMS, NOBODY, TREE, Floats, Records
+from equipoise.place.water import CLAIMS, NOBODY, TREE, Records
 from equipoise.sim import world
 from equipoise.sim.play import Play, Result
 from equipoise.store import MemoryJournal
@@ -200,7 +199,8 @@ def bounded_clusters(draw: st.DrawFn) -> Cluster:
     for n in range(draw(st.integers(0, 5))):
         parent = draw(st.sampled_from([None, *(pool.id for pool in pools)]))
         fields = {name: draw(some) for name, some in claims.items()}
-        pools.append(Pool(id=PoolId(f"p{n}"), parent=parent, **fields))
+        scalable = draw(st.booleans())
+        pools.append(Pool(id=PoolId(f"p{n}"), parent=parent, scalable=scalable, **fields))
     vms = []
     for n in range(draw(st.integers(0, 8))):
         demand = Demand(cpu_mhz=draw(st.integers(0, 2000)), memory_mib=draw(st.integers(0, 512)))
@@ -218,25 +218,11 @@ def test_what_vms_deserve_on_arrays_is_what_they_are_entitled_to(
 ) -> None:
     expected = entitlements(cluster.hosts, cluster.vms, cluster.pools, resource)
     running = [vm for vm in cluster.vms if vm.state is VmState.RUNNING]
-    row_of = {pool.id: row for row, pool in enumerate(cluster.pools)}
-    parents = [NOBODY if one.parent is None else row_of[one.parent] for one in cluster.pools]
-    homes = [NOBODY if vm.pool is None else row_of[vm.pool] for vm in running]
-    found = deserve(
-        sum(resource.capacity(host) for host in cluster.hosts if host.state is HostState.ON),
-        pool_tree(np.array(parents, dtype=np.int64), np.array(homes, dtype=np.int64)),
-        table([resource.of_pool(pool) for pool in cluster.pools]),
-        table([resource.of_vm(vm) for vm in running]),
-        np.array([resource.demand(vm) for vm in running], dtype=float),
-        fast=fast,
-    )
+    state = a_cluster(*cluster.hosts, vms=cluster.vms, pools=tuple(cluster.pools))
+    found = entitled(state, running, fast=fast)[:, 0 if resource is CPU else 1]
     assert dict(zip([vm.id for vm in running], found.tolist(), strict=True)) == pytest.approx(
         expected, rel=CLOSE, abs=CLOSE
     )
-
-
-def table(settings: list[Any]) -> Bounds:
-    rows: Floats = np.array(settings, dtype=float).reshape(len(settings), 3)
-    return Bounds(floor=rows[:, 0], ceiling=rows[:, 1], shares=rows[:, 2])
 
 
 # Whole runs

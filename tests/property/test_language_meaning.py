@@ -27,14 +27,14 @@ from equipoise.model.action import (
     Shutdown,
     Suspend,
 )
-from equipoise.model.draft import Draft
+from equipoise.model.change.draft import Draft
+from equipoise.model.change.transition import change
 from equipoise.model.event import ActionFinished, ActionStarted
 from equipoise.model.host import Host, HostReserve, HostState
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, ResourceName
 from equipoise.model.snapshot import Snapshot
-from equipoise.model.transition import change
 from equipoise.model.vm import CpuSettings, Demand, MemorySettings, Vm, VmState
 from equipoise.spec.language.parse import parse, parse_term
 from equipoise.spec.language.print import print_file

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import a_cluster, a_host, a_step, a_vm
-from equipoise.model import transition
 from equipoise.model.action import (
     Action,
     Allocate,
@@ -27,6 +26,7 @@ from equipoise.model.action import (
     Shutdown,
     Suspend,
 )
+from equipoise.model.change import transition
 from equipoise.model.event import (
     ActionFailed,
     ActionFinished,

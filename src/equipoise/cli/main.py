@@ -29,6 +29,13 @@ app = typer.Typer(
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Inventory = Annotated[Path, typer.Argument(help="The cluster, in YAML or JSON.")]
+Why = Annotated[
+    Optional[list[str]],  # noqa: UP045  (typer reads the annotation at run time)
+    typer.Option("--why", help="Explain this VM or host, or 'all'; may be repeated."),
+]
+Seed = Annotated[
+    int, typer.Option("--seed", min=0, max=2**63 - 1, help="Chance, where samples are drawn.")
+]
 JournalUrl = Annotated[
     str, typer.Argument(help="A file, or a URL such as postgresql://user@host/database.")
 ]
@@ -98,6 +105,23 @@ def check(
     from equipoise.cli import check as command
 
     raise typer.Exit(command.run(plan, instance, as_json=json))
+
+
+@app.command()
+def recommend(
+    inventory: Inventory,
+    why: Why = None,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Say what one pass would do with a cluster, and why. Nothing is done.
+
+    Exit code 1 if something is wrong that no move mends.
+    """
+    from equipoise.cli import recommend as command
+
+    questions = command.Questions(why=tuple(why or ()), seed=seed)
+    raise typer.Exit(command.run(inventory, questions, as_json=json))
 
 
 @app.command()
@@ -262,7 +286,7 @@ def bench(
     json: Json = False,
 ) -> None:
     """Measure how fast it is, as ratios within one run."""
-    from equipoise.cli import bench as command
+    from equipoise.cli.bench import run as command
 
     raise typer.Exit(command.run(name, as_json=json))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 
 from equipoise.cli.answer import watched
-from equipoise.model import files, transition
+from equipoise.model import files
+from equipoise.model.change import transition
 from equipoise.model.snapshot import Snapshot
 from equipoise.store import open_journal
 

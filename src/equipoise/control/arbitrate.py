@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from equipoise.model.action import describe, footprint
 from equipoise.model.plan import Intent, Proposal, Rejection
-from equipoise.model.quantity import HostId, PlanId, StepId, VmId
+from equipoise.model.quantity import HostId, PlanId, RuleId, StepId, VmId
 
 
 class Arbitration(NamedTuple):
@@ -20,6 +20,8 @@ class Arbitration(NamedTuple):
 
     intents: tuple[Intent, ...]
     dropped: tuple[Rejection, ...]
+    mends: tuple[RuleId, ...] = ()
+    """The broken rules that are mended by what is left."""
 
 
 def arbitrate(proposals: Iterable[Proposal], plan: PlanId) -> Arbitration:
@@ -35,7 +37,8 @@ def arbitrate(proposals: Iterable[Proposal], plan: PlanId) -> Arbitration:
             claims.add(intent, proposal.decider)
         intents += (_named(intent, f"{plan}/{name}/") for intent in kept)
         dropped += refused.values()
-    return Arbitration(tuple(intents), tuple(dropped))
+    mends = dict.fromkeys(rule for proposal in in_order for rule in proposal.mends)
+    return Arbitration(tuple(intents), tuple(dropped), tuple(mends))
 
 
 def _names(proposals: Sequence[Proposal]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from equipoise.control.config import ControlConfig
 from equipoise.control.ports import Cancel, Instruction, Start
 from equipoise.errors import Conflict
-from equipoise.model.draft import Touched
+from equipoise.model.change.draft import Touched
 from equipoise.model.event import (
     ActionFailed,
     ActionFinished,

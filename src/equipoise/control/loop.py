@@ -148,11 +148,11 @@ class Loop:
         proposals = [decider.propose(snapshot) for decider in self._deciders]
         self._record(ProposalMade(at_ms=self._now_ms, proposal=one) for one in proposals)
         plan_id = PlanId(f"plan-{self._ledger.draft.version}")
-        intents, dropped = arbitrate(proposals, plan_id)
+        intents, dropped, mends = arbitrate(proposals, plan_id)
         if dropped:
             self._record([ProposalsArbitrated(at_ms=self._now_ms, dropped=dropped)])
         if intents:
-            ordered = order(self.snapshot(), intents, plan_id)
+            ordered = order(self.snapshot(), intents, plan_id, mends)
             if isinstance(ordered, Refusal):
                 self._refuse(ordered)
             else:

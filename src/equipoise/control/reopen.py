@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from equipoise.control.ports import Journal
-from equipoise.model import transition
-from equipoise.model.draft import Draft
+from equipoise.model.change import transition
+from equipoise.model.change.draft import Draft
 from equipoise.model.event import (
     ActionFinished,
     ActionLost,

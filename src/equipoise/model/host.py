@@ -28,6 +28,13 @@ class HostState(StrEnum):
     FAILED = "failed"
 
 
+class HostWish(StrEnum):
+    """What an operator wants a host to become; its VMs leave first."""
+
+    MAINTENANCE = "maintenance"
+    STANDBY = "standby"
+
+
 class PowerFigures(Value):
     """Watts drawn by a host. Zero everywhere means: not known, no power management."""
 
@@ -55,6 +62,8 @@ class Host(Value):
     mhz_per_core: MhzPerCore
     memory_mib: MibPresent
     state: HostState = HostState.ON
+    requested: HostWish | None = None
+    """What it is to become: deciders see to it that its VMs leave and that it is switched."""
     power: PowerFigures = PowerFigures()
     reserve: HostReserve = HostReserve()
     labels: Mapping[str, str] = {}

@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from equipoise.model.host import Host
 from equipoise.model.plan import Limits
+from equipoise.model.policy import BalancePolicy
 from equipoise.model.pool import Pool
 from equipoise.model.resource import Dependency, Resource, ResourceGroup
 from equipoise.model.rule import Rule
@@ -28,6 +29,7 @@ class Settings(Value):
     dependencies: tuple[Dependency, ...] = ()
     groups: tuple[ResourceGroup, ...] = ()
     limits: Limits = Limits()
+    balance: BalancePolicy = BalancePolicy()
 
 
 class Inventory(Settings):

@@ -11,6 +11,7 @@ from equipoise.model.quantity import (
     PlanKey,
     Planned,
     PlannedPresent,
+    RuleKey,
     StepKey,
     Version,
 )
@@ -54,6 +55,8 @@ class Plan(Value):
     id: PlanKey
     base_version: Version = 0
     steps: tuple[Step, ...]
+    mends: tuple[RuleKey, ...] = ()
+    """Continuous rules that are broken now and hold in the end; it is not charged with them."""
 
 
 class Purpose(IntEnum):
@@ -97,6 +100,10 @@ class Proposal(Value):
     whole: bool = False
     """Whether it is worth nothing unless every intent in it is carried out."""
     rejected: tuple[Rejection, ...] = ()
+    advised: tuple[Intent, ...] = ()
+    """What it would do as well, if somebody approved it."""
+    mends: tuple[RuleKey, ...] = ()
+    """The continuous rules that are broken now and hold again once all of it is done."""
 
 
 class Violation(Value):

@@ -28,6 +28,16 @@ class Running(NamedTuple):
     started_ms: int
 
 
+class LastMove(NamedTuple):
+    """The last migration of a VM."""
+
+    ended_ms: int
+    source: HostId
+    target: HostId
+    mib_per_s: float
+    """Its memory by the time it took: what rounds of copying cost is in it."""
+
+
 @dataclass(frozen=True, slots=True)
 class DemandFrame:
     """The demand of all VMs as one observation left it."""
@@ -50,6 +60,8 @@ class Snapshot:
     in_flight: FrozenMap[StepId, Running] = field(default_factory=FrozenMap)
     history: tuple[DemandFrame, ...] = ()
     """The observations of the last hour, oldest first."""
+    moves: FrozenMap[VmId, LastMove] = field(default_factory=FrozenMap)
+    """The last migration of each VM that has moved since the cluster was loaded."""
 
     @classmethod
     def of(cls, inventory: Inventory, *, at_ms: int = 0, version: int = 0) -> Self:

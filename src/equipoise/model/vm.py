@@ -20,6 +20,7 @@ from equipoise.model.quantity import (
     TenantKey,
     VmKey,
 )
+from equipoise.model.usage import Usage
 from equipoise.model.value import Value
 
 
@@ -78,6 +79,8 @@ class Vm(Value):
     cpu: CpuSettings = CpuSettings()
     memory: MemorySettings = MemorySettings()
     demand: Demand = Demand()
+    usage: Usage | None = None
+    """What was counted of it, in a file instead of ``demand``, which follows from it on reading."""
     consumption: Mapping[NameKey, Amount] = {}
     """What it takes of the shareable resources that its host offers in ``capacity``."""
     pool: PoolKey | None = None

@@ -24,16 +24,19 @@ KERNELS: Final = Kernels(*water.FUNCTIONS)
 def entitled(snapshot: Snapshot, vms: Sequence[Vm], *, fast: bool) -> Floats:
     """What each VM deserves of the CPU, in the first column, and of the memory, in the second."""
     pools = PoolTree(snapshot.settings.pools)
-    tree = pool_tree(pools.parent, pools.rows_of(vms))
+    rows = pools.rows_of(vms)
+    tree = pool_tree(pools.parent, rows)
     on = [host for host in snapshot.hosts.values() if host.state is HostState.ON]
     found = np.empty((len(vms), 2))
-    for column, (bounds, (own, want), capacity) in enumerate(
+    for column, (bounds_of, (own, want), capacity) in enumerate(
         (
             (pools.cpu, cpu_claims(vms), sum(host.usable_cpu_mhz for host in on)),
             (pools.memory, memory_claims(vms), sum(host.usable_memory_mib for host in on)),
         )
     ):
-        found[:, column] = deserve(capacity, tree, bounds, own, want, fast=fast)
+        found[:, column] = deserve(
+            capacity, tree, bounds_of(rows, own.shares), own, want, fast=fast
+        )
     return found
 
 

@@ -3,6 +3,7 @@
 First demands add up from the VMs to the root, each held between reservation and limit. Then what
 there is flows down: at each pool it is divided among its children by shares, nobody below the
 reservation and nobody above the demand. If all demands can be met, everybody is entitled to theirs.
+The shares of a scalable pool follow from who runs in it, and so add up from below as well.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from equipoise.model.host import Host, HostState
-from equipoise.model.pool import Pool
+from equipoise.model.pool import Pool, scaled_shares
 from equipoise.model.quantity import PoolId, VmId
 from equipoise.model.vm import Vm, VmState
 from equipoise.place.fill import Claim, fill
@@ -23,7 +24,7 @@ class _Controls(NamedTuple):
 
     reservation: float
     limit: float
-    shares: int
+    shares: float
 
 
 class Resource(NamedTuple):
@@ -79,13 +80,16 @@ class _Node:
     controls: _Controls
     demand: float
     vm: VmId | None = None
+    scalable: bool = False
+    inside: float = 0
+    """The shares of those who run directly in it."""
     children: list[_Node] = field(default_factory=list)
 
 
 def _tree(vms: Iterable[Vm], pools: tuple[Pool, ...], resource: Resource) -> _Node:
     root = _Node(_Controls(0, float("inf"), 1), 0)
     nodes: dict[PoolId | None, _Node] = {
-        pool.id: _Node(resource.of_pool(pool), 0) for pool in pools
+        pool.id: _Node(resource.of_pool(pool), 0, scalable=pool.scalable) for pool in pools
     }
     for pool in pools:
         nodes.get(pool.parent, root).children.append(nodes[pool.id])
@@ -100,9 +104,19 @@ def _ask(node: _Node) -> float:
     """Add demands up; each is at least the reservation and at most the limit."""
     if node.vm is None:
         node.demand = sum(_ask(child) for child in node.children)
+        _weigh(node)
     controls = node.controls
     node.demand = min(max(node.demand, controls.reservation), controls.limit)
     return node.demand
+
+
+def _weigh(node: _Node) -> None:
+    """Add shares up, after those below; a pool in which nobody runs does not count."""
+    present = [child for child in node.children if child.vm is not None or child.inside]
+    node.inside = sum(child.controls.shares for child in present)
+    if node.scalable:
+        shares = scaled_shares(node.controls.shares, node.inside)
+        node.controls = node.controls._replace(shares=shares)
 
 
 def _divide(node: _Node, amount: float, found: dict[VmId, float]) -> None:

@@ -6,6 +6,7 @@ Everybody gets at least a floor and at most a ceiling; in between, in proportion
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 
@@ -15,7 +16,7 @@ class Claim(NamedTuple):
     floor: float
     ceiling: float
     """Never below the floor."""
-    shares: int
+    shares: float
 
 
 def fill(amount: float, claims: Sequence[Claim]) -> list[float]:
@@ -43,10 +44,12 @@ def _level(more: float, claims: Sequence[Claim]) -> float:
     bends = []
     for claim in claims:
         if claim.shares and claim.ceiling > claim.floor:
-            bends.append((claim.floor / claim.shares, claim.shares))
-            bends.append((claim.ceiling / claim.shares, -claim.shares))
+            shares = _exact(claim.shares)
+            bends.append((claim.floor / claim.shares, shares))
+            bends.append((claim.ceiling / claim.shares, -shares))
     bends.sort()
-    width, level = 0, 0.0
+    width: int | Fraction = 0
+    level = 0.0
     for at, change in bends:  # between two bends, the same vessels are being filled
         rise = (at - level) * width
         if width and rise >= more:
@@ -54,3 +57,8 @@ def _level(more: float, claims: Sequence[Claim]) -> float:
         more -= rise
         width, level = width + change, at
     return level
+
+
+def _exact(shares: float) -> int | Fraction:
+    """Shares that leave no trace when they go from a sum; in floats, 1e16 + 1 - 1e16 is 0."""
+    return int(shares) if shares == int(shares) else Fraction(shares)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from equipoise.model.draft import Draft
+from equipoise.model.change.draft import Draft
 from equipoise.model.quantity import VmId
 from equipoise.place.entitlement import CPU, MEMORY, Resource, entitlements
 from equipoise.spec.extend import function

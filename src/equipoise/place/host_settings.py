@@ -54,8 +54,9 @@ def host_pools(snapshot: Snapshot) -> HostPools:
     vms = [vm for vm in snapshot.vms.values() if vm.state is VmState.RUNNING]
     tree = PoolTree(snapshot.settings.pools)
     rows_of = tree.rows_of(vms)
-    cpu = _parts(tree, rows_of, tree.cpu, *cpu_claims(vms))
-    memory = _parts(tree, rows_of, tree.memory, *memory_claims(vms))
+    of_cpu, of_memory = cpu_claims(vms), memory_claims(vms)
+    cpu = _parts(tree, rows_of, tree.cpu(rows_of, of_cpu[0].shares), *of_cpu)
+    memory = _parts(tree, rows_of, tree.memory(rows_of, of_memory[0].shares), *of_memory)
     found: dict[HostId, dict[PoolId, HostPool]] = {
         host.id: {} for host in snapshot.hosts.values() if host.state is HostState.ON
     }

@@ -9,30 +9,35 @@ import numpy as np
 from equipoise.place.water import Floats
 
 HEAVIER: Final = 3.0
-"""How many times as much the scarcer of the two resources counts."""
+"""How many times as much a scarce resource counts as one that is not."""
+USUAL: Final = 2 / 3
+"""What a resource counts on average: with two of them, a scarce one in full, the other a third."""
 FULL: Final = 1 + 1e-9
 """A host that has to give just what it has is not contended, whatever the last bits say."""
 
 
-def weights(cpu: Floats, memory: Floats) -> tuple[float, float]:
-    """How much the standard deviations of CPU and memory loads count.
+def weights(loads: Floats) -> Floats:
+    """How much the standard deviation of each resource counts; one column of loads for each.
 
-    Contended is what some host has to give more of than it has. A contended resource counts in full
-    and the other one a third of it; if both or neither are, they count the same, with the same sum.
+    Contended is what some host has to give more of than it has. A contended resource counts three
+    times as much as one that is not; if all or none are, they count the same.
     """
-    tight_cpu, tight_memory = bool((cpu > FULL).any()), bool((memory > FULL).any())
-    total = 1 + 1 / HEAVIER
-    if tight_cpu == tight_memory:
-        return total / 2, total / 2
-    return (1.0, 1 / HEAVIER) if tight_cpu else (1 / HEAVIER, 1.0)
+    heavy = np.where((loads > FULL).any(axis=0), HEAVIER, 1.0)
+    found: Floats = heavy * (USUAL * len(heavy) / heavy.sum())
+    return found
 
 
-def imbalance(cpu: Floats, memory: Floats) -> float:
-    """How far the hosts are from equally loaded: the standard deviations of their loads, weighed.
+def imbalance(loads: Floats) -> float:
+    """How far hosts are from equally loaded: the standard deviations of their loads, weighed.
 
-    A load is what the VMs on a host deserve, as a part of what the host has.
+    A load is what the VMs on a host deserve, as a part of what the host has: a row for each host, a
+    column for each resource. A host that has nothing of a resource (``nan``) is left out of it.
     """
-    if not len(cpu):
+    if not len(loads):
         return 0.0
-    of_cpu, of_memory = weights(cpu, memory)
-    return float(of_cpu * np.std(cpu) + of_memory * np.std(memory))
+    there = ~np.isnan(loads)
+    if there.all():
+        return float(weights(loads) @ loads.std(axis=0))
+    columns = zip(loads.T, there.T, strict=True)
+    spread = [column[has].std() if has.any() else 0.0 for column, has in columns]
+    return float(weights(np.where(there, loads, 0.0)) @ np.array(spread))

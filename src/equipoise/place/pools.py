@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from equipoise.model.pool import Pool
+from equipoise.model.pool import Pool, scaled_shares
 from equipoise.model.quantity import PoolId
 from equipoise.model.vm import Vm
 from equipoise.place.water import NOBODY, Floats, Ints
@@ -34,8 +34,9 @@ class PoolTree:
             [NOBODY if pool.parent is None else self.row[pool.parent] for pool in ordered],
             dtype=np.int64,
         )
-        self.cpu = _bounds((p.cpu.shares, p.cpu.reservation_mhz, p.cpu.limit_mhz) for p in ordered)
-        self.memory = _bounds(
+        self._scalable = [pool.scalable for pool in ordered]
+        self._cpu = _bounds((p.cpu.shares, p.cpu.reservation_mhz, p.cpu.limit_mhz) for p in ordered)
+        self._memory = _bounds(
             (p.memory.shares, p.memory.reservation_mib, p.memory.limit_mib) for p in ordered
         )
 
@@ -43,6 +44,31 @@ class PoolTree:
         """The row of each VM's pool, or ``NOBODY``."""
         rows = [NOBODY if vm.pool is None else self.row[vm.pool] for vm in vms]
         return np.array(rows, dtype=np.int64)
+
+    def cpu(self, pool: Ints, shares: Floats) -> Bounds:
+        """What the pools may claim of the CPU while VMs of such shares run in them."""
+        return self._with(self._cpu, pool, shares)
+
+    def memory(self, pool: Ints, shares: Floats) -> Bounds:
+        """What the pools may claim of the memory while VMs of such shares run in them."""
+        return self._with(self._memory, pool, shares)
+
+    def _with(self, own: Bounds, pool: Ints, shares: Floats) -> Bounds:
+        if not any(self._scalable):
+            return own
+        found, inside = own.shares.copy(), self._sums(pool, shares)
+        for row in range(len(self.ids) - 1, -1, -1):
+            if self._scalable[row]:
+                found[row] = scaled_shares(found[row], inside[row])
+            if self.parent[row] != NOBODY and inside[row]:
+                inside[self.parent[row]] += found[row]
+        return own._replace(shares=found)
+
+    def _sums(self, pool: Ints, shares: Floats) -> Floats:
+        """The shares of the VMs directly in each pool."""
+        inside = pool != NOBODY
+        sums = np.bincount(pool[inside], weights=shares[inside], minlength=len(self.ids))
+        return sums.astype(np.float64)
 
     def weights(self, pool: Ints, shares: Floats, bounds: Bounds) -> Floats:
         """The share-divvy: each VM's part of its pool's part of its parent's part, and so on.
@@ -52,17 +78,14 @@ class PoolTree:
         inside = pool != NOBODY
         if not inside.any():
             return shares.copy()
-        sums = np.bincount(pool[inside], weights=shares[inside], minlength=len(self.ids))
-        present = sums > 0
+        sums = self._sums(pool, shares)
         for row in range(len(self.ids) - 1, -1, -1):
-            parent = self.parent[row]
-            if parent != NOBODY and present[row]:
-                present[parent] = True
-                sums[parent] += bounds.shares[row]
-        part = np.zeros(len(self.ids))
+            if self.parent[row] != NOBODY and sums[row]:
+                sums[self.parent[row]] += bounds.shares[row]
+        part = bounds.shares.copy()
         for row, parent in enumerate(self.parent):
-            own = bounds.shares[row]
-            part[row] = own if parent == NOBODY else part[parent] * own / max(sums[parent], own)
+            if parent != NOBODY and sums[row]:
+                part[row] *= part[parent] / sums[parent]
         found = shares.copy()
         found[inside] = shares[inside] * (part / np.where(sums > 0, sums, 1.0))[pool[inside]]
         return found
@@ -70,7 +93,7 @@ class PoolTree:
     @property
     def bounded(self) -> bool:
         """Whether any pool reserves something or is limited."""
-        both = (self.cpu, self.memory)
+        both = (self._cpu, self._memory)
         return any((b.floor > 0).any() or np.isfinite(b.ceiling).any() for b in both)
 
 

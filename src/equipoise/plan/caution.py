@@ -16,8 +16,8 @@ from itertools import combinations
 from typing import Final
 
 from equipoise.errors import InvalidInput
-from equipoise.model import transition
-from equipoise.model.draft import Draft, Touched
+from equipoise.model.change import transition
+from equipoise.model.change.draft import Draft, Touched
 from equipoise.model.event import ActionFinished, ActionStarted
 from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, StepId, VmId

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
-from equipoise.model.draft import Draft
+from equipoise.model.change.draft import Draft
 from equipoise.model.host import Host
 from equipoise.model.quantity import HostId, StepId, VmId
-from equipoise.model.snapshot import Running
+from equipoise.model.snapshot import LastMove, Running
 from equipoise.model.vm import Vm, VmState
 
 K = TypeVar("K")
@@ -57,6 +57,9 @@ class Imagined(Draft):
         self._by_vm, self._by_host = {}, {}
         self._moved: dict[VmId, HostId | None] = {}
         self.touched_vms, self.touched_hosts = {}, {}
+
+    def note_move(self, vm: VmId, move: LastMove) -> None:
+        """What is imagined teaches nothing about speed."""
 
     def vm_names(self) -> frozenset[VmId]:
         """The names of all VMs."""

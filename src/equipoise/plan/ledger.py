@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from equipoise.model import transition
 from equipoise.model.action import Allocate
-from equipoise.model.draft import Draft, Touched
+from equipoise.model.change import transition
+from equipoise.model.change.draft import Draft, Touched
 from equipoise.model.event import Event
 from equipoise.model.quantity import HostId, ResourceName, VmId
 from equipoise.model.snapshot import Snapshot

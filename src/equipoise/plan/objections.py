@@ -20,8 +20,8 @@ from equipoise.model.action import (
     Resume,
     VmAction,
 )
+from equipoise.model.change.lifecycle import HOST_PASSAGES, passage
 from equipoise.model.host import Host, HostState
-from equipoise.model.lifecycle import HOST_PASSAGES, passage
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.vm import Vm, VmState
 from equipoise.plan.ledger import Ledger

@@ -6,13 +6,15 @@ from collections import Counter
 from collections.abc import Sequence
 
 from equipoise.model.plan import Intent, Plan, Step, Violation
-from equipoise.model.quantity import PlanId
+from equipoise.model.quantity import PlanId, RuleId
 from equipoise.model.snapshot import Snapshot
 from equipoise.plan.rehearse import rehearse
 from equipoise.plan.verify import Refusal
 
 
-def order(snapshot: Snapshot, intents: Sequence[Intent], plan: PlanId) -> Plan | Refusal:
+def order(
+    snapshot: Snapshot, intents: Sequence[Intent], plan: PlanId, mends: Sequence[RuleId] = ()
+) -> Plan | Refusal:
     """Time the intents by rehearsing them; refuse if some can never start."""
     doubled = [name for name, times in Counter(one.id for one in intents).items() if times > 1]
     if doubled:
@@ -22,7 +24,9 @@ def order(snapshot: Snapshot, intents: Sequence[Intent], plan: PlanId) -> Plan |
     rehearsal = rehearse(
         snapshot, map(_untimed, intents), {intent.id: intent.after for intent in intents}
     )
-    ordered = Plan(id=plan, base_version=snapshot.version, steps=rehearsal.timed)
+    ordered = Plan(
+        id=plan, base_version=snapshot.version, steps=rehearsal.timed, mends=tuple(mends)
+    )
     return Refusal(ordered, rehearsal.stuck) if rehearsal.stuck else ordered
 
 

@@ -56,7 +56,7 @@ def verify(snapshot: Snapshot, plan: Plan, judges: Sequence[Judge] = ()) -> Veri
     """
     violations = tuple(_form(snapshot, plan))
     if not violations:
-        demands = demands_of(snapshot.settings, snapshot)
+        demands = demands_of(snapshot.settings, snapshot, plan.mends)
         everyone = (SpecificationJudge(demands.clear, plan.steps), *judges)
         violations = (*demands.unclear, *_Replay(snapshot, everyone).run(plan))
     waits = {} if violations else prerequisites(plan.steps, snapshot.placement)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush
 
-from equipoise.model.draft import Draft, Touched
+from equipoise.model.change.draft import Draft, Touched
 from equipoise.model.plan import Limits, Step
 from equipoise.model.quantity import HostId, StepId
 from equipoise.plan.caution import Caution

@@ -17,7 +17,7 @@ from equipoise.model.quantity import HostId, StepId
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.story.scenario import Scenario
 from equipoise.model.vm import Vm, VmState
-from equipoise.plan.passing import passing
+from equipoise.plan.passing import Passing
 from equipoise.sim.chance import Dice
 
 T = TypeVar("T", bound=str)
@@ -120,4 +120,4 @@ def _passing(
         )
         for number, action in enumerate(actions, start=1)
     ]
-    return passing(snapshot, intents)
+    return Passing(snapshot).of(intents)

@@ -11,9 +11,9 @@ from typing import Final
 
 import numpy as np
 
-from equipoise.model import transition
 from equipoise.model.action import PowerOn
-from equipoise.model.draft import Draft
+from equipoise.model.change import transition
+from equipoise.model.change.draft import Draft
 from equipoise.model.event import Event
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.snapshot import Snapshot

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from equipoise.errors import Problem
-from equipoise.model.draft import Draft
+from equipoise.model.change.draft import Draft
 from equipoise.model.snapshot import Snapshot
 from equipoise.spec.choose import is_packing
 from equipoise.spec.explain import shown

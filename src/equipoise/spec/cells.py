@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from equipoise.errors import InvalidInput
-from equipoise.model.draft import Touched
+from equipoise.model.change.draft import Touched
 from equipoise.model.host import Host
 from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, VmId

@@ -23,6 +23,8 @@ class Demand:
     continuous: bool = False
     title: str = ""
     """What it is called in reports; without one, by its name and arguments."""
+    mended: bool = False
+    """Whether what is broken of it at the start may be so until the end."""
 
     def __str__(self) -> str:
         return self.title or f"{self.name}({', '.join(map(shown, self.arguments.values()))})"

@@ -5,7 +5,8 @@ after the starts of each instant, and finally. A formula that speaks of the fina
 moments is judged at the end, when these are known.
 
 A plan is not charged with a discrete constraint that was broken before and of which it touched
-nothing: an old fault must not block other work.
+nothing: an old fault must not block other work. Nor with what is broken of a continuous one at the
+start, if it says that it mends it: then that must hold in the end, and once it holds, for good.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ class _Docket:
     broken_before: bool = False
     told: dict[Cell, frozenset[str]] = field(default_factory=dict)
     """The cells that are known to be broken, and what each of the faults is about."""
+    owed: tuple[Cell, ...] = ()
+    """The cells that are broken at the start and are to be mended."""
 
 
 class SpecificationJudge:
@@ -80,7 +83,13 @@ class SpecificationJudge:
                 docket.cells = tuple(cells)
                 kept = every if demand.continuous else later
                 kept.update(dict.fromkeys(docket.cells, docket))
-        yield from self._judge(every, self._continuous, moment)
+        self._look(every, self._continuous, moment)
+        for docket in self._dockets:
+            if docket.demand.mended:
+                docket.owed = tuple(cell for cell in docket.cells if not cell.holds)
+                docket.told = dict.fromkeys(docket.owed, frozenset())
+            elif docket.demand.continuous:
+                yield from self._news(docket, docket.cells, frame, moment)
         self._look(later, self._discrete, moment)
         for docket in self._dockets:
             docket.broken_before = not all(cell.holds for cell in docket.cells)
@@ -92,6 +101,9 @@ class SpecificationJudge:
         for docket in self._dockets:
             if docket.looks_ahead:
                 yield from self._look_back(docket)
+            elif docket.owed:
+                docket.told = {}
+                yield from self._news(docket, docket.owed, frame, moment)
             elif not docket.demand.continuous and (
                 docket.planned or id(docket) in disturbed or not docket.broken_before
             ):

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from equipoise.model import transition
-from equipoise.model.draft import Draft, Touched
+from equipoise.model.change import transition
+from equipoise.model.change.draft import Draft, Touched
 from equipoise.model.event import ActionFinished, ActionStarted
 from equipoise.model.plan import Step, Violation
 from equipoise.model.quantity import HostId, VmId

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from equipoise.errors import InvalidInput, Problem
-from equipoise.model.draft import Draft
+from equipoise.model.change.draft import Draft
 from equipoise.model.files.findings import Findings
 from equipoise.model.files.words import Path, closest
 from equipoise.model.inventory import Inventory, Settings
 from equipoise.model.plan import Violation
+from equipoise.model.quantity import RuleId
 from equipoise.model.rule import KeepApart, KeepTogether, Rule, Satisfy, StayOff, StayWithin
 from equipoise.model.snapshot import Snapshot
 from equipoise.spec.arguments import fitted
@@ -20,6 +22,7 @@ from equipoise.spec.language.syntax import Binding, names_in
 from equipoise.spec.language.vocabulary import plain
 from equipoise.spec.library import library_constraints, of_origin
 from equipoise.spec.specification import Specification
+from equipoise.spec.view import Frame, View
 
 State = Snapshot | Draft
 
@@ -31,19 +34,33 @@ class Demands(NamedTuple):
     unclear: tuple[Violation, ...] = ()
 
 
-def demands_of(settings: Settings, state: State) -> Demands:
-    """What the hard rules demand; a rule about what has left the cluster demands nothing."""
+def demands_of(settings: Settings, state: State, mended: Collection[RuleId] = ()) -> Demands:
+    """What the hard rules demand; a rule about what has left the cluster demands nothing.
+
+    Those that are ``mended`` may be broken at the start.
+    """
     clear: list[Demand] = []
     unclear: list[Violation] = []
     for rule in settings.rules:
         if not rule.hard:
             continue
         try:
-            clear += _demand(rule, settings, state)
+            some = _demand(rule, settings, state)
+            clear += (replace(one, mended=one.continuous and rule.id in mended) for one in some)
         except InvalidInput as error:
             said = "; ".join(f"{one.key}: {one.what}" for one in error.problems)
             unclear.append(Violation(constraint=f"rule {rule.id}", at_ms=0, detail=said))
     return Demands(tuple(clear), tuple(unclear))
+
+
+def broken_rules(snapshot: Snapshot, ids: Collection[RuleId]) -> Iterable[tuple[RuleId, str]]:
+    """Those of the rules that do not hold in a state, and why."""
+    view = View.of(snapshot)
+    for rule in snapshot.settings.rules:
+        for demand in _demand(rule, snapshot.settings, snapshot) if rule.id in ids else ():
+            why = demand.fault(Frame(view, view, view))
+            if why is not None:
+                yield rule.id, str(why)
 
 
 def check_rules(inventory: Inventory, found: Findings) -> None:

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Any, Self
 
 from equipoise.errors import InvalidInput, Problem
-from equipoise.model.draft import Draft
+from equipoise.model.change.draft import Draft
 from equipoise.model.plan import Step
 from equipoise.model.snapshot import Snapshot
 from equipoise.spec.arguments import fitted

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
-from equipoise.model.draft import Touched
+from equipoise.model.change.draft import Touched
 from equipoise.model.quantity import HostId, VmId
 from equipoise.spec.choose import in_order
 from equipoise.spec.view import Frame, Reads

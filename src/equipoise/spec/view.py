@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from equipoise.model.draft import Draft
+from equipoise.model.change.draft import Draft
 from equipoise.model.host import Host
 from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, ResourceName, VmId

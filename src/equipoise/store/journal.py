@@ -14,9 +14,9 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from equipoise.errors import InvalidInput, Problem
+from equipoise.model.change.transition import replay
 from equipoise.model.event import Event, decode_event, encode_event, kind_of
 from equipoise.model.snapshot import Snapshot
-from equipoise.model.transition import replay
 
 
 class Entry(NamedTuple):

@@ -11,8 +11,8 @@ from equipoise.cli.story import tell
 from equipoise.control import Loop
 from equipoise.control.drift import drift
 from equipoise.errors import Conflict, WorldError
-from equipoise.model import transition
 from equipoise.model.action import Migrate, PowerOff
+from equipoise.model.change import transition
 from equipoise.model.event import (
     Event,
     HostFailed,

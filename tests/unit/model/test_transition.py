@@ -18,6 +18,7 @@ from equipoise.model.action import (
     Shutdown,
     Suspend,
 )
+from equipoise.model.change.transition import apply, replay
 from equipoise.model.event import (
     ActionFailed,
     ActionFinished,
@@ -32,7 +33,6 @@ from equipoise.model.event import (
 from equipoise.model.host import HostState
 from equipoise.model.quantity import HostId, ResourceName, StepId, VmId
 from equipoise.model.snapshot import HISTORY_MS, Snapshot
-from equipoise.model.transition import apply, replay
 from equipoise.model.vm import Demand, VmState
 
 H1, H2, V1, V2 = HostId("h1"), HostId("h2"), VmId("v1"), VmId("v2")

@@ -38,7 +38,8 @@ def figure_2() -> tuple[PoolTree, Divvy]:
         )
     )
     own = Bounds(column(500, 500, 300, 700), column(0, 0, 0, 0), column(*[NO_LIMIT] * 4))
-    return tree, Divvy(tree, np.array([0, 0, 1, 1]), tree.cpu, own, column(3, 7, 2, 3))
+    rows = np.array([0, 0, 1, 1])
+    return tree, Divvy(tree, rows, tree.cpu(rows, own.shares), own, column(3, 7, 2, 3))
 
 
 @pytest.mark.parametrize("to_the_letter", [True, False])
@@ -63,7 +64,8 @@ def test_the_limit_of_figure_2_is_divided_by_shares_for_there_is_enough_for_all(
 
 def test_shares_are_divided_by_shares_whatever_the_demand() -> None:
     tree, _ = figure_2()
-    weights = tree.weights(np.array([0, 0, 1, 1]), column(500, 500, 300, 700), tree.cpu)
+    rows, shares = np.array([0, 0, 1, 1]), column(500, 500, 300, 700)
+    weights = tree.weights(rows, shares, tree.cpu(rows, shares))
     assert weights.tolist() == pytest.approx([400, 400, 60, 140])
 
 
@@ -78,7 +80,7 @@ def test_what_is_handed_down_is_all_there_is_and_within_bounds(
     rows = np.array([row - 1 for row, _, _, _ in vms])
     want, shares, floor = (column(*(vm[place] for vm in vms)) for place in (1, 2, 3))
     ceiling = floor + 30
-    divvy = Divvy(tree, rows, tree.cpu, Bounds(shares, floor, ceiling), want)
+    divvy = Divvy(tree, rows, tree.cpu(rows, shares), Bounds(shares, floor, ceiling), want)
     found = divvy.reservations(amount, to_the_letter=to_the_letter).vms
     assert found.sum() == pytest.approx(min(amount, ceiling.sum()))
     assert (found <= ceiling + 1e-6).all()

@@ -4,7 +4,7 @@ import pytest
 
 from builders import a_cluster, a_host, a_step, a_vm
 from equipoise.model.action import Action, Boot, Kill, Migrate, PowerOff, PowerOn, Shutdown
-from equipoise.model.draft import Touched
+from equipoise.model.change.draft import Touched
 from equipoise.model.event import ActionStarted, VmCrashed
 from equipoise.model.host import HostState
 from equipoise.model.quantity import HostId, RuleId, VmId

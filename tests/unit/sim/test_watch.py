@@ -201,7 +201,7 @@ def test_the_imbalance_of_a_sample_is_that_of_what_vms_deserve() -> None:
             )
         )
     found = SimulatedWorld(story).record().cluster["imbalance"]
-    assert found[0] == pytest.approx(imbalance(loads[0], loads[1]))
+    assert found[0] == pytest.approx(imbalance(np.stack(loads, axis=1)))
 
 
 def test_an_empty_cluster_and_a_dark_one_can_be_watched_too() -> None:

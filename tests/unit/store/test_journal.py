@@ -11,6 +11,7 @@ import pytest
 from builders import a_host, a_step, a_vm
 from equipoise.errors import InvalidInput
 from equipoise.model.action import Migrate
+from equipoise.model.change.transition import replay
 from equipoise.model.event import (
     ActionFinished,
     ActionStarted,
@@ -26,7 +27,6 @@ from equipoise.model.event import (
 from equipoise.model.plan import Proposal, Purpose
 from equipoise.model.quantity import HostId, StepId, VmId
 from equipoise.model.snapshot import Snapshot
-from equipoise.model.transition import replay
 from equipoise.model.vm import Demand
 from equipoise.store import Journal
 

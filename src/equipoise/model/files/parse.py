@@ -17,6 +17,7 @@ from equipoise.model.case import CaseFile
 from equipoise.model.files.check import check, problems_of
 from equipoise.model.files.check.scenario import ruled_cluster
 from equipoise.model.files.collector import undisturbed
+from equipoise.model.files.counted import with_demands
 from equipoise.model.files.findings import Enough, Findings
 from equipoise.model.files.json_tree import has_doubled_keys, read_json
 from equipoise.model.files.shape import examine
@@ -84,11 +85,12 @@ def _parse(content: bytes, source: str, form: type[F], further: Further = _nothi
     check_size_of(len(content), source, languages[0])
     text = text_of(content, source)
     with undisturbed():
+        value = None
         if languages[0] is Language.JSON:
             value = _decode_json(content, text, form, further)
-            if value is not None:
-                return value
-        return _judge(_read(text, source, languages), source, form, further)
+        if value is None:
+            value = _judge(_read(text, source, languages), source, form, further)
+        return with_demands(value)
 
 
 def _decode_json(content: bytes, text: str, form: type[F], further: Further) -> F | None:

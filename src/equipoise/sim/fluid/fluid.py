@@ -214,12 +214,13 @@ class Fluid:
     def _weigh(self) -> None:
         vms, pools = self.vms, self.pools
         runs = vms["host"] > LIMBO
-        for name, bounds in (("cpu", pools.cpu), ("memory", pools.memory)):
+        for name, bounds_of in (("cpu", pools.cpu), ("memory", pools.memory)):
             if not pools.ids:
                 vms[f"{name}_weight"] = vms[f"{name}_shares"]
                 continue
             pool = vms["pool"][runs]
             shares, want = vms[f"{name}_shares"][runs], vms[f"{name}_want"][runs]
+            bounds = bounds_of(pool, shares)
             vms[f"{name}_weight"][runs] = pools.weights(pool, shares, bounds)
             if pools.bounded:
                 own = Bounds(shares, vms[f"{name}_floor"][runs], vms[f"{name}_ceiling"][runs])

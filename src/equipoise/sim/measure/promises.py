@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from equipoise.model.draft import Draft
+from equipoise.model.change.draft import Draft
 from equipoise.model.quantity import TenantId, VmId
 from equipoise.model.tenant import Tenant
 from equipoise.model.vm import Vm, VmState

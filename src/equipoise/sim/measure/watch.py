@@ -145,13 +145,14 @@ class Watch:
         pools = fluid.pools
         tree = pool_tree(pools.parent, vms["pool"])
         found, loads = [], []
-        for name, bounds in (("cpu", pools.cpu), ("memory", pools.memory)):
+        for name, bounds_of in (("cpu", pools.cpu), ("memory", pools.memory)):
+            bounds = bounds_of(vms["pool"], vms[f"{name}_shares"])
             got = self._divide(name, bounds, tree, vms)
             capacity = fluid.hosts[name][awake]
             on_host = np.bincount(vms["host"], weights=got, minlength=len(fluid.hosts))[awake]
             found.append(got)
             loads.append(on_host / np.maximum(capacity, 1.0))
-        return Deserved(rows, found[0], found[1], imbalance(loads[0], loads[1]))
+        return Deserved(rows, found[0], found[1], imbalance(np.stack(loads, axis=1)))
 
     def _divide(self, name: str, bounds: Bounds, tree: Records, vms: Records) -> Floats:
         fluid = self._stage.truth.fluid

@@ -24,9 +24,9 @@ from equipoise.model.action import (
     Shutdown,
     Suspend,
 )
+from equipoise.model.change.lifecycle import HOST_PASSAGES, passage
 from equipoise.model.columns import VM_STATES
 from equipoise.model.host import HostState
-from equipoise.model.lifecycle import HOST_PASSAGES, passage
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.vm import VmState
 from equipoise.spec.batch.cases import HOST_CODES, NEVER, NOWHERE, VM_CODES, Array, Cases

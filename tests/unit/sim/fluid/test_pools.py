@@ -109,6 +109,37 @@ def test_inner_pools_divide_what_outer_ones_have() -> None:
     assert got(fluid, "b")[0] >= 1500 - 1e-6
 
 
+def test_a_scalable_pool_grows_with_who_comes_and_shrinks_with_who_goes() -> None:
+    pools = (pool("each").but(scalable=True), pool("all"))
+    fluid = settled(
+        pools,
+        wants("a", "h1", 9000, "each"),
+        wants("b", "h1", 9000, "all"),
+    )
+    assert got(fluid, "a", "b") == [2000, 2000]
+    fluid.put_vm(wants("c", "h1", 9000, "each"))
+    fluid.put_vm(wants("d", "h1", 9000, "each"))
+    fluid.settle()
+    assert got(fluid, "a", "b", "c", "d") == [1000, 1000, 1000, 1000]
+    fluid.drop_vm(VmId("d"))
+    fluid.settle()
+    assert got(fluid, "a", "b", "c") == [pytest.approx(1333.333)] * 3
+
+
+def test_who_comes_to_a_scalable_pool_elsewhere_is_felt_by_its_siblings_here() -> None:
+    pools = (pool("outer"), pool("each", "outer").but(scalable=True))
+    fluid = settled(
+        pools,
+        wants("a", "h1", 9000, "outer"),
+        wants("b", "h1", 9000, None),
+        wants("c", "h2", 9000, "each"),
+    )
+    assert got(fluid, "a", "b") == [pytest.approx(1333.333), pytest.approx(2666.667)]
+    fluid.put_vm(wants("d", "h2", 9000, "each"))
+    fluid.settle()
+    assert got(fluid, "a", "b") == [1000, 3000], "a third of the outer pool instead of a half"
+
+
 POOLS = (
     pool("p", shares=3000, reservation_mhz=900, limit_mhz=4000),
     pool("q", "p", shares=700, limit_mhz=1500),
@@ -124,7 +155,8 @@ def test_parts_add_up_to_what_the_pools_have(vms: list[tuple[int, int]]) -> None
     rows = np.array([tree.row[PoolId("pqr"[p])] if p >= 0 else -1 for p, _ in vms])
     want = np.array([float(mhz) for _, mhz in vms])
     zeros, ones = np.zeros(len(vms)), np.ones(len(vms))
-    divvy = Divvy(tree, rows, tree.cpu, Bounds(ones, zeros, ones * np.inf), want)
+    bounds = tree.cpu(rows, ones)
+    divvy = Divvy(tree, rows, bounds, Bounds(ones, zeros, ones * np.inf), want)
     floor, ceiling = divvy.reservations().vms, divvy.limits().vms
     p, q, r = (tree.row[PoolId(name)] for name in "pqr")
     below = (rows == p) | (rows == q)
@@ -134,6 +166,6 @@ def test_parts_add_up_to_what_the_pools_have(vms: list[tuple[int, int]]) -> None
     assert ceiling[rows == q].sum() <= 1500 + 1e-6
     assert np.isinf(ceiling[rows == r]).all()
     assert np.isinf(ceiling[rows == -1]).all()
-    weights = tree.weights(rows, ones * 1000, tree.cpu)
+    weights = tree.weights(rows, ones * 1000, bounds)
     if below.any():
         assert weights[below].sum() == pytest.approx(3000)

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Final, Protocol
 
 from equipoise.model.files.check.roster import NamedElements, Roster
+from equipoise.model.files.check.usage import check_usage
 from equipoise.model.files.findings import Findings
 from equipoise.model.files.words import Path, listed, quoted
 from equipoise.model.host import Host, HostState, PowerFigures
@@ -70,6 +71,8 @@ def check_vm(vm: Vm, roster: Roster, path: Path, found: Findings) -> None:
     """Find claims that contradict each other, and a pool or tenant that does not exist."""
     check_claims(vm.cpu, vm.memory, path, found)
     _check_memory(vm, path, found)
+    if vm.usage is not None:
+        check_usage(vm, vm.usage, (*path, "usage"), found)
     if vm.pool is not None:
         roster.pools.check(vm.pool, (*path, "pool"), found)
     if vm.tenant is not None:

@@ -14,12 +14,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from time import perf_counter
 
-from equipoise.cli import bench_sim, bench_spec
 from equipoise.cli.answer import console, print_json, table, watched
-from equipoise.cli.bench_row import Row, a_cluster, best
+from equipoise.cli.bench import sim as bench_sim
+from equipoise.cli.bench import spec as bench_spec
+from equipoise.cli.bench.row import Row, a_cluster, best
 from equipoise.errors import InvalidInput, Problem
-from equipoise.model import files, transition
+from equipoise.model import files
 from equipoise.model.action import Migrate
+from equipoise.model.change import transition
 from equipoise.model.event import ActionFinished, Event, VmCrashed, encode_event
 from equipoise.model.plan import Intent, Plan
 from equipoise.model.quantity import PlanId, StepId, VmId

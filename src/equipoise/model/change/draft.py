@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from equipoise.model.host import Host
 from equipoise.model.inventory import Settings
 from equipoise.model.quantity import HostId, StepId, VmId
-from equipoise.model.snapshot import DemandFrame, Running, Snapshot
+from equipoise.model.snapshot import DemandFrame, LastMove, Running, Snapshot
 from equipoise.model.value import FrozenMap
 from equipoise.model.vm import Demand, Vm, VmState
 
@@ -39,7 +39,8 @@ class Draft:
         self.hosts: FrozenMap[HostId, Host] = base.hosts
         self.vms: FrozenMap[VmId, Vm] = base.vms
         self.in_flight: FrozenMap[StepId, Running] = base.in_flight
-        self._owns_hosts = self._owns_vms = self._owns_in_flight = False
+        self.moves: FrozenMap[VmId, LastMove] = base.moves
+        self._owns_hosts = self._owns_vms = self._owns_in_flight = self._owns_moves = False
         self._residents: dict[HostId, dict[VmId, None]] | None = None
         self._runners: dict[HostId, frozenset[VmId]] = {}
         self._by_vm: dict[VmId, dict[StepId, Running]] = {}
@@ -56,7 +57,7 @@ class Draft:
 
     def freeze(self) -> Snapshot:
         """Give the snapshot; the draft may go on, and will copy again before it writes."""
-        self._owns_hosts = self._owns_vms = self._owns_in_flight = False
+        self._owns_hosts = self._owns_vms = self._owns_in_flight = self._owns_moves = False
         return Snapshot(
             version=self.version,
             at_ms=self.at_ms,
@@ -66,6 +67,7 @@ class Draft:
             settings=self.settings,
             in_flight=self.in_flight,
             history=self.history,
+            moves=self.moves,
         )
 
     def vm_names(self) -> frozenset[VmId]:
@@ -145,6 +147,12 @@ class Draft:
         self.comings_and_goings += 1
         self._reside(vm, self.vms[vm].host, None)
         dict.__delitem__(self._own_vms(), vm)
+        if vm in self.moves:
+            dict.__delitem__(self._own_moves(), vm)
+
+    def note_move(self, vm: VmId, move: LastMove) -> None:
+        """Note that a VM has migrated, and how fast."""
+        dict.__setitem__(self._own_moves(), vm, move)
 
     def put_running(self, running: Running) -> None:
         """Note that an action is under way."""
@@ -169,7 +177,8 @@ class Draft:
         self.name, self.settings = snapshot.name, snapshot.settings
         self.hosts, self.vms = snapshot.hosts, snapshot.vms
         self.in_flight, self.history = snapshot.in_flight, snapshot.history
-        self._owns_hosts = self._owns_vms = self._owns_in_flight = False
+        self.moves = snapshot.moves
+        self._owns_hosts = self._owns_vms = self._owns_in_flight = self._owns_moves = False
         self._residents = None
         self._runners = {}
         self._by_vm, self._by_host = {}, {}
@@ -224,6 +233,11 @@ class Draft:
         if not self._owns_vms:
             self.vms, self._owns_vms = FrozenMap(self.vms), True
         return self.vms
+
+    def _own_moves(self) -> FrozenMap[VmId, LastMove]:
+        if not self._owns_moves:
+            self.moves, self._owns_moves = FrozenMap(self.moves), True
+        return self.moves
 
     def _own_in_flight(self) -> FrozenMap[StepId, Running]:
         if not self._owns_in_flight:

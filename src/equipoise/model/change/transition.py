@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from equipoise.model.action import Action, Allocate, HostAction, Kill
-from equipoise.model.draft import Draft
+from equipoise.model.action import Action, Allocate, HostAction, Kill, Migrate
+from equipoise.model.change.draft import Draft
+from equipoise.model.change.lifecycle import HOST_PASSAGES, passage
 from equipoise.model.event import (
     ActionFailed,
     ActionFinished,
@@ -31,9 +32,8 @@ from equipoise.model.event import (
     VmLeft,
 )
 from equipoise.model.host import HostState
-from equipoise.model.lifecycle import HOST_PASSAGES, passage
 from equipoise.model.quantity import HostId, VmId
-from equipoise.model.snapshot import HISTORY_MS, DemandFrame, Running, Snapshot
+from equipoise.model.snapshot import HISTORY_MS, DemandFrame, LastMove, Running, Snapshot
 from equipoise.model.value import FrozenMap
 from equipoise.model.vm import VmState
 
@@ -157,6 +157,14 @@ def _action_ended(draft: Draft, event: ActionFinished | ActionFailed | ActionLos
     draft.drop_running(event.step)
     if isinstance(event, ActionFinished):
         _finish(draft, running.step.action)
+        if isinstance(running.step.action, Migrate):
+            _note_move(draft, running.step.action, running.started_ms, event.at_ms)
+
+
+def _note_move(draft: Draft, action: Migrate, started_ms: int, ended_ms: int) -> None:
+    seconds = max(1, ended_ms - started_ms) / 1000
+    speed = draft.vms[action.vm].memory_mib / seconds
+    draft.note_move(action.vm, LastMove(ended_ms, action.source, action.target, speed))
 
 
 def _finish(draft: Draft, action: Action) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterator
 from time import perf_counter
 from typing import Any
 
-from equipoise.cli.bench_row import Row
+from equipoise.cli.bench.row import Row
 from equipoise.errors import MissingExtra
 from equipoise.model.host import Host, PowerFigures
 from equipoise.model.inventory import Inventory

@@ -8,7 +8,7 @@ from random import Random
 from time import perf_counter
 from typing import Any, Final
 
-from equipoise.cli.bench_row import Row, a_cluster, best
+from equipoise.cli.bench.row import Row, a_cluster, best
 from equipoise.model.action import Action, Boot, Migrate, PowerOff, Resume, Shutdown, Suspend
 from equipoise.model.host import Host, HostState
 from equipoise.model.inventory import Inventory

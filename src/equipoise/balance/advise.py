@@ -1,0 +1,130 @@
+"""One pass: mend the rules, then balance, and let nothing stand that the gate would refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Final
+
+from equipoise.balance.advice import Advice, Advised
+from equipoise.balance.dependencies import dependencies
+from equipoise.balance.levelling.assess import Assessment, assess
+from equipoise.balance.levelling.climber import Climber
+from equipoise.balance.levelling.level import Levelled, Levelling
+from equipoise.balance.mending.mend import Mended, mend
+from equipoise.balance.mending.standing import Standing
+from equipoise.balance.rules import Rules, read_rules
+from equipoise.balance.wishes import after_moves
+from equipoise.model.estimate import Estimates
+from equipoise.model.policy import Automation, BalancePolicy, VmOverride
+from equipoise.model.quantity import VmId
+from equipoise.model.snapshot import Snapshot
+
+OVERFULL: Final = 1 + 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """What came of a pass, and the state of mind it ended in, for whoever asks further."""
+
+    snapshot: Snapshot
+    advice: Advice
+    state: Assessment
+    """After all moves."""
+    mended: Mended
+    climber: Climber
+
+
+def advise(
+    snapshot: Snapshot, estimates: Estimates, *, seed: int = 0, alternatives: bool = False
+) -> Pass:
+    """What one pass recommends; with ``alternatives``, also what else it has considered.
+
+    Soft rules about hosts are kept like hard ones if that does no harm. Otherwise they are left
+    out, if the cluster is better off without them.
+    """
+    wishes, plain = read_rules(snapshot, wishes=True), read_rules(snapshot)
+    first = _run(snapshot, wishes, estimates, seed, alternatives)
+    if wishes == plain or _harm(first.advice) == 0:
+        return first
+    second = _run(snapshot, plain, estimates, seed, alternatives)
+    return second if _harm(second.advice) < _harm(first.advice) else first
+
+
+def _harm(advice: Advice) -> int:
+    """How many rules stay broken, and how many hosts have to give more than they have."""
+    return len(advice.faults) + advice.crowded
+
+
+def _run(
+    snapshot: Snapshot, rules: Rules, estimates: Estimates, seed: int, alternatives: bool
+) -> Pass:
+    policy = snapshot.settings.balance
+    mended = mend(snapshot, rules, estimates)
+    repaired = after_moves(snapshot, ((one.vm, one.target) for one in mended.moves))
+    state = assess(repaired, rules, estimates)
+    before = state.imbalance()
+    if mended.moves:
+        before = assess(snapshot, rules, estimates).imbalance()
+    _hold(state, mended, {one.vm for one in mended.moves} | _newly_come(snapshot))
+    climber = Climber(state, policy, (seed * 1_000_003 + snapshot.version) % 2**63)
+    levelled = Levelled((), ())
+    if not policy.rules_only:
+        levelling = Levelling(snapshot, state, climber, estimates)
+        levelled = levelling.run(mended, alternatives=alternatives)
+    moves = [_asked(policy, one) for one in (*mended.moves, *levelled.moves)]
+    after = state.imbalance()
+    advice = Advice(
+        moves=dependencies(Standing(snapshot, rules), moves) if moves else (),
+        switches=mended.switches,
+        faults=mended.faults,
+        rejected=levelled.rejected,
+        mends=mended.mends,
+        before=before,
+        after=after,
+        fewest=mended.fewest,
+        crowded=int((state.loads() > OVERFULL).any(axis=1).sum()),
+        summary=_summary(policy, mended, levelled, before, after),
+    )
+    return Pass(snapshot=snapshot, advice=advice, state=state, mended=mended, climber=climber)
+
+
+def _hold(state: Assessment, mended: Mended, fixed: Collection[VmId]) -> None:
+    """Keep VMs where they are, and room free for what may be lost elsewhere."""
+    for unit, names in enumerate(state.members) if fixed else ():
+        if any(name in fixed for name in names):
+            state.field.movable[unit] = 0
+    row = {host: place for place, host in enumerate(state.host_ids)}
+    for host, needs in mended.reserved:
+        state.field.host_reserved[row[host], :2] += needs[:2]
+
+
+def _newly_come(snapshot: Snapshot) -> set[VmId]:
+    """Those that moved a moment ago, and have not shown yet what that was worth."""
+    since_ms = snapshot.at_ms - 1000 * snapshot.settings.balance.stable_s_min
+    return {vm for vm, move in snapshot.moves.items() if move.ended_ms > since_ms}
+
+
+def _asked(policy: BalancePolicy, advised: Advised) -> Advised:
+    """Note whether it may be done without asking."""
+    override = policy.vms.get(advised.vm)
+    automatic = policy.automation is Automation.FULL
+    if override is not None:
+        automatic = override is VmOverride.FULL
+    return advised if automatic else replace(advised, automatic=False)
+
+
+def _summary(
+    policy: BalancePolicy, mended: Mended, levelled: Levelled, before: float, after: float
+) -> str:
+    mending = f"{len(mended.moves)} moves for the rules; " if mended.moves else ""
+    if policy.rules_only:
+        return f"{mending}rules only: an imbalance of {after:.3f} is left as it is"
+    if levelled.moves:
+        return f"{mending}the imbalance is {before:.3f} and would be {after:.3f}"
+    if after <= policy.imbalance_target:
+        return f"{mending}the imbalance is {after:.3f}, the target is not exceeded"
+    if levelled.rejected:
+        first = levelled.rejected[0]
+        return f"{mending}the imbalance is {after:.3f}; {first.subject} is {first.detail}"
+    return f"{mending}the imbalance is {after:.3f}, and no move is worth its cost"

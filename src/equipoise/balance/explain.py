@@ -1,0 +1,147 @@
+"""Explanations: for every VM and host, what a pass does with it, or why it does nothing.
+
+The codes are stable and meant for machines; the sentence is meant for people.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from equipoise.balance.advise import Pass
+from equipoise.balance.levelling.climber import Verdict
+from equipoise.balance.levelling.field import COSTLY, FINE, USELESS
+from equipoise.balance.levelling.reasons import NAMES
+from equipoise.balance.stuck import stuck_vms
+from equipoise.model.host import HostState
+from equipoise.model.plan import Rejection
+from equipoise.model.policy import HostOverride
+from equipoise.model.quantity import HostId, VmId
+from equipoise.model.vm import VmState
+
+EVEN: Final = 0.02
+"""A host that is no further from the mean than this is about as loaded as the others."""
+
+
+class Told(NamedTuple):
+    """What is to be said about a VM or a host."""
+
+    subject: str
+    code: str
+    sentence: str
+
+
+class Explainer:
+    """Answers questions about a pass."""
+
+    def __init__(self, done: Pass) -> None:
+        self._pass, self._snapshot = done, done.snapshot
+        self._policy = done.snapshot.settings.balance
+        self._moves = {move.vm: move for move in done.advice.moves}
+        self._stuck = stuck_vms(done.snapshot)
+        self._unit = {
+            vm: unit
+            for unit, names in reversed(list(enumerate(done.state.members)))
+            for vm in names
+        }
+        self._before = done.climber.measure()
+
+    def vm(self, name: VmId) -> Told:
+        """Say why a VM moves, or why it does not."""
+        vm = self._snapshot.vms[name]
+        if name in self._moves:
+            move = self._moves[name]
+            return Told(name, "moves", f"goes to {move.target}: {move.reason}")
+        if vm.state is not VmState.RUNNING:
+            return Told(name, "not_running", f"it is {vm.state}, and only running VMs are moved")
+        fault = next((f for f in self._pass.advice.faults if f.subject == name), None)
+        if fault is not None:
+            return Told(name, fault.code, fault.detail)
+        if name in self._stuck:
+            return Told(name, *self._stuck[name])
+        if self._policy.rules_only:
+            return Told(name, "rules_only", "no rule needs it elsewhere, and nothing else is done")
+        return self._stays(name)
+
+    def host(self, name: HostId) -> Told:
+        """Say how a host is doing, who leaves and who comes, or why nobody does."""
+        host = self._snapshot.hosts[name]
+        if host.state is not HostState.ON:
+            return Told(name, "host_off", f"it is {host.state}, not on")
+        gone = [move.vm for move in self._pass.advice.moves if move.source == name]
+        come = [move.vm for move in self._pass.advice.moves if move.target == name]
+        if host.requested is not None:
+            left = [vm for vm in self._snapshot.residents[name] if vm not in gone]
+            staying = f"; {len(left)} cannot leave" if left else ""
+            sentence = f"it is to go into {host.requested}; {len(gone)} leave{staying}"
+            return Told(name, "evacuated", sentence)
+        if self._policy.hosts.get(name) is HostOverride.OFF:
+            return Told(name, "override", "it is left alone by the policy")
+        sentence, side = self._load(name)
+        if gone or come:
+            moves = [f"{len(gone)} leave"] * bool(gone) + [f"{len(come)} come"] * bool(come)
+            code = "source" if len(gone) >= len(come) else "target"
+            return Told(name, code, f"{sentence}; {' and '.join(moves)}")
+        return Told(name, *self._quiet(name, sentence, side))
+
+    def _load(self, name: HostId) -> tuple[str, float]:
+        """How loaded a host is in the end, in words, and how far above the others."""
+        state = self._pass.state
+        row = state.host_ids.index(name)
+        loads = state.field.host_load[row] * state.field.inverse[row]
+        scale = self._pass.climber.scale
+        mean = scale.sums / scale.there.clip(min=1)
+        words = f"{loads[0]:.0%} CPU and {loads[1]:.0%} memory in the end"
+        others = f"the mean is {mean[0]:.0%} and {mean[1]:.0%}"
+        return f"{words}, {others}", float((scale.weight * (loads - mean)).sum())
+
+    def _quiet(self, name: HostId, sentence: str, side: float) -> tuple[str, str]:
+        if self._before <= self._policy.imbalance_target:
+            target = f"{self._policy.imbalance_target:g}"
+            return "balanced", f"{sentence}; the imbalance is at most {target}, the target"
+        if abs(side) <= EVEN:
+            return "even", f"{sentence}; it is about as loaded as the others"
+        if side > 0:
+            why = [self.vm(vm) for vm in self._snapshot.residents[name]]
+            causes = ", ".join(sorted({told.code for told in why})) or "it has no VM"
+            return "nobody_leaves", f"{sentence}; nobody leaves it ({causes})"
+        closed = self._policy.hosts.get(name) is HostOverride.CLOSED
+        cause = "it is closed by the policy" if closed else "no move to it is good and worth it"
+        return "closed" if closed else "nobody_comes", f"{sentence}; {cause}"
+
+    def _stays(self, name: VmId) -> Told:
+        """Why a VM that could move does not: by its best host, or what keeps it from there."""
+        if self._before <= self._policy.imbalance_target:
+            said = f"the imbalance is {self._before:.3f}, at most the target"
+            return Told(name, "balanced", f"{said} of {self._policy.imbalance_target:g}")
+        given_up = self._given_up(name)
+        if given_up is not None:
+            return Told(name, given_up.code, f"{given_up.subject}: {given_up.detail}")
+        unit = self._unit[name]
+        if not self._pass.state.field.movable[unit]:
+            return Told(name, "just_came", "it has moved a moment ago")
+        verdicts = self._pass.climber.verdicts(unit, self._before)
+        useful = [one for one in verdicts if one.gain > 0 and one.code != USELESS]
+        if not useful:
+            return Told(name, "no_gain", "no other host would make the cluster more even")
+        return self._hindered(name, useful[0])
+
+    def _hindered(self, name: VmId, best: Verdict) -> Told:
+        host, code = self._pass.state.host_ids[best.host], best.code
+        wish = f"{host} would be best (imbalance {-best.gain:+.4f})"
+        if code == FINE:
+            return Told(name, "too_little", f"{wish}, but that is too little to be worth a move")
+        standing = self._pass.mended.standing
+        word, why = NAMES[code]
+        if word == "rule":
+            why = f"rule {standing.barred_by(name, host)[0]} keeps it off"
+        elif word == "keep_apart":
+            rule, other = standing.clashes(name, host)[0]
+            why = f"{rule} keeps it apart from {other}"
+        elif code == COSTLY:
+            why = "it would cost more than it gains"
+        return Told(name, word, f"{wish}, but {why}")
+
+    def _given_up(self, name: VmId) -> Rejection | None:
+        start = f"move {name} from "
+        found = (one for one in self._pass.advice.rejected if one.subject.startswith(start))
+        return next(found, None)

@@ -1,0 +1,138 @@
+"""The climber: balances all hosts at once or, if they are very many, in samples of them.
+
+A sample of hosts looks much like the whole, so balancing samples drawn anew each round balances
+the whole, at a cost that grows with the number of hosts and no faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from equipoise.balance.levelling import climb
+from equipoise.balance.levelling.assess import Assessment
+from equipoise.balance.levelling.climb import Climb
+from equipoise.balance.levelling.field import Scale
+from equipoise.model.policy import BalancePolicy
+from equipoise.place.compiled import Kernels
+from equipoise.place.water import Ints
+
+KERNELS: Final = Kernels(*climb.FUNCTIONS)
+EXACT_UP_TO: Final = 4096
+"""Of so many pairs of a unit and a host, all are looked at again after each move."""
+ROUNDS: Final = 4
+"""How often samples are drawn in one pass."""
+
+
+class Move(NamedTuple):
+    """A unit that should be on another host; rows of the assessment."""
+
+    unit: int
+    source: int
+    target: int
+    gain: float
+    """By how much it lowers the imbalance of the hosts it was balanced with."""
+    before: float
+    """How uneven those were before."""
+
+
+class Verdict(NamedTuple):
+    """What speaks against a host for a unit (``FINE`` if nothing), and what it would gain there."""
+
+    host: int
+    code: int
+    gain: float
+
+
+class Climber:
+    """Moves units in mind, in the arrays of an assessment."""
+
+    def __init__(self, state: Assessment, policy: BalancePolicy, seed: int) -> None:
+        self._state, self._policy, self._seed = state, policy, seed
+        self.kernels = KERNELS.at(fast=state.fast)
+        self.scale = new_scale(state)
+
+    def climb(self, left: int) -> list[Move]:
+        """Take the best move, again and again, at most so many; nobody moves twice."""
+        hosts = self._state.hosts
+        if len(hosts) <= self._policy.sample_hosts:
+            return self._climb_on(hosts, self._units_on(hosts), left)
+        found: list[Move] = []
+        chance = np.random.default_rng(self._seed)
+        for _ in range(ROUNDS):
+            before = len(found)
+            for sample, units in self._samples(chance):
+                found += self._climb_on(sample, units, left - len(found))
+            if len(found) == before:
+                break
+        return found
+
+    def take_back(self, move: Move) -> None:
+        """Let a unit be where it was."""
+        self.kernels.move(self._state.field, move.unit, move.source)
+
+    def take_again(self, move: Move) -> None:
+        """Let a unit be where it is to go."""
+        self.kernels.move(self._state.field, move.unit, move.target)
+
+    def measure(self) -> float:
+        """The imbalance of all that take part, which the scale then stands for."""
+        found: float = self.kernels.measure(self._state.field, self.scale, self._state.hosts)
+        return found
+
+    def verdicts(self, unit: int, before: float) -> list[Verdict]:
+        """What speaks against each host that takes part, the most gainful one first."""
+        field, found = self._state.field, []
+        for host in self._state.hosts.tolist():
+            code, gain = self.kernels.verdict(field, self.scale, unit, host, before)
+            found.append(Verdict(host, int(code), float(gain)))
+        return sorted(found, key=lambda one: (-one.gain, one.host))
+
+    def _climb_on(self, hosts: Ints, units: Ints, left: int) -> list[Move]:
+        policy = self._policy
+        room = max(0, min(left, policy.moves_per_host * len(hosts)))
+        order = Climb(
+            hosts=hosts,
+            units=units,
+            target=policy.imbalance_target,
+            goodness=policy.goodness,
+            relaxed_above=policy.relaxed_above,
+            exact=len(hosts) * len(units) <= EXACT_UP_TO,
+            unit=np.zeros(room, dtype=np.int64),
+            source=np.zeros(room, dtype=np.int64),
+            host=np.zeros(room, dtype=np.int64),
+            gain=np.zeros(room),
+            before=np.zeros(room),
+        )
+        count = self.kernels.run(self._state.field, self.scale, order)
+        columns = (order.unit, order.source, order.host, order.gain, order.before)
+        return [Move(*one) for one in zip(*(one[:count].tolist() for one in columns), strict=True)]
+
+    def _units_on(self, hosts: Ints) -> Ints:
+        field = self._state.field
+        there = np.zeros(len(field.open), dtype=bool)
+        there[hosts] = True
+        return np.nonzero(there[field.home] & (field.movable == 1))[0]
+
+    def _samples(self, chance: np.random.Generator) -> Iterator[tuple[Ints, Ints]]:
+        """All hosts, dealt out by chance into samples of about equal size, with their units."""
+        field, hosts = self._state.field, chance.permutation(self._state.hosts)
+        count = max(1, round(len(hosts) / self._policy.sample_size))
+        sample_of = np.full(len(field.open), -1)
+        samples = np.array_split(hosts, count)
+        for number, sample in enumerate(samples):
+            sample_of[sample] = number
+        # Those that have moved within this pass stay; so nobody changes sample while it lasts.
+        movable = np.nonzero(field.movable == 1)[0]
+        order = movable[np.argsort(sample_of[field.home[movable]], kind="stable")]
+        numbers = sample_of[field.home[order]]
+        bounds = np.searchsorted(numbers, np.arange(count + 1))
+        for number, sample in enumerate(samples):
+            yield np.sort(sample), np.sort(order[bounds[number] : bounds[number + 1]])
+
+
+def new_scale(state: Assessment) -> Scale:
+    """Room for the sums of each resource."""
+    return Scale(*(np.zeros(len(state.resources)) for _ in Scale._fields))

@@ -1,0 +1,220 @@
+"""``equipoise recommend``: what one pass would do with a cluster, and why; nothing is done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from equipoise.balance.advice import Advice, Advised
+from equipoise.balance.advise import Pass, advise
+from equipoise.balance.explain import Explainer, Told
+from equipoise.balance.mending.fault import Fault
+from equipoise.cli.answer import console, counted, fitted, plain, print_json, table
+from equipoise.cli.read import read_inventory
+from equipoise.errors import InvalidInput, Problem
+from equipoise.model.action import describe
+from equipoise.model.estimate import Estimates
+from equipoise.model.quantity import HostId, VmId
+from equipoise.model.snapshot import Snapshot
+from equipoise.place.host_settings import host_pools
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+ALL = "all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Questions:
+    """What else somebody wants to know."""
+
+    why: Sequence[str] = ()
+    """VMs and hosts to explain, or ``all``."""
+    seed: int = 0
+
+
+def run(path: Path, questions: Questions, *, as_json: bool) -> int:
+    """Print what is recommended; 1 if something is wrong that no move mends."""
+    snapshot = Snapshot.of(read_inventory(path))
+    began = perf_counter()
+    done = advise(snapshot, Estimates(), seed=questions.seed, alternatives=True)
+    wall_s = perf_counter() - began
+    told = explained(done, questions.why, str(path))
+    if as_json:
+        print_json(document(done, told) | {"wall_s": round(wall_s, 4)})
+    else:
+        show(done, told)
+    return 1 if done.advice.faults else 0
+
+
+def explained(done: Pass, names: Sequence[str], source: str) -> list[Told]:
+    """What is to be said about those that were asked for."""
+    explainer, snapshot = Explainer(done), done.snapshot
+    if ALL in names:
+        names = [*snapshot.vms, *snapshot.hosts]
+    unknown = [name for name in names if name not in snapshot.vms and name not in snapshot.hosts]
+    if unknown:
+        cure = "name a VM or a host of the inventory, or 'all'"
+        problems = [
+            Problem(key=one, what="there is no such VM or host", cure=cure) for one in unknown
+        ]
+        raise InvalidInput(source, problems)
+    return [
+        explainer.vm(VmId(name)) if name in snapshot.vms else explainer.host(HostId(name))
+        for name in names
+    ]
+
+
+def document(done: Pass, told: Sequence[Told]) -> dict[str, object]:
+    """The answer as the JSON contract wants it."""
+    advice = done.advice
+    return {
+        "recommendations": [*map(_move, advice.moves), *_switches(advice)],
+        "faults": [as_row(fault) for fault in advice.faults],
+        "imbalance": {"before": round(advice.before, 6), "after": round(advice.after, 6)},
+        "summary": advice.summary,
+        "fewest_moves": advice.fewest,
+        "rejected": [
+            {"what": one.subject, "code": one.code, "detail": one.detail} for one in advice.rejected
+        ],
+        "host_pools": _host_pools(done.snapshot),
+        "explanations": [
+            {"subject": one.subject, "code": one.code, "sentence": one.sentence} for one in told
+        ],
+    }
+
+
+def as_row(fault: Fault) -> dict[str, object]:
+    """A fault for machines."""
+    return {
+        "code": fault.code,
+        "subject": fault.subject,
+        "detail": fault.detail,
+        "rules": list(fault.rules),
+        "unblock": fault.unblock,
+    }
+
+
+def _move(one: Advised) -> dict[str, object]:
+    return {
+        "action": "migrate",
+        "vm": one.vm,
+        "from": one.source,
+        "to": one.target,
+        "priority": one.priority,
+        "code": one.code,
+        "reason": one.reason,
+        "gain": dict(one.gain),
+        "cost": dict(one.cost),
+        "risk": dict(one.risk),
+        "considered": [
+            {"host": other.subject, "code": other.code, "detail": other.detail}
+            for other in one.considered
+        ],
+        "after": list(one.after),
+        "automatic": one.automatic,
+    }
+
+
+def _switches(advice: Advice) -> list[dict[str, object]]:
+    return [
+        {
+            "action": "enter_maintenance" if one.wish == "maintenance" else "power_off",
+            "vm": None,
+            "host": one.host,
+            "from": one.host,
+            "to": None,
+            "priority": 1,
+            "code": "evacuate",
+            "reason": f"{one.host} is to go into {one.wish}",
+            "gain": {},
+            "cost": {},
+            "after": list(one.after),
+        }
+        for one in advice.switches
+    ]
+
+
+def _host_pools(snapshot: Snapshot) -> list[dict[str, object]]:
+    """What each hypervisor should be told about the pools."""
+    return [
+        {
+            "host": host,
+            "pool": pool,
+            "cpu": {
+                "reservation_mhz": settings.cpu.reservation,
+                "limit_mhz": settings.cpu.limit,
+                "shares": settings.cpu.shares,
+            },
+            "memory": {
+                "reservation_mib": settings.memory.reservation,
+                "limit_mib": settings.memory.limit,
+                "shares": settings.memory.shares,
+            },
+        }
+        for host, pools in host_pools(snapshot).items()
+        for pool, settings in pools.items()
+    ]
+
+
+def show(done: Pass, told: Sequence[Told]) -> None:
+    """The same for people."""
+    out, advice = console(), done.advice
+    count = len(advice.moves)
+    head = "nothing to do" if not count + len(advice.switches) else counted(count, "move")
+    out.print(f"[bold]{plain(done.snapshot.name)}[/bold]: {head}; {plain(advice.summary)}")
+    if advice.moves:
+        out.print(_moves_table(advice))
+    for switch in advice.switches:
+        waits = f" once {', '.join(switch.after)} left" if switch.after else ""
+        out.print(f"then {describe(switch.action)}{plain(waits)}")
+    for one in advice.moves:
+        for other in one.considered[:1]:
+            out.print(
+                f"  {plain(one.vm)}: next best was {plain(other.subject)} ({plain(other.detail)})"
+            )
+    show_faults(advice.faults)
+    if advice.rejected:
+        rows = table("given up", "code", "because")
+        for gone in advice.rejected[:20]:
+            rows.add_row(plain(gone.subject), gone.code, plain(gone.detail))
+        out.print(fitted(rows))
+    if told:
+        rows = table("who", "code", "why")
+        for each in told:
+            rows.add_row(plain(each.subject), each.code, plain(each.sentence))
+        out.print(fitted(rows))
+    elif not advice.moves:
+        out.print("'--why all' tells for every VM and host why nothing is done with it")
+
+
+def show_faults(faults: Sequence[Fault]) -> None:
+    """What stays wrong, and what would help."""
+    out = console()
+    for fault in faults:
+        out.print(f"[red]fault[/red] {fault.code}, {plain(fault.subject)}: {plain(fault.detail)}")
+        if fault.unblock:
+            out.print(f"      it would help to {plain(fault.unblock)}")
+
+
+def _moves_table(advice: Advice) -> Table:
+    rows = table(
+        "VM", "from", "to", "prio", "imbalance", "takes", "after", "because",
+        right=("prio", "imbalance", "takes"),
+    )  # fmt: skip
+    for one in advice.moves:
+        gain = one.gain.get("imbalance")
+        rows.add_row(
+            plain(one.vm),
+            plain(one.source),
+            plain(one.target),
+            str(one.priority) + ("" if one.automatic else " ask"),
+            "" if gain is None else f"{-gain:+.3f}",
+            f"{one.cost['seconds']:.0f} s",
+            plain(", ".join(one.after)),
+            plain(one.reason),
+        )
+    return fitted(rows)
