@@ -125,6 +125,51 @@ def recommend(
 
 
 @app.command()
+def place(
+    inventory: Inventory,
+    vms: Annotated[Path, typer.Option("--vms", help="The VMs that are to start.")],
+    json: Json = False,
+) -> None:
+    """Say where new VMs should start, one or many in one decision.
+
+    Exit code 1 if some can start nowhere.
+    """
+    from equipoise.cli import place as command
+
+    raise typer.Exit(command.run(inventory, vms, as_json=json))
+
+
+@app.command()
+def whatif(
+    inventory: Inventory,
+    remove: Annotated[
+        Optional[list[str]],  # noqa: UP045  (typer reads the annotation at run time)
+        typer.Option("--remove", help="Empty this host and take it out; may be repeated."),
+    ] = None,
+    add: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--add", help="Hosts, VMs and rules that come, demand that changes."),
+    ] = None,
+    fail: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--fail", help="Let this host die; may be repeated."),
+    ] = None,
+    why: Why = None,
+    json: Json = False,
+) -> None:
+    """Say what a pass would do if hosts were gone, lost or new, or demand and rules were others.
+
+    Exit code 1 if a VM would run nowhere, or something would stay wrong.
+    """
+    from equipoise.cli import whatif as command
+
+    wishes = command.Wishes(
+        remove=tuple(remove or ()), add=add, fail=tuple(fail or ()), why=tuple(why or ())
+    )
+    raise typer.Exit(command.run(inventory, wishes, as_json=json))
+
+
+@app.command()
 def scenarios(json: Json = False) -> None:
     """List the built-in scenarios."""
     from equipoise.cli import scenarios as command

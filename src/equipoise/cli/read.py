@@ -6,6 +6,7 @@ from pathlib import Path
 
 from equipoise.errors import InvalidInput, Problem
 from equipoise.model import files
+from equipoise.model.amendment import Amendment
 from equipoise.model.case import CaseFile
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
@@ -31,6 +32,11 @@ def read_scenario(path: Path) -> Scenario:
 def read_case(path: Path) -> CaseFile:
     """Read a case."""
     return files.parse_case(_content(path), str(path), check_rules)
+
+
+def read_amendment(path: Path, base: Inventory) -> Amendment:
+    """Read what is to be added to a cluster or changed in it."""
+    return files.parse_amendment(_content(path), str(path), base, check_rules)
 
 
 def read_text(path: Path) -> str:

@@ -8,8 +8,8 @@ from equipoise.cli.answer import print_json
 from equipoise.errors import InvalidInput, Problem
 from equipoise.model import files
 
-KINDS: tuple[Literal["inventory", "scenario", "plan", "case"], ...]
-KINDS = ("inventory", "scenario", "plan", "case")
+KINDS: tuple[Literal["inventory", "scenario", "plan", "case", "amendment"], ...]
+KINDS = ("inventory", "scenario", "plan", "case", "amendment")
 
 
 def run(kind: str, *, as_json: bool) -> int:

@@ -88,6 +88,16 @@ class Books:
             return self._capacity - self._inside[None]
         return max(0, self._resource.of_pool(self._pools[pool]) - self._inside[pool])
 
+    def admit(self, vm: Vm) -> None:
+        """Write down what is reserved for a VM that is let in."""
+        more, place = self._resource.of_vm(vm), vm.pool
+        while place is not None:
+            before = self.held(place)
+            self._inside[place] += more
+            more = self.held(place) - before
+            place = self._pools[place].parent
+        self._inside[None] += more
+
     def shortage(self, vm: Vm) -> Shortage | None:
         """What keeps a VM from being admitted, if anything does."""
         needed, place = self._resource.of_vm(vm), vm.pool

@@ -108,6 +108,17 @@ class Standing:
             if other != vm
         )
 
+    def obstacles(self, vm: VmId, host: HostId) -> bool:
+        """Whether anything keeps a VM from a host as things stand."""
+        return bool(
+            self.vms[vm].vcpus > self.snapshot.hosts[host].cores
+            or self.barred_by(vm, host)
+            or self.lacks(vm, host)
+            or self.clashes(vm, host)
+            or self.strays(vm, host)
+            or self.unlike(vm, host)
+        )
+
     def place(self, vm: VmId, host: HostId | None) -> HostId | None:
         """Let a VM be on a host, or nowhere; say where it was."""
         before = self.where[vm]
@@ -117,7 +128,7 @@ class Standing:
             self.hold(vm, host)
         self.where[vm] = host
         for problem in self._concerned(vm, before, host):
-            self._look(problem)
+            self.look(problem)
         return before
 
     def members(self, problem: Problem) -> list[VmId]:
@@ -204,15 +215,15 @@ class Standing:
             {*nowhere, *leaving, *(vm for vm in self._bars if vm in self.where)},
             key=lambda vm: (-sum(self.needs[vm]), vm),
         ):
-            self._look(Problem("out", vm))
+            self.look(Problem("out", vm))
         for vm in [vm.id for vm in self.vms.values() if self.rules.like and vm.ft_pair]:
-            self._look(Problem("unlike", vm))
+            self.look(Problem("unlike", vm))
         for number in range(len(self.rules.apart)):
-            self._look(Problem("apart", str(number)))
+            self.look(Problem("apart", str(number)))
         for number in range(len(self.rules.together)):
-            self._look(Problem("together", str(number)))
+            self.look(Problem("together", str(number)))
         for host in self.snapshot.hosts:
-            self._look(Problem("full", host))
+            self.look(Problem("full", host))
 
     def _concerned(
         self, vm: VmId, before: HostId | None, after: HostId | None
@@ -226,7 +237,8 @@ class Standing:
         yield from (Problem("together", str(number)) for number in self._together.get(vm, ()))
         yield from (Problem("full", host) for host in (before, after) if host is not None)
 
-    def _look(self, problem: Problem) -> None:
+    def look(self, problem: Problem) -> None:
+        """Note whether there is a problem."""
         if self._is_so(problem):
             self.problems[problem] = None
         else:

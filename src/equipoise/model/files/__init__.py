@@ -6,13 +6,20 @@ key and cure. Never opens a file: the caller reads it, after ``check_size``.
 """
 
 from equipoise.model.files.check import problems_of
-from equipoise.model.files.parse import parse_case, parse_inventory, parse_plan, parse_scenario
+from equipoise.model.files.parse import (
+    parse_amendment,
+    parse_case,
+    parse_inventory,
+    parse_plan,
+    parse_scenario,
+)
 from equipoise.model.files.schema import schema
 from equipoise.model.files.text import check_size
 from equipoise.model.files.write import to_json, to_yaml
 
 __all__ = [
     "check_size",
+    "parse_amendment",
     "parse_case",
     "parse_inventory",
     "parse_plan",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar, cast
 
+from equipoise.model.amendment import Amendment
 from equipoise.model.case import CaseFile
 from equipoise.model.event import HostJoined, VmArrived
 from equipoise.model.files.check.crowd import Crowds
@@ -16,7 +17,7 @@ from equipoise.model.usage import demand_of
 from equipoise.model.value import Value
 from equipoise.model.vm import Vm
 
-F = TypeVar("F", Inventory, Plan, Scenario, CaseFile)
+F = TypeVar("F", Inventory, Plan, Scenario, CaseFile, Amendment)
 FindHost = Callable[[str], Host | None]
 
 
@@ -25,7 +26,7 @@ def with_demands(value: F) -> F:
     return cast(F, _with_demands(value))
 
 
-def _with_demands(value: Inventory | Plan | Scenario | CaseFile) -> Value:
+def _with_demands(value: Inventory | Plan | Scenario | CaseFile | Amendment) -> Value:
     match value:
         case Inventory():
             hosts: dict[str, Host] = {host.id: host for host in value.hosts}
@@ -34,6 +35,9 @@ def _with_demands(value: Inventory | Plan | Scenario | CaseFile) -> Value:
             return value.but(cluster=_with_demands(value.cluster))
         case Scenario():
             return _in_story(value)
+        case Amendment():
+            new: dict[str, Host] = {host.id: host for host in value.hosts}
+            return value.but(vms=tuple(_in_vm(vm, new.get) for vm in value.vms))
         case Plan():
             return value
 

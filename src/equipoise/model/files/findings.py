@@ -42,6 +42,10 @@ class Findings:
     def __len__(self) -> int:
         return len(self._found)
 
+    def all(self) -> tuple[Finding, ...]:
+        """What has been found."""
+        return tuple(self._found)
+
     @property
     def is_full(self) -> bool:
         """Whether more have been found than will be shown, so that care is wasted on them."""

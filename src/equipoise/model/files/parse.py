@@ -13,8 +13,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from equipoise.errors import InvalidInput
+from equipoise.model.amendment import Amendment
 from equipoise.model.case import CaseFile
 from equipoise.model.files.check import check, problems_of
+from equipoise.model.files.check.amendment import check_amendment
 from equipoise.model.files.check.scenario import ruled_cluster
 from equipoise.model.files.collector import undisturbed
 from equipoise.model.files.counted import with_demands
@@ -34,7 +36,7 @@ from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
 from equipoise.model.story.scenario import Scenario
 
-F = TypeVar("F", Inventory, Plan, Scenario, CaseFile)
+F = TypeVar("F", Inventory, Plan, Scenario, CaseFile, Amendment)
 Further = Callable[[Any, Findings], None]
 
 
@@ -60,6 +62,22 @@ def parse_scenario(content: bytes, source: str, also: Also | None = None) -> Sce
 def parse_case(content: bytes, source: str, also: Also | None = None) -> CaseFile:
     """Read a case; ``source`` is what messages call the file."""
     return _parse(content, source, CaseFile, _inventory_check(also))
+
+
+def parse_amendment(
+    content: bytes, source: str, base: Inventory, also: Also | None = None
+) -> Amendment:
+    """Read an amendment of a cluster; ``source`` is what messages call the file."""
+
+    def check_whole(inventory: Inventory, found: Findings) -> None:
+        check(inventory, found, {})
+        if also is not None and not found:
+            also(inventory, found)
+
+    def further(value: Any, found: Findings) -> None:
+        check_amendment(value, base, check_whole, found)
+
+    return _parse(content, source, Amendment, further)
 
 
 def _inventory_check(also: Also | None) -> Further:

@@ -11,18 +11,20 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import inspect
 
+from equipoise.model.amendment import Amendment
 from equipoise.model.case import CaseFile
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
 from equipoise.model.story.scenario import Scenario
 
-FileKind = Literal["inventory", "scenario", "plan", "case"]
+FileKind = Literal["inventory", "scenario", "plan", "case", "amendment"]
 
 _FORMS: Final[dict[FileKind, type[msgspec.Struct]]] = {
     "inventory": Inventory,
     "scenario": Scenario,
     "plan": Plan,
     "case": CaseFile,
+    "amendment": Amendment,
 }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from equipoise.errors import Problem
+from equipoise.model.amendment import Amendment
 from equipoise.model.case import CaseFile
 from equipoise.model.files.check.crowd import NOBODY, Crowds
 from equipoise.model.files.check.infrastructure import check_infrastructure
@@ -23,7 +24,7 @@ from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
 from equipoise.model.story.scenario import Scenario
 
-Form = Inventory | Plan | Scenario | CaseFile
+Form = Inventory | Plan | Scenario | CaseFile | Amendment
 
 
 def problems_of(value: Form) -> list[Problem]:
@@ -48,6 +49,8 @@ def check(value: Form, found: Findings, gaps: Gaps) -> None:
         case Scenario():
             roster = _check_story(value, found, gaps, Crowds.of(value, gaps))
             check_scenario(value, roster, found, gaps)
+        case Amendment():
+            pass  # only together with the cluster it amends
         case CaseFile():
             _check_story(value, found, gaps)
             _check_hosts(value.cluster, found.below("cluster"), _inner(gaps))
