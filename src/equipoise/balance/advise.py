@@ -117,7 +117,8 @@ def _asked(policy: BalancePolicy, advised: Advised) -> Advised:
 def _summary(
     policy: BalancePolicy, mended: Mended, levelled: Levelled, before: float, after: float
 ) -> str:
-    mending = f"{len(mended.moves)} moves for the rules; " if mended.moves else ""
+    count = len(mended.moves)
+    mending = f"{count} move{'s' if count > 1 else ''} for the rules; " if count else ""
     if policy.rules_only:
         return f"{mending}rules only: an imbalance of {after:.3f} is left as it is"
     if levelled.moves:

@@ -48,6 +48,12 @@ class Rules:
     others: tuple[RuleId, ...] = ()
     """Rules that only the gate understands."""
     continuous: frozenset[RuleId] = frozenset()
+    ft_apart: tuple[RuleId, ...] = ()
+    """The rules that say in words what holds anyway: fault-tolerant pairs are apart."""
+    ft_alike: tuple[RuleId, ...] = ()
+    """The rules that ask for like hosts."""
+    failover_hosts: tuple[RuleId, ...] = ()
+    """The rules that keep hosts free for what may be lost elsewhere."""
 
 
 def read_rules(snapshot: Snapshot, *, wishes: bool = False) -> Rules:
@@ -57,10 +63,13 @@ def read_rules(snapshot: Snapshot, *, wishes: bool = False) -> Rules:
     for rule in rules:
         if rule.hard or (wishes and _is_about_hosts(rule)):
             found.read(rule)
-    pairs = {
-        frozenset((vm.id, vm.ft_pair)) for vm in snapshot.vms.values() if vm.ft_pair in snapshot.vms
-    }
-    found.apart += [Group(FT, tuple(sorted(map(VmId, map(str, pair))))) for pair in pairs]
+    # In the order of the VMs: what is decided must not depend on how Python hashes.
+    pairs = dict.fromkeys(
+        (min(vm.id, vm.ft_pair), max(vm.id, vm.ft_pair))
+        for vm in snapshot.vms.values()
+        if vm.ft_pair is not None and vm.ft_pair in snapshot.vms
+    )
+    found.apart += [Group(FT, pair) for pair in pairs]
     return Rules(
         tuple(found.apart),
         tuple(found.together),
@@ -69,6 +78,9 @@ def read_rules(snapshot: Snapshot, *, wishes: bool = False) -> Rules:
         tuple(found.failures),
         tuple(found.others),
         frozenset(rule.id for rule in rules if rule.continuous),
+        tuple(found.ft_apart),
+        tuple(found.ft_alike),
+        tuple(found.failover_hosts),
     )
 
 
@@ -96,6 +108,9 @@ class _Found:
         self.like: list[str] = []
         self.failures: list[tuple[RuleId, int]] = []
         self.others: list[RuleId] = []
+        self.ft_apart: list[RuleId] = []
+        self.ft_alike: list[RuleId] = []
+        self.failover_hosts: list[RuleId] = []
 
     def read(self, rule: Rule) -> None:
         match rule:
@@ -127,11 +142,15 @@ class _Found:
         elif name == "FailoverHosts":
             inmates = (vm.id for vm in self._vms.values() if not vm.agent)
             self._bar(rule.id, inmates, self._hosts.intersection(hosts))
+            self.failover_hosts.append(rule.id)
         elif name == "FtCompatible":
             self.like.append(str(given["key"]))
+            self.ft_alike.append(rule.id)
         elif name == "Failover":
             self.failures.append((rule.id, int(str(given["nb"]))))
-        elif name != "FtApart":
+        elif name == "FtApart":
+            self.ft_apart.append(rule.id)
+        else:
             self.others.append(rule.id)
 
     def _group(self, kind: list[Group], rule: RuleId, vms: Iterable[Any]) -> None:

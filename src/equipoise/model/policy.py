@@ -71,8 +71,9 @@ class BalancePolicy(Value):
     """Whether a move must be worth its cost."""
     spread: Part = 0.2
     """How far demand may be from what was measured, as a part of it (one standard deviation)."""
-    evenness: Part = 0.1
-    """What it is worth that hosts are evened out by one of them, as a part of a host."""
+    evenness: Part = 0.2
+    """What it is worth that hosts are evened out by one of them, as a part of a host; much less
+    where demand does not stay."""
     horizon_s: SecondsPresent = 3600
     """How long a move is to pay."""
     stable_s_min: SecondsPresent = 300

@@ -1,12 +1,14 @@
 """The climber: balances all hosts at once or, if they are very many, in samples of them.
 
 A sample of hosts looks much like the whole, so balancing samples drawn anew each round balances
-the whole, at a cost that grows with the number of hosts and no faster.
+the whole, at a cost that grows with the number of hosts and no faster. It looks the more like it
+because busy and idle hosts are dealt out evenly. What a sample cannot know, because its own mean is
+not that of the whole, the next round puts right: who has moved in mind may move on, and in the end
+goes from where it is to where it came to, at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -57,16 +59,29 @@ class Climber:
     def climb(self, left: int) -> list[Move]:
         """Take the best move, again and again, at most so many; nobody moves twice."""
         hosts = self._state.hosts
+        left = min(left, self._policy.moves_per_host * len(hosts))
         if len(hosts) <= self._policy.sample_hosts:
             return self._climb_on(hosts, self._units_on(hosts), left)
-        found: list[Move] = []
+        found: dict[int, Move] = {}
         chance = np.random.default_rng(self._seed)
         for _ in range(ROUNDS):
-            before = len(found)
-            for sample, units in self._samples(chance):
-                found += self._climb_on(sample, units, left - len(found))
-            if len(found) == before:
+            movable = self._state.field.movable.copy()
+            moves = self._round(chance, left - len(found))
+            self._state.field.movable[:] = movable
+            for move in moves:
+                _go_on(found, move)
+            if not moves:
                 break
+        self._state.field.movable[list(found)] = 0
+        return list(found.values())
+
+    def _round(self, chance: np.random.Generator, left: int) -> list[Move]:
+        """Climb on each sample once; none takes what the others may need of the moves left."""
+        found: list[Move] = []
+        samples = self._samples(chance)
+        for number, (sample, units) in enumerate(samples):
+            part = -(-(left - len(found)) // (len(samples) - number))
+            found += self._climb_on(sample, units, part)
         return found
 
     def take_back(self, move: Move) -> None:
@@ -116,21 +131,38 @@ class Climber:
         there[hosts] = True
         return np.nonzero(there[field.home] & (field.movable == 1))[0]
 
-    def _samples(self, chance: np.random.Generator) -> Iterator[tuple[Ints, Ints]]:
-        """All hosts, dealt out by chance into samples of about equal size, with their units."""
+    def _samples(self, chance: np.random.Generator) -> list[tuple[Ints, Ints]]:
+        """All hosts, dealt out by chance into samples of about equal size and load, with units."""
         field, hosts = self._state.field, chance.permutation(self._state.hosts)
         count = max(1, round(len(hosts) / self._policy.sample_size))
+        load = (field.host_load[hosts] * field.inverse[hosts]).sum(axis=1)
+        hosts = hosts[np.argsort(-load, kind="stable")]
+        # Of as many hosts as there are samples, which are about equally busy, each gets one.
+        rounds = -(-len(hosts) // count)
+        dealt = chance.permuted(np.tile(np.arange(count), (rounds, 1)), axis=1).ravel()
         sample_of = np.full(len(field.open), -1)
-        samples = np.array_split(hosts, count)
-        for number, sample in enumerate(samples):
-            sample_of[sample] = number
-        # Those that have moved within this pass stay; so nobody changes sample while it lasts.
+        sample_of[hosts] = dealt[: len(hosts)]
         movable = np.nonzero(field.movable == 1)[0]
         order = movable[np.argsort(sample_of[field.home[movable]], kind="stable")]
         numbers = sample_of[field.home[order]]
         bounds = np.searchsorted(numbers, np.arange(count + 1))
-        for number, sample in enumerate(samples):
-            yield np.sort(sample), np.sort(order[bounds[number] : bounds[number + 1]])
+        return [
+            (
+                np.nonzero(sample_of == number)[0],
+                np.sort(order[bounds[number] : bounds[number + 1]]),
+            )
+            for number in range(count)
+        ]
+
+
+def _go_on(found: dict[int, Move], move: Move) -> None:
+    """Note a move; of who has moved before, the way from the first host to the last."""
+    first = found.pop(move.unit, None)
+    if first is None:
+        found[move.unit] = move
+    elif first.source != move.target:
+        gain = first.gain + move.gain
+        found[move.unit] = Move(move.unit, first.source, move.target, gain, first.before)
 
 
 def new_scale(state: Assessment) -> Scale:

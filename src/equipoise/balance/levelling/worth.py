@@ -83,10 +83,11 @@ def expense(field: Field, unit: int, resource: int) -> float:
 def ease(field: Field, unit: int, host: int, evened: float) -> float:
     """What it is worth that hosts are evened out by so much, for whatever comes; in host-seconds.
 
-    The more, the longer demand has stayed the same.
+    Much more where demand has stayed the same for long: with the square of that part of the horizon.
     """
     stable_s, weighing = stable(field, unit, host), field.weighing
-    return weighing.evenness * evened * stable_s * stable_s / weighing.horizon_s
+    lasting = stable_s / weighing.horizon_s
+    return weighing.evenness * evened * stable_s * lasting * lasting
 
 
 def is_hopeless(field: Field, scale: Scale, unit: int, gain: float, relieved: Floats) -> bool:
@@ -99,7 +100,8 @@ def is_hopeless(field: Field, scale: Scale, unit: int, gain: float, relieved: Fl
         return False
     horizon_s = weighing.horizon_s
     stable_s = min(field.stable_s[field.home[unit]], horizon_s)
-    total = weighing.evenness * gain * scale.there[0] * stable_s * stable_s / horizon_s
+    lasting = stable_s / horizon_s
+    total = weighing.evenness * gain * scale.there[0] * stable_s * lasting * lasting
     for resource in range(field.room.shape[1]):
         now, worst = relieved[resource, 0], relieved[resource, 1]
         net = max(now * stable_s + worst * (horizon_s - stable_s), worst * horizon_s)

@@ -19,15 +19,26 @@ SPARE: Final = "spare:"
 
 def spares(snapshot: Snapshot, rules: Rules) -> tuple[list[Vm], list[Bar]]:
     """The spare VMs that the rules ask for, and where they must not be."""
-    made: list[Vm] = []
-    bars: list[Bar] = []
-    for rule, count in rules.failures:
-        hosts = _worst(snapshot, count)
-        some = [_spare(snapshot.vms[vm], rule) for host in hosts for vm in _guests(snapshot, host)]
-        made += some
-        if some:
-            bars.append(Bar(rule, frozenset(vm.id for vm in some), frozenset(hosts)))
-    return made, bars
+    if not rules.failures:
+        return [], []
+    # A spare VM holds room of every kind, so the rule that asks for most speaks for all of them.
+    rule, count = max(rules.failures, key=lambda one: one[1])
+    hosts = _worst(snapshot, count)
+    lost = [vm for host in hosts for vm in _guests(snapshot, host)]
+    made = {vm: _spare(snapshot.vms[vm], rule) for vm in lost}
+    bars = [Bar(rule, frozenset(one.id for one in made.values()), frozenset(hosts))]
+    bars += _same_bars(rules, made)
+    return list(made.values()), bars if made else []
+
+
+def _same_bars(rules: Rules, made: dict[VmId, Vm]) -> list[Bar]:
+    """Spare VMs may be where the lost ones may; also on hosts that are kept free for them."""
+    found = []
+    for bar in rules.bars:
+        some = frozenset(made[vm].id for vm in made if vm in bar.vms)
+        if some and bar.rule not in rules.failover_hosts:
+            found.append(Bar(bar.rule, some, bar.hosts))
+    return found
 
 
 def is_spare(vm: VmId) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from equipoise.balance.mending.standing import Problem, Standing, rules_of
+from equipoise.model.host import HostState
 from equipoise.model.quantity import HostId, RuleId, VmId
 from equipoise.model.value import Value
 
@@ -65,7 +66,7 @@ class Blocks:
         self.rules, self.helps = rules, helps
         parts = [f"{listed(hosts)}: {reason}" for reason, hosts in why.items()]
         self.sentence = (
-            f"could go nowhere else ({'; '.join(parts)})" if parts else "has nowhere to go"
+            f"has no other host to go to ({'; '.join(parts)})" if parts else "has no host to go to"
         )
 
 
@@ -81,7 +82,7 @@ def blocks_of(standing: Standing, vm: VmId) -> Blocks:
         lacks = standing.lacks(vm, name)
         if name in standing.closed:
             why[standing.closed[name]].append(name)
-            helps.append(f"open {name}")
+            helps.append(f"{'wake' if host.state is HostState.STANDBY else 'open'} {name}")
         elif bars:
             why[f"rule {bars[0]}"].append(name)
             rules += bars

@@ -69,15 +69,19 @@ class _Mending:
         wanted = _transfers(settlement.choices)
         passing = Passing(self._snapshot, mends)
         kept, refused = self._passed(wanted, passing)
-        wishes = Wishes(self._snapshot, self._estimates)
+        moves = tuple(self._wishes.move(*one) for one in kept)
+        wished = {self._wishes.switch(one): one for one in self._switches(moves)}
+        switched = passing.of(tuple(wished), moves)
         standing = self._standing
         return Mended(
             moves=tuple(map(self._advised, kept)),
-            intents=tuple(wishes.move(*one) for one in kept),
-            switches=tuple(self._switches({one.vm for one in kept})),
+            intents=(*moves, *switched),
+            switches=tuple(wished[one] for one in switched),
             faults=(
                 *(fault_of(standing, problem) for problem in settlement.left),
                 *refused,
+                *(self._not_switched(wished[one]) for one in wished if one not in switched),
+                *self._asleep(),
                 *self._others(),
             ),
             mends=mends if kept else (),

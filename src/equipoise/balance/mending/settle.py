@@ -44,7 +44,7 @@ def settle(standing: Standing, patience: int = PATIENCE) -> Settlement:
     """Mend all that is wrong or, if that cannot be, one problem after the other."""
     found, fewest = _solved(standing, patience)
     if found is not None:
-        return Settlement(tuple(found), (), fewest)
+        return Settlement(tuple(found), (), fewest=fewest)
     done: list[Choice] = []
     left: list[Problem] = []
     wrong = [problem for problem in standing.problems if problem not in standing.given_up]
@@ -53,14 +53,25 @@ def settle(standing: Standing, patience: int = PATIENCE) -> Settlement:
         standing.given_up.discard(problem)
         if problem not in standing.problems:
             continue
-        found, proved = _solved(standing, max(200, patience // len(wrong)))
-        fewest &= proved
+        found, _ = _solved(standing, max(200, patience // len(wrong)))
         if found is None:
             standing.given_up.add(problem)
             left.append(problem)
         else:
             done += found
-    return Settlement(tuple(done), tuple(left), fewest and not left)
+    # What was given up may have been mended with something else.
+    left = [problem for problem in left if problem in standing.problems]
+    return Settlement(tuple(_merged(done)), tuple(left), fewest=False)
+
+
+def _merged(choices: list[Choice]) -> list[Choice]:
+    """Each VM once: where it was at first, and where it is in the end."""
+    first: dict[VmId, HostId | None] = {}
+    last: dict[VmId, HostId] = {}
+    for one in choices:
+        first.setdefault(one.vm, one.before)
+        last[one.vm] = one.host
+    return [Choice(vm, host, first[vm]) for vm, host in last.items() if host != first[vm]]
 
 
 def _solved(standing: Standing, patience: int) -> tuple[list[Choice] | None, bool]:

@@ -62,6 +62,9 @@ class Standing:
         for vm, host in self.where.items():
             if host is not None:
                 self.hold(vm, host)
+        for one, at in _promised(snapshot):
+            needs = _need(one, self.names)
+            self.free[at] = [a - b for a, b in zip(self.free[at], needs, strict=True)]
         self.problems: dict[Problem, None] = {}
         self.given_up: set[Problem] = set()
 
@@ -216,8 +219,9 @@ class Standing:
             key=lambda vm: (-sum(self.needs[vm]), vm),
         ):
             self.look(Problem("out", vm))
-        for vm in [vm.id for vm in self.vms.values() if self.rules.like and vm.ft_pair]:
-            self.look(Problem("unlike", vm))
+        for vm in self.vms.values() if self.rules.like else ():
+            if vm.ft_pair is not None:
+                self.look(_unlike(vm.id, vm.ft_pair))
         for number in range(len(self.rules.apart)):
             self.look(Problem("apart", str(number)))
         for number in range(len(self.rules.together)):
@@ -231,8 +235,7 @@ class Standing:
         yield Problem("out", vm)
         pair = self.vms[vm].ft_pair
         if pair is not None:
-            yield Problem("unlike", vm)
-            yield Problem("unlike", pair)
+            yield _unlike(vm, pair)
         yield from (Problem("apart", str(number)) for number in self._apart.get(vm, ()))
         yield from (Problem("together", str(number)) for number in self._together.get(vm, ()))
         yield from (Problem("full", host) for host in (before, after) if host is not None)
@@ -264,11 +267,14 @@ class Standing:
                 return vm in self.vms and host is not None and self.unlike(vm, host)
 
     def _may_stay(self, vm: VmId, host: HostId) -> bool:
-        if self.vms[vm].agent:
-            return True
         there = self.snapshot.hosts[host]
         leaves = there.state is HostState.ON and there.requested is not None
-        return not leaves and not self.barred_by(vm, host)
+        return (self.vms[vm].agent or not leaves) and not self.barred_by(vm, host)
+
+
+def _unlike(vm: VmId, pair: VmId) -> Problem:
+    """One problem for both halves."""
+    return Problem("unlike", min(vm, pair))
 
 
 def _closed(snapshot: Snapshot) -> dict[HostId, str]:
@@ -284,6 +290,19 @@ def _closed(snapshot: Snapshot) -> dict[HostId, str]:
             off = overrides[host.id] is HostOverride.OFF
             found[host.id] = f"it is {'left alone' if off else 'closed'} by the balance policy"
     return found
+
+
+def _promised(snapshot: Snapshot) -> Iterator[tuple[Vm, HostId]]:
+    """Who has been promised room on a host without running there: those on their way to it, and
+    agents that sleep."""
+    for vm in snapshot.vms.values():
+        if vm.agent and vm.state is VmState.SLEEPING and vm.host is not None:
+            yield vm, vm.host
+    for running in snapshot.in_flight.values():
+        seen = running.step.footprint
+        vm = None if seen.vm is None else snapshot.vms.get(seen.vm)
+        if vm is not None and seen.target in snapshot.hosts and seen.target != vm.host:
+            yield vm, seen.target
 
 
 def _said(state: HostState) -> str:
@@ -321,11 +340,12 @@ def rules_of(standing: Standing, problem: Problem) -> list[RuleId]:
     """The rules that a problem is about."""
     match problem.kind:
         case "apart":
-            return [standing.rules.apart[int(problem.subject)].rule]
+            rule = standing.rules.apart[int(problem.subject)].rule
+            return [rule, *standing.rules.ft_apart] if rule == FT else [rule]
         case "together":
             return [standing.rules.together[int(problem.subject)].rule]
         case "unlike":
-            return [FT]
+            return list(standing.rules.ft_alike)
         case "out":
             vm = VmId(problem.subject)
             host = standing.where[vm]
