@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 
 from equipoise.model.host import Host, HostState
 from equipoise.model.policy import HostOverride, VmOverride
@@ -15,16 +15,50 @@ from equipoise.model.vm import Vm, VmState
 Placing = Mapping[VmId, HostId]
 
 
-def fewest_moves(state: Snapshot) -> int | None:
-    """How many VMs have to move so that all is well; nothing if no placement is."""
+def fewest_moves(state: Snapshot, *, in_turn: bool = False) -> int | None:
+    """How many VMs have to move so that all is well; nothing if no placement is.
+
+    With ``in_turn``, each of them must find room when its turn comes, in some order.
+    """
     now = placing_of(state)
     choices = [list(_choices(state, state.vms[vm])) for vm in now]
-    counts = (
-        sum(now[vm] != host for vm, host in placing.items())
-        for placing in (dict(zip(now, hosts, strict=True)) for hosts in product(*choices))
-        if all_is_well(state, placing)
-    )
-    return min(counts, default=None)
+    placings = (dict(zip(now, hosts, strict=True)) for hosts in product(*choices))
+    well = [placing for placing in placings if all_is_well(state, placing)]
+    well.sort(key=lambda placing: len(moved(now, placing)))
+    good = (one for one in well if not in_turn or can_be_made(state, one))
+    return next((len(moved(now, one)) for one in good), None)
+
+
+def moved(now: Placing, placing: Placing) -> list[VmId]:
+    """Who is elsewhere."""
+    return [vm for vm, host in placing.items() if host != now[vm]]
+
+
+def can_be_made(state: Snapshot, placing: Placing) -> bool:
+    """Whether the VMs can move one after the other, in some order, each into room that is free."""
+    now = placing_of(state)
+    return any(_is_a_way(state, now, placing, turns) for turns in permutations(moved(now, placing)))
+
+
+def _is_a_way(state: Snapshot, now: Placing, placing: Placing, turns: Iterable[VmId]) -> bool:
+    where = dict(now)
+    for name in turns:
+        vm, source = state.vms[name], where[name]
+        where[name] = placing[name]
+        host = state.hosts[placing[name]]
+        pair = None if vm.ft_pair is None else where.get(vm.ft_pair)
+        if pair == host.id or not _takes(state, vm, host, where):
+            return False
+        assert source != host.id
+    return True
+
+
+def _takes(state: Snapshot, vm: Vm, host: Host, where: Placing) -> bool:
+    """Whether a host has what a VM that has come needs; what it needs nothing of does not count."""
+    free = _free(state, host, where)
+    needs = {"cpu": vm.cpu.reservation_mhz, "memory": vm.memory.reservation_mib}
+    needs |= {str(name): amount for name, amount in vm.consumption.items()}
+    return all(free.get(name, 0) >= 0 for name, need in needs.items() if need > 0)
 
 
 def placing_of(state: Snapshot) -> dict[VmId, HostId]:
@@ -83,6 +117,11 @@ def _pairs(state: Snapshot, placing: Placing) -> Iterator[tuple[VmId, VmId]]:
 
 
 def _has_room(state: Snapshot, host: Host, placing: Placing) -> bool:
+    return min(_free(state, host, placing).values()) >= 0
+
+
+def _free(state: Snapshot, host: Host, placing: Placing) -> dict[str, int]:
+    """What is left of a host, less than nothing if more is promised than it has."""
     here = [
         vm
         for vm in state.vms.values()
@@ -92,15 +131,15 @@ def _has_room(state: Snapshot, host: Host, placing: Placing) -> bool:
         seen = running.step.footprint
         if seen.target == host.id and seen.vm is not None and placing.get(seen.vm) != host.id:
             here.append(state.vms[seen.vm])
-    named = {name for vm in here for name in vm.consumption}
-    return (
-        sum(vm.cpu.reservation_mhz for vm in here) <= host.usable_cpu_mhz
-        and sum(vm.memory.reservation_mib for vm in here) <= host.usable_memory_mib
-        and all(
-            sum(vm.consumption.get(name, 0) for vm in here) <= host.capacity.get(name, 0)
+    named = dict.fromkeys(name for vm in here for name in vm.consumption)
+    return {
+        "cpu": host.usable_cpu_mhz - sum(vm.cpu.reservation_mhz for vm in here),
+        "memory": host.usable_memory_mib - sum(vm.memory.reservation_mib for vm in here),
+        **{
+            str(name): host.capacity.get(name, 0) - sum(vm.consumption.get(name, 0) for vm in here)
             for name in named
-        )
-    )
+        },
+    }
 
 
 def _is_left(state: Snapshot, host: Host, placing: Placing) -> bool:

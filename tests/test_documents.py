@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from equipoise.cli.main import app
+from equipoise.cli.commands import app
 from equipoise.cli.read import read_inventory, read_plan
 from equipoise.model.snapshot import Snapshot
 from equipoise.plan import VerifiedPlan, verify

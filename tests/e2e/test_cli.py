@@ -24,8 +24,8 @@ DRAIN = str(ROOT / "examples" / "drain.yaml")
 def test_help_lists_every_command_on_one_line_each() -> None:
     text = call("--help").stdout
     for command in (
-        "demo", "show", "schema", "check", "scenarios", "simulate",
-        "journal", "replay", "bench", "spec",
+        "demo", "show", "schema", "check", "recommend", "place", "whatif", "scenarios",
+        "simulate", "journal", "replay", "bench", "spec",
     ):  # fmt: skip
         assert f"\n  {command} " in text
     assert "..." not in text.split("Commands:")[1]
@@ -206,7 +206,9 @@ def in_shell(command: str, **env: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("arguments", ["schema", "schema --json", f"show {SMALL}", "demo"])
+@pytest.mark.parametrize(
+    "arguments", ["schema", "schema --json", f"show {SMALL}", "demo --out out/piped"]
+)
 def test_a_pipe_that_closes_early_is_no_error(arguments: str) -> None:
     done = in_shell(f"'{COMMAND}' {arguments} | true; exit ${{PIPESTATUS[0]}}")
     assert (done.returncode, done.stderr) == (0, "")
@@ -226,7 +228,7 @@ def test_a_full_disk_is_the_worlds_fault(option: str) -> None:
 
 
 def test_it_works_without_an_output_and_without_our_characters() -> None:
-    assert in_shell(f"'{COMMAND}' demo >&-").returncode == 0
+    assert in_shell(f"'{COMMAND}' demo --out out/closed >&-").returncode == 0
     done = in_shell(
         f"'{COMMAND}' show {SMALL}", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", LC_ALL="C"
     )
@@ -260,9 +262,10 @@ def test_completion_is_offered() -> None:
     assert "complete" in done.stdout
 
 
-def test_demo_tells_the_whole_story() -> None:
-    done = call("demo")
+def test_demo_tells_the_whole_story(tmp_path: Path) -> None:
+    done = call("demo", "--out", str(tmp_path / "demo"))
     assert done.returncode == 0
+    assert "<svg" in (tmp_path / "demo" / "comparison.html").read_text(encoding="utf-8")
     for said in (
         "little rack: 4 hosts, 7 VMs",
         "refused: 1 reason",
@@ -270,6 +273,8 @@ def test_demo_tells_the_whole_story() -> None:
         "plan drain-r2 ended, done: 5 finished",
         "host r3 failed: power supply",
         "replaying it gives the identical cluster",
+        "CPU used, of all there was",
+        "Both side by side:",
     ):
         assert said in done.stdout
 

@@ -19,6 +19,7 @@ from equipoise.model.estimate import Estimates
 from equipoise.model.policy import Automation, BalancePolicy, VmOverride
 from equipoise.model.quantity import VmId
 from equipoise.model.snapshot import Snapshot
+from equipoise.place.imbalance import weights
 
 OVERFULL: Final = 1 + 1e-9
 
@@ -63,19 +64,22 @@ def _run(
     mended = mend(snapshot, rules, estimates)
     repaired = after_moves(snapshot, ((one.vm, one.target) for one in mended.moves))
     state = assess(repaired, rules, estimates)
-    before = state.imbalance()
-    if mended.moves:
-        before = assess(snapshot, rules, estimates).imbalance()
+    # What is scarce is decided at the beginning of a pass: otherwise relief would look like a loss.
+    start = assess(snapshot, rules, estimates) if mended.moves else state
+    before, weight = start.imbalance(), weights(start.loads())
     _hold(state, mended, {one.vm for one in mended.moves} | _newly_come(snapshot))
-    climber = Climber(state, policy, (seed * 1_000_003 + snapshot.version) % 2**63)
+    chance = (seed * 1_000_003 + snapshot.version) % 2**63
+    climber = Climber(state, policy, weight, chance)
     levelled = Levelled((), ())
     if not policy.rules_only:
         levelling = Levelling(snapshot, state, climber, estimates)
         levelled = levelling.run(mended, alternatives=alternatives)
+    for one in levelled.moves:
+        mended.standing.place(one.vm, one.target)
     moves = [_asked(policy, one) for one in (*mended.moves, *levelled.moves)]
-    after = state.imbalance()
+    after = state.imbalance(weight)
     advice = Advice(
-        moves=dependencies(Standing(snapshot, rules), moves) if moves else (),
+        moves=_in_order(snapshot, rules, moves),
         switches=mended.switches,
         faults=mended.faults,
         rejected=levelled.rejected,
@@ -87,6 +91,13 @@ def _run(
         summary=_summary(policy, mended, levelled, before, after),
     )
     return Pass(snapshot=snapshot, advice=advice, state=state, mended=mended, climber=climber)
+
+
+def _in_order(snapshot: Snapshot, rules: Rules, moves: list[Advised]) -> tuple[Advised, ...]:
+    """The moves with those they must wait for; nobody waits if nobody goes where others leave."""
+    if {one.source for one in moves}.isdisjoint(one.target for one in moves):
+        return tuple(moves)
+    return dependencies(Standing(snapshot, rules), moves)
 
 
 def _hold(state: Assessment, mended: Mended, fixed: Collection[VmId]) -> None:

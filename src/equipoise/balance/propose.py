@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from equipoise.balance.advice import Advice, Advised, Switch
+from equipoise.balance.advice import Advice, Advised
 from equipoise.balance.advise import advise
-from equipoise.balance.wishes import step_of
+from equipoise.balance.levelling.forecast import Forecast
+from equipoise.balance.levelling.foresight import foreseen
+from equipoise.balance.wishes import Wishes, step_of
 from equipoise.model.estimate import Estimates
 from equipoise.model.plan import Intent, Proposal, Purpose, Rejection
 from equipoise.model.quantity import StepId, VmId
@@ -23,9 +25,18 @@ class Balance:
 
     def __init__(self, estimates: Estimates, *, seed: int = 0) -> None:
         self._estimates, self._seed = estimates, seed
+        self._forecast = Forecast()
 
     def propose(self, snapshot: Snapshot) -> Proposal:
-        """Say which VMs should move, or why none should."""
+        """Say which VMs should move, or why none should.
+
+        Where it is asked to look ahead, it learns from each snapshot it is shown.
+        """
+        ahead_s, reason = snapshot.settings.balance.foresight_s, ""
+        if ahead_s:
+            self._forecast = self._forecast.learnt(snapshot)
+            snapshot, count = foreseen(snapshot, self._forecast.ahead(snapshot, ahead_s))
+            reason = f"; the demand of {count} VMs is foretold for {ahead_s} s" if count else ""
         advice = advise(snapshot, self._estimates, seed=self._seed).advice
         made, advised = self._intents(snapshot, advice)
         faults = tuple(
@@ -37,7 +48,7 @@ class Balance:
             decider="balance",
             purpose=Purpose.REPAIR if mending else Purpose.BALANCE,
             intents=made,
-            reason=advice.summary,
+            reason=f"{advice.summary}{reason}",
             gain={"imbalance": advice.before - advice.after} if made else {},
             rejected=(*faults, *advice.rejected),
             advised=advised,
@@ -55,7 +66,7 @@ class Balance:
                 break
             asked |= more
         wanted = [self._move(snapshot, one) for one in advice.moves]
-        wanted += [self._switch(snapshot, one) for one in advice.switches]
+        wanted += map(Wishes(snapshot, self._estimates).switch, advice.switches)
         waiting = {step_of(vm) for vm in asked}
         made = [one for one in wanted if waiting.isdisjoint((one.id, *one.after))]
         if waiting and made:  # the gate was asked about all of them together
@@ -72,15 +83,6 @@ class Balance:
             duration_ms=self._estimates.duration_ms(one.action, snapshot),
             after=_steps(one.after),
             reason=f"{one.reason}{expected}",
-        )
-
-    def _switch(self, snapshot: Snapshot, one: Switch) -> Intent:
-        return Intent(
-            id=StepId(f"switch-{one.host}"),
-            action=one.action,
-            duration_ms=self._estimates.duration_ms(one.action, snapshot),
-            after=_steps(one.after),
-            reason=f"{one.host} is to go into {one.wish}",
         )
 
 

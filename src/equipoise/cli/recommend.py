@@ -107,9 +107,11 @@ def _move(one: Advised) -> dict[str, object]:
         "priority": one.priority,
         "code": one.code,
         "reason": one.reason,
-        "gain": dict(one.gain),
-        "cost": dict(one.cost),
-        "risk": dict(one.risk),
+        "gain": one.gain.get("imbalance", 0.0),
+        "cost": one.cost.get("cpu_mhz_s", 0.0),
+        "gains": dict(one.gain),
+        "costs": dict(one.cost),
+        "risks": dict(one.risk),
         "considered": [
             {"host": other.subject, "code": other.code, "detail": other.detail}
             for other in one.considered
@@ -130,8 +132,8 @@ def _switches(advice: Advice) -> list[dict[str, object]]:
             "priority": 1,
             "code": "evacuate",
             "reason": f"{one.host} is to go into {one.wish}",
-            "gain": {},
-            "cost": {},
+            "gain": 0.0,
+            "cost": 0.0,
             "after": list(one.after),
         }
         for one in advice.switches

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from equipoise.cli.answer import console, plain, print_json, progress_console, table
 from equipoise.errors import InvalidInput, Problem
-from equipoise.report import Difference, compare, differences, read_run
+from equipoise.report import Difference, Run, compare, differences, read_run
 
 
 def run(folder_a: Path, folder_b: Path, *, out: Path | None, as_json: bool) -> int:
@@ -18,12 +19,17 @@ def run(folder_a: Path, folder_b: Path, *, out: Path | None, as_json: bool) -> i
     if as_json:
         print_json({"a": run_a.name, "b": run_b.name, "differences": [_row(one) for one in found]})
         return 0
+    show(run_a, run_b, found)
+    return 0
+
+
+def show(run_a: Run, run_b: Run, found: Sequence[Difference]) -> None:
+    """Print what differs."""
     numbers = (plain(run_a.name), plain(run_b.name), "difference")
     rows = table("measure", *numbers, "better", right=numbers)
     for one in found:
         rows.add_row(plain(one.measure), *map(plain, one.words), one.better)
     console().print(rows)
-    return 0
 
 
 def _row(one: Difference) -> dict[str, object]:

@@ -7,7 +7,7 @@ Both speeds give the same bits: the compiler is not allowed to reorder arithmeti
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from hashlib import blake2b
 from types import FunctionType, SimpleNamespace
 from typing import Any, cast
@@ -16,9 +16,13 @@ Kernel = Callable[..., Any]
 
 
 class Kernels:
-    """Functions that call each other, callee before caller."""
+    """Functions that call each other, callee before caller.
 
-    def __init__(self, *functions: Kernel) -> None:
+    Those in ``inline`` become part of their callers: worth it where large records are handed on.
+    """
+
+    def __init__(self, *functions: Kernel, inline: Collection[Kernel] = ()) -> None:
+        self._inline = {function.__name__ for function in inline}
         self._functions = tuple(cast(FunctionType, function) for function in functions)
         self.plain: Any = SimpleNamespace(**{one.__name__: one for one in self._functions})
         """The functions by their names, as plain Python."""
@@ -40,7 +44,7 @@ class Kernels:
 
         compiled: dict[str, Any] = {}
         # What was compiled earlier is found by name, and must not be found after any change.
-        digest = blake2b(digest_size=6)
+        digest = blake2b(repr(sorted(self._inline)).encode(), digest_size=6)
         for function in self._functions:
             digest.update(repr(_essence(function)).encode())
             twin = FunctionType(
@@ -48,10 +52,11 @@ class Kernels:
             )
             twin.__module__ = function.__module__
             twin.__qualname__ = f"{function.__qualname__}_{digest.hexdigest()}"
+            inline = function.__name__ in self._inline
             try:
-                compiled[function.__name__] = numba.njit(cache=True)(twin)
+                compiled[function.__name__] = numba.njit(cache=True, forceinline=inline)(twin)
             except RuntimeError:  # nowhere to keep it: neither beside the source nor at home
-                compiled[function.__name__] = numba.njit(twin)
+                compiled[function.__name__] = numba.njit(forceinline=inline)(twin)
         return compiled
 
 

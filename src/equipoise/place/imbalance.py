@@ -27,17 +27,15 @@ def weights(loads: Floats) -> Floats:
     return found
 
 
-def imbalance(loads: Floats) -> float:
+def imbalance(loads: Floats, weight: Floats | None = None) -> float:
     """How far hosts are from equally loaded: the standard deviations of their loads, weighed.
 
     A load is what the VMs on a host deserve, as a part of what the host has: a row for each host, a
     column for each resource. A host that has nothing of a resource (``nan``) is left out of it.
+    The weights may be given; otherwise they follow from the loads.
     """
     if not len(loads):
         return 0.0
-    there = ~np.isnan(loads)
-    if there.all():
-        return float(weights(loads) @ loads.std(axis=0))
-    columns = zip(loads.T, there.T, strict=True)
-    spread = [column[has].std() if has.any() else 0.0 for column, has in columns]
-    return float(weights(np.where(there, loads, 0.0)) @ np.array(spread))
+    columns = [column[~np.isnan(column)] for column in loads.T]
+    spread = [column.std() if len(column) else 0.0 for column in columns]
+    return float((weights(loads) if weight is None else weight) @ np.array(spread))

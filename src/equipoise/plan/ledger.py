@@ -37,6 +37,10 @@ class Usage:
     memory_mib: int = 0
     named: dict[ResourceName, int] = field(default_factory=dict)
 
+    def copy(self) -> Usage:
+        """The same, to go on with."""
+        return Usage(self.cpu_mhz, self.memory_mib, dict(self.named))
+
     def add(self, claim: Claim, sign: int) -> None:
         """Add a claim, or take it back with ``sign=-1``."""
         self.cpu_mhz += sign * claim.cpu_mhz
@@ -56,6 +60,15 @@ class Ledger:
         self._held: dict[VmId, tuple[Claim, tuple[HostId, ...]]] = {}
         for vm in snapshot.vms:
             self._settle(vm)
+
+    @classmethod
+    def like(cls, base: Ledger, snapshot: Snapshot) -> Ledger:
+        """A ledger of the snapshot that ``base`` is still one of, without adding up again."""
+        made = cls.__new__(cls)
+        made.draft = Draft(snapshot)
+        made._usage = {host: usage.copy() for host, usage in base._usage.items()}
+        made._held = dict(base._held)
+        return made
 
     def apply(self, event: Event) -> Touched:
         """Let an event happen, and say what it touched."""

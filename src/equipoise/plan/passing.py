@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from equipoise.model.plan import Intent, Violation
 from equipoise.model.quantity import PlanId, RuleId
 from equipoise.model.snapshot import Snapshot
+from equipoise.plan.ledger import Ledger
 from equipoise.plan.order import order
 from equipoise.plan.verify import Refusal, verify
 
 
-@dataclass(frozen=True, slots=True)
 class Passing:
-    """Asks the gate about wishes, on top of what is wished anyway."""
+    """Asks the gate about wishes.
 
-    snapshot: Snapshot
-    mends: tuple[RuleId, ...] = ()
-    """The continuous rules that are broken now and hold once all that is wished is done."""
+    ``mends`` are continuous rules that are broken now and hold once all that is wished is done.
+    """
+
+    def __init__(self, snapshot: Snapshot, mends: tuple[RuleId, ...] = ()) -> None:
+        self._snapshot, self._mends = snapshot, mends
+        self._base = Ledger(snapshot)
 
     def objections(self, intents: Sequence[Intent]) -> tuple[Violation, ...]:
         """What the gate has against all of them together."""
-        plan = order(self.snapshot, intents, PlanId("wish"), self.mends)
-        verdict = plan if isinstance(plan, Refusal) else verify(self.snapshot, plan)
+        base = self._base
+        plan = order(self._snapshot, intents, PlanId("wish"), self._mends, base)
+        verdict = plan if isinstance(plan, Refusal) else verify(self._snapshot, plan, (), base)
         return verdict.violations if isinstance(verdict, Refusal) else ()
 
     def of(self, intents: Sequence[Intent], taken: Sequence[Intent] = ()) -> tuple[Intent, ...]:

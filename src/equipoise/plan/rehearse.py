@@ -25,10 +25,16 @@ class Rehearsal(NamedTuple):
 
 
 def rehearse(
-    snapshot: Snapshot, steps: Iterable[Step], waits: Mapping[StepId, tuple[StepId, ...]]
+    snapshot: Snapshot,
+    steps: Iterable[Step],
+    waits: Mapping[StepId, tuple[StepId, ...]],
+    base: Ledger | None = None,
 ) -> Rehearsal:
-    """Let each step start as early as prerequisites, room, rules and limits allow."""
-    ledger = Ledger(snapshot)
+    """Let each step start as early as prerequisites, room, rules and limits allow.
+
+    ``base`` is a ledger of the snapshot, if there is one already.
+    """
+    ledger = Ledger(snapshot) if base is None else Ledger.like(base, snapshot)
     waiting = Waiting(steps, waits, ledger)
     timed: list[Step] = []
     running: list[tuple[int, int, StepId]] = []

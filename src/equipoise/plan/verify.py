@@ -49,20 +49,25 @@ class Refusal:
     violations: tuple[Violation, ...]
 
 
-def verify(snapshot: Snapshot, plan: Plan, judges: Sequence[Judge] = ()) -> VerifiedPlan | Refusal:
+def verify(
+    snapshot: Snapshot, plan: Plan, judges: Sequence[Judge] = (), base: Ledger | None = None
+) -> VerifiedPlan | Refusal:
     """Judge a plan: its form, every moment of its replay, and whether it can be carried out.
 
-    The moments are judged by the rules of the inventory and by ``judges``.
+    The moments are judged by the rules of the inventory and by ``judges``. ``base`` is a ledger of
+    the snapshot, if there is one already.
     """
+    base = Ledger(snapshot) if base is None else base
     violations = tuple(_form(snapshot, plan))
     if not violations:
         demands = demands_of(snapshot.settings, snapshot, plan.mends)
         everyone = (SpecificationJudge(demands.clear, plan.steps), *judges)
-        violations = (*demands.unclear, *_Replay(snapshot, everyone).run(plan))
+        replay = _Replay(Ledger.like(base, snapshot), everyone)
+        violations = (*demands.unclear, *replay.run(plan))
     waits = {} if violations else prerequisites(plan.steps, snapshot.placement)
     if not violations:
         # Times are a promise, order is not: what only works to the millisecond does not work.
-        stuck = rehearse(snapshot, plan.steps, waits).stuck
+        stuck = rehearse(snapshot, plan.steps, waits, base).stuck
         violations = tuple(one.but(constraint=f"feasible, {one.constraint}") for one in stuck)
     if violations:
         return Refusal(plan, violations)
@@ -97,9 +102,9 @@ def _blame(step: Step, constraint: str, detail: str) -> Violation:
 class _Replay:
     """Lets a plan happen on a ledger and shows every moment of it to the judges."""
 
-    def __init__(self, snapshot: Snapshot, judges: Sequence[Judge]) -> None:
-        self._ledger = Ledger(snapshot)
-        self._began_ms = snapshot.at_ms
+    def __init__(self, ledger: Ledger, judges: Sequence[Judge]) -> None:
+        self._ledger = ledger
+        self._began_ms = ledger.draft.at_ms
         self._judges = judges
         self._refused: set[StepId] = set()
         self._recent = Seen()

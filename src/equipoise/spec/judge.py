@@ -37,8 +37,9 @@ class _Docket:
     planned: bool
     cells: tuple[Cell, ...] = ()
     broken_before: bool = False
-    told: dict[Cell, frozenset[str]] = field(default_factory=dict)
-    """The cells that are known to be broken, and what each of the faults is about."""
+    told: dict[Cell, frozenset[str] | None] = field(default_factory=dict)
+    """The cells that are known to be broken, and what each of the faults is about; of those that
+    are to be mended, nothing is told."""
     owed: tuple[Cell, ...] = ()
     """The cells that are broken at the start and are to be mended."""
 
@@ -87,7 +88,7 @@ class SpecificationJudge:
         for docket in self._dockets:
             if docket.demand.mended:
                 docket.owed = tuple(cell for cell in docket.cells if not cell.holds)
-                docket.told = dict.fromkeys(docket.owed, frozenset())
+                docket.told = dict.fromkeys(docket.owed)
             elif docket.demand.continuous:
                 yield from self._news(docket, docket.cells, frame, moment)
         self._look(later, self._discrete, moment)

@@ -57,10 +57,11 @@ def broken_rules(snapshot: Snapshot, ids: Collection[RuleId]) -> Iterable[tuple[
     """Those of the rules that do not hold in a state, and why."""
     view = View.of(snapshot)
     for rule in snapshot.settings.rules:
-        for demand in _demand(rule, snapshot.settings, snapshot) if rule.id in ids else ():
-            why = demand.fault(Frame(view, view, view))
-            if why is not None:
-                yield rule.id, str(why)
+        if rule.id in ids:
+            demands, unclear = demands_of(snapshot.settings.but(rules=(rule,)), snapshot)
+            yield from ((rule.id, one.detail) for one in unclear)
+            whys = (demand.fault(Frame(view, view, view)) for demand in demands)
+            yield from ((rule.id, str(why)) for why in whys if why is not None)
 
 
 def check_rules(inventory: Inventory, found: Findings) -> None:

@@ -51,9 +51,9 @@ class Assessment:
         loads[np.isinf(capacity)] = np.nan
         return loads
 
-    def imbalance(self) -> float:
-        """How unevenly the hosts that are on are loaded."""
-        return imbalance(self.loads())
+    def imbalance(self, weight: Floats | None = None) -> float:
+        """How unevenly the hosts that are on are loaded; by given weights, or by what is scarce."""
+        return imbalance(self.loads(), weight)
 
 
 def assess(snapshot: Snapshot, rules: Rules, estimates: Estimates) -> Assessment:

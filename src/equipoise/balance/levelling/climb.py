@@ -18,6 +18,7 @@ from equipoise.balance.levelling.field import (
     APART,
     CLOSED,
     COSTLY,
+    CROWDED,
     FINE,
     FIXED,
     FORBIDDEN,
@@ -30,14 +31,14 @@ from equipoise.balance.levelling.field import (
     Scale,
 )
 from equipoise.balance.levelling.worth import is_hopeless, is_worth_it, reliefs
-from equipoise.place import imbalance
+from equipoise.place.imbalance import FULL as FULL_LOAD
 from equipoise.place.water import NOBODY, Floats, Ints
 
+NEARLY: Final = 0.97
+"""What has come to be so much of the best is still taken for the best."""
+SCARCE: Final = FULL_LOAD
 ROUNDING: Final = 1e-9
 """A gain of so little is none: only the last bits differ."""
-HEAVIER: Final = imbalance.HEAVIER
-USUAL: Final = imbalance.USUAL
-CONTENDED: Final = imbalance.FULL
 
 
 class Climb(NamedTuple):
@@ -65,8 +66,13 @@ class Climb(NamedTuple):
 
 
 def has_room(field: Field, unit: int, host: int) -> bool:
-    """Whether all that is reserved for a unit can be had on a host."""
+    """Whether all that is reserved for a unit can be had on a host, and some of all it asks for.
+
+    What is asked for where there is none would be missing from all sums, and so seem to be gained.
+    """
     for resource in range(field.room.shape[1]):
+        if field.load[unit, resource] > 0.0 and field.capacity[host, resource] == inf:
+            return False
         need = field.reserved[unit, resource]
         if need > 0.0 and field.host_reserved[host, resource] + need > field.room[host, resource]:
             return False
@@ -123,48 +129,61 @@ def gains(field: Field, scale: Scale, unit: int, hosts: Ints, before: float, fou
 
 
 def measure(field: Field, scale: Scale, hosts: Ints) -> float:
-    """Add up the loads of hosts, weigh the resources, and give the imbalance."""
-    heavy, found = 0.0, 0.0
+    """Add up the loads of hosts, and give the imbalance by the weights that are given."""
+    found = 0.0
     for resource in range(field.room.shape[1]):
-        total, square, count, most = 0.0, 0.0, 0.0, 0.0
+        total, square, count = 0.0, 0.0, 0.0
         scale.small[resource], scale.large[resource] = inf, 1.0
         for place in range(len(hosts)):
             host = hosts[place]
-            if field.capacity[host, resource] == inf:
+            size = field.capacity[host, resource]
+            if size == inf:
                 continue
             load = field.host_load[host, resource] * field.inverse[host, resource]
             total, square, count = total + load, square + load * load, count + 1.0
-            most = max(most, load)
-            size = field.capacity[host, resource]
             scale.small[resource] = min(scale.small[resource], size)
             scale.large[resource] = max(scale.large[resource], size)
         scale.sums[resource], scale.squares[resource] = total, square
         scale.there[resource] = count
         variance = (square - total * total / count) / count if count > 0.0 else 0.0
-        scale.variance[resource] = max(0.0, variance)
-        scale.weight[resource] = HEAVIER if most > CONTENDED else 1.0
-        heavy += scale.weight[resource]
-    for resource in range(len(scale.weight)):
-        scale.weight[resource] *= USUAL * len(scale.weight) / heavy
-        found += scale.weight[resource] * sqrt(scale.variance[resource])
+        if variance > 0.0:
+            found += scale.weight[resource] * sqrt(variance)
     return found
 
 
-def verdict(field: Field, scale: Scale, unit: int, host: int, before: float) -> tuple[int, float]:
-    """What speaks against a move, and by how much it would lower the imbalance."""
-    if field.movable[unit] == 0:
-        return FIXED, 0.0
-    against = obstacle(field, unit, host)
-    if against == HERE:
-        return HERE, 0.0
-    found = np.empty(1)
-    gains(field, scale, unit, np.full(1, host), before, found)
-    if against == FINE and found[0] <= ROUNDING:
-        against = USELESS
+def crowds(field: Field, scale: Scale, unit: int, host: int) -> bool:
+    """Whether a move makes a resource scarce that was not.
+
+    What is scarce counts more. If evening out one resource could make another one scarce, the next
+    pass might undo it, and so on for ever.
+    """
+    for resource in range(field.room.shape[1]):
+        load = field.host_load[host, resource] + field.load[unit, resource]
+        if scale.tight[resource] == 0 and load * field.inverse[host, resource] > SCARCE:
+            return True
+    return False
+
+
+def verdicts(
+    field: Field, scale: Scale, unit: int, hosts: Ints, before: float, found: Floats
+) -> Ints:
+    """What speaks against the move of a unit to each host; what it would gain goes to ``found``."""
+    codes = np.zeros(len(hosts), dtype=np.int64)
+    gains(field, scale, unit, hosts, before, found)
     relieved = reliefs(field, unit)
-    if against == FINE and not is_worth_it(field, scale, unit, host, found[0], relieved):
-        against = COSTLY
-    return against, found[0]
+    for place in range(len(hosts)):
+        host, gain = hosts[place], found[place]
+        against = FIXED if field.movable[unit] == 0 else obstacle(field, unit, host)
+        if against == FINE and gain <= ROUNDING:
+            against = USELESS
+        if against == FINE and crowds(field, scale, unit, host):
+            against = CROWDED
+        if against == FINE and not is_worth_it(field, scale, unit, host, gain, relieved):
+            against = COSTLY
+        codes[place] = against
+        if against in (HERE, FIXED):
+            found[place] = 0.0
+    return codes
 
 
 def best_host(
@@ -183,9 +202,12 @@ def best_host(
     if is_hopeless(field, scale, unit, most, relieved):
         return NOBODY, 0.0
     for place in range(len(hosts)):
-        if found[place] <= best or obstacle(field, unit, hosts[place]) != FINE:
+        host = hosts[place]
+        if found[place] <= best or obstacle(field, unit, host) != FINE:
             continue
-        if is_worth_it(field, scale, unit, hosts[place], found[place], relieved):
+        if crowds(field, scale, unit, host):
+            continue
+        if is_worth_it(field, scale, unit, host, found[place], relieved):
             best, best_place = found[place], place
     if best_place == NOBODY:
         return NOBODY, 0.0
@@ -232,17 +254,17 @@ def best_unit(
 ) -> tuple[int, int, float]:
     """The place of the unit that should move, where to, and what that gains.
 
-    The best by what is noted is looked at again, until the best is one that was just looked at.
+    The best by what is noted is looked at again, and taken if it is still about as good as it was:
+    none of the others can be much better.
     """
-    last = NOBODY
     while True:
         place = int(np.argmax(keys))
         if keys[place] <= 0.0:
             return NOBODY, NOBODY, 0.0
         host, gain = best_host(field, scale, climb.units[place], climb.hosts, before)
-        if place == last:
+        noted, keys[place] = keys[place], gain * before
+        if gain > 0.0 and gain * before >= (1.0 if climb.exact else NEARLY) * noted:
             return place, host, gain
-        keys[place], last = gain * before, place
 
 
 def pressed(field: Field, scale: Scale, host: int) -> bool:
@@ -268,31 +290,33 @@ def note(
     fuller, emptier = pressed(field, scale, entered), not pressed(field, scale, left)
     if not fuller and not emptier:
         return
-    there = np.full(1, left)
+    there, high = np.full(1, left), np.zeros(len(field.open), dtype=np.int64)
+    for place in range(len(climb.hosts)):
+        high[climb.hosts[place]] = pressed(field, scale, climb.hosts[place])
     for place in range(len(climb.units)):
         unit = climb.units[place]
         home = field.home[unit]
+        if high[home] == 0 or field.movable[unit] == 0:
+            continue
         if fuller and home == entered:
             _, gain = best_host(field, scale, unit, climb.hosts, before)
             keys[place] = max(keys[place], gain * before)
-        elif emptier and field.movable[unit] == 1 and pressed(field, scale, home):
+        elif emptier:
             _, gain = best_host(field, scale, unit, there, before)
             keys[place] = max(keys[place], gain * before)
 
 
 def run(field: Field, scale: Scale, climb: Climb) -> int:
     """Take the best move there is, until none is good enough; say how many were taken."""
-    found, fresh, heaviest = 0, False, -1
+    found, fresh, begun = 0, False, False
     keys = np.zeros(len(climb.units))
     while found < len(climb.unit) and len(climb.units) > 0:
         before = measure(field, scale, climb.hosts)
         if before <= climb.target:
             break
-        # Which resource counts most has changed: what was noted is worth nothing.
-        heavy = int(np.argmax(scale.weight)) if scale.weight.max() > scale.weight.min() else -2
-        if climb.exact or heavy != heaviest:
+        if climb.exact or not begun:
             look(field, scale, climb, before, keys)
-            fresh, heaviest = True, heavy
+            fresh, begun = True, True
         place, host, gain = best_unit(field, scale, climb, before, keys)
         if place == NOBODY or gain < least_gain(climb, before):
             if fresh:
@@ -318,7 +342,8 @@ FUNCTIONS: Final[tuple[Any, ...]] = (
     *worth.FUNCTIONS,
     gains,
     measure,
-    verdict,
+    crowds,
+    verdicts,
     best_host,
     move,
     least_gain,
@@ -329,3 +354,5 @@ FUNCTIONS: Final[tuple[Any, ...]] = (
     run,
 )
 """Callee before caller, for ``Kernels``."""
+INNER: Final[tuple[Any, ...]] = (*worth.FUNCTIONS, has_room, obstacle, gains, crowds)
+"""Those that are asked for each pair of a unit and a host."""

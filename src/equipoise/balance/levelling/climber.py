@@ -19,9 +19,10 @@ from equipoise.balance.levelling.climb import Climb
 from equipoise.balance.levelling.field import Scale
 from equipoise.model.policy import BalancePolicy
 from equipoise.place.compiled import Kernels
-from equipoise.place.water import Ints
+from equipoise.place.imbalance import FULL
+from equipoise.place.water import Floats, Ints
 
-KERNELS: Final = Kernels(*climb.FUNCTIONS)
+KERNELS: Final = Kernels(*climb.FUNCTIONS, inline=climb.INNER)
 EXACT_UP_TO: Final = 4096
 """Of so many pairs of a unit and a host, all are looked at again after each move."""
 ROUNDS: Final = 4
@@ -51,10 +52,12 @@ class Verdict(NamedTuple):
 class Climber:
     """Moves units in mind, in the arrays of an assessment."""
 
-    def __init__(self, state: Assessment, policy: BalancePolicy, seed: int) -> None:
+    def __init__(self, state: Assessment, policy: BalancePolicy, weight: Floats, seed: int) -> None:
         self._state, self._policy, self._seed = state, policy, seed
-        self.kernels = KERNELS.at(fast=state.fast)
-        self.scale = new_scale(state)
+        self._kernels = KERNELS.at(fast=state.fast)
+        sums, squares, there, small, large = np.zeros((5, len(state.resources)))
+        tight = np.asarray((state.loads() > FULL).any(axis=0), dtype=np.int64)
+        self.scale = Scale(sums, squares, there, weight, tight, small, large)
 
     def climb(self, left: int) -> list[Move]:
         """Take the best move, again and again, at most so many; nobody moves twice."""
@@ -65,6 +68,8 @@ class Climber:
         found: dict[int, Move] = {}
         chance = np.random.default_rng(self._seed)
         for _ in range(ROUNDS):
+            if self.measure() <= self._policy.imbalance_target:
+                break
             movable = self._state.field.movable.copy()
             moves = self._round(chance, left - len(found))
             self._state.field.movable[:] = movable
@@ -85,24 +90,31 @@ class Climber:
         return found
 
     def take_back(self, move: Move) -> None:
-        """Let a unit be where it was."""
-        self.kernels.move(self._state.field, move.unit, move.source)
+        """Let a unit be where it was, and free to move."""
+        self._state.field.movable[move.unit] = 1
+        climb.move(self._state.field, move.unit, move.source)
+
+    def hold(self, move: Move) -> None:
+        """Let a unit stay where it is."""
+        self._state.field.movable[move.unit] = 0
 
     def take_again(self, move: Move) -> None:
-        """Let a unit be where it is to go."""
-        self.kernels.move(self._state.field, move.unit, move.target)
+        """Let a unit be where it is to go, and stay there."""
+        self._state.field.movable[move.unit] = 0
+        climb.move(self._state.field, move.unit, move.target)
 
     def measure(self) -> float:
         """The imbalance of all that take part, which the scale then stands for."""
-        found: float = self.kernels.measure(self._state.field, self.scale, self._state.hosts)
+        found: float = self._kernels.measure(self._state.field, self.scale, self._state.hosts)
         return found
 
     def verdicts(self, unit: int, before: float) -> list[Verdict]:
         """What speaks against each host that takes part, the most gainful one first."""
-        field, found = self._state.field, []
-        for host in self._state.hosts.tolist():
-            code, gain = self.kernels.verdict(field, self.scale, unit, host, before)
-            found.append(Verdict(host, int(code), float(gain)))
+        state = self._state
+        gains = np.zeros(len(state.hosts))
+        codes = self._kernels.verdicts(state.field, self.scale, unit, state.hosts, before, gains)
+        columns = (state.hosts.tolist(), codes.tolist(), gains.tolist())
+        found = [Verdict(*one) for one in zip(*columns, strict=True)]
         return sorted(found, key=lambda one: (-one.gain, one.host))
 
     def _climb_on(self, hosts: Ints, units: Ints, left: int) -> list[Move]:
@@ -121,7 +133,7 @@ class Climber:
             gain=np.zeros(room),
             before=np.zeros(room),
         )
-        count = self.kernels.run(self._state.field, self.scale, order)
+        count = self._kernels.run(self._state.field, self.scale, order)
         columns = (order.unit, order.source, order.host, order.gain, order.before)
         return [Move(*one) for one in zip(*(one[:count].tolist() for one in columns), strict=True)]
 
@@ -163,8 +175,3 @@ def _go_on(found: dict[int, Move], move: Move) -> None:
     elif first.source != move.target:
         gain = first.gain + move.gain
         found[move.unit] = Move(move.unit, first.source, move.target, gain, first.before)
-
-
-def new_scale(state: Assessment) -> Scale:
-    """Room for the sums of each resource."""
-    return Scale(*(np.zeros(len(state.resources)) for _ in Scale._fields))

@@ -21,6 +21,7 @@ APART: Final = 7
 UNLIKE: Final = 8
 USELESS: Final = 9
 COSTLY: Final = 10
+CROWDED: Final = 11
 
 
 class Weighing(NamedTuple):
@@ -93,8 +94,10 @@ class Scale(NamedTuple):
     squares: Floats
     there: Floats
     """How many hosts have any of it."""
-    variance: Floats
     weight: Floats
+    """How much each counts, by what is scarce at the beginning of the pass, ..."""
+    tight: Ints
+    """... and whether it is scarce then."""
     small: Floats
     """What the smallest of them has, ..."""
     large: Floats

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Final
 
 from equipoise.balance.advice import Advised, priority
 from equipoise.balance.levelling.assess import Assessment
 from equipoise.balance.levelling.climber import Climber, Move
 from equipoise.balance.levelling.reasons import Reasons
 from equipoise.balance.mending.mend import Mended
+from equipoise.balance.surely import surely_pass
 from equipoise.balance.wishes import Wishes, step_of
 from equipoise.model.estimate import Estimates
 from equipoise.model.plan import Intent, Rejection
 from equipoise.model.quantity import StepId
 from equipoise.model.snapshot import Snapshot
 from equipoise.plan.passing import Passing
+
+TRIES: Final = 6
+"""How often all is climbed again without what the gate has refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +44,32 @@ class Levelling:
         self._rejected: list[Rejection] = []
 
     def run(self, mended: Mended, *, alternatives: bool) -> Levelled:
-        """Climb, then leave out what is not urgent or does not pass."""
-        moves = self._urgent(self._climber.climb(self._policy.moves_per_pass))
-        moves = self._passing(moves, mended)
+        """Climb, and leave out what is not urgent or does not pass."""
+        moves = self._settled(mended)
         reasons = Reasons(self._snapshot, self._state, self._climber, self.count)
         return Levelled(tuple(reasons.of(moves, alternatives=alternatives)), tuple(self._rejected))
+
+    def _settled(self, mended: Mended) -> list[Move]:
+        """Climb until all that is urgent passes.
+
+        A move was chosen to go with those before it. Without one that the gate refuses, the others
+        may do harm: so they are taken back, and chosen anew while the refused one stays.
+        """
+        before = self._climber.measure()
+        for _ in range(TRIES):
+            self._rejected = [one for one in self._rejected if one.code == "gate"]
+            wanted = self._urgent(self._climber.climb(self._policy.moves_per_pass))
+            moves = self._passing(wanted, mended)
+            if len(moves) == len(wanted):
+                return moves
+            after = self._climber.measure()
+            for move in reversed(moves):
+                self._climber.take_back(move)
+        if after >= before:
+            return []
+        for move in moves:
+            self._climber.take_again(move)
+        return moves
 
     @property
     def count(self) -> int:
@@ -53,26 +79,35 @@ class Levelling:
 
     def _urgent(self, moves: list[Move]) -> list[Move]:
         threshold = self._policy.threshold
-        urgent = [one for one in moves if priority(one.before, self.count) <= threshold]
         detail = f"less urgent than the threshold {threshold}"
+        urgent = []
         for move in moves:
-            if move not in urgent:
+            if priority(move.before, self.count) <= threshold:
+                urgent.append(move)
+            else:
                 self._give_up(move, "below_threshold", detail)
         return urgent
 
     def _passing(self, moves: list[Move], mended: Mended) -> list[Move]:
         """Those that the gate lets pass; a unit goes as a whole, and what it leaves counts."""
+        names, hosts = self._state.members, self._state.host_ids
+        going = [(vm, hosts[move.target]) for move in moves for vm in names[move.unit]]
+        if not mended.moves and not mended.faults and surely_pass(mended.standing, going):
+            return moves
         passing = Passing(self._snapshot, mended.mends)
         while moves:
             wanted = [intent for move in moves for intent in self._intents(move)]
             passed = {intent.id for intent in passing.of(wanted, mended.intents)}
-            kept = [move for move in moves if self._is_whole(move, passed)]
-            if len(kept) == len(moves):
-                break
+            kept = []
             for move in moves:
-                if move not in kept:
+                if self._is_whole(move, passed):
+                    kept.append(move)
+                else:
                     detail = "the gate refuses it: it breaks a rule or could not be carried out"
                     self._give_up(move, "gate", detail)
+                    self._climber.hold(move)
+            if len(kept) == len(moves):
+                break
             moves = kept
         return moves
 

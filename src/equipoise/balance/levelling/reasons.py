@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from equipoise.balance.advice import Advised, Code, priority
+from equipoise.balance.levelling import worth
 from equipoise.balance.levelling.assess import Assessment
 from equipoise.balance.levelling.climber import Climber, Move
 from equipoise.balance.levelling.field import (
     APART,
     CLOSED,
     COSTLY,
+    CROWDED,
     FINE,
     FORBIDDEN,
     FULL,
@@ -29,6 +31,7 @@ NAMES: Final = {
     FULL: ("no_room", "its reservation does not fit"),
     APART: ("keep_apart", "it must stay apart from somebody there"),
     UNLIKE: ("ft_incompatible", "it does not fit the host of the other half"),
+    CROWDED: ("crowded", "it would then have more to give than it has"),
     COSTLY: ("not_worth_it", "it costs more than it gains"),
 }
 SHOWN: Final = 3
@@ -44,7 +47,10 @@ class Reasons:
         self._together = together
 
     def of(self, moves: Sequence[Move], *, alternatives: bool) -> list[Advised]:
-        """Say why each move is made; with ``alternatives``, also where else it could have gone."""
+        """Say why each move is made.
+
+        With ``alternatives``, also what it is worth, and where else it could have gone.
+        """
         for move in reversed(moves):
             self._climber.take_back(move)
         found: list[Advised] = []
@@ -55,9 +61,12 @@ class Reasons:
 
     def _advised(self, move: Move, alternatives: bool) -> Iterator[Advised]:
         state = self._state
-        before = self._climber.measure()
-        considered = tuple(self._considered(move, before)) if alternatives else ()
-        gain, cost, risk = self._figures(move)
+        gain, cost = {"imbalance": move.gain}, {"seconds": float(state.field.move_s[move.unit])}
+        risk: dict[str, float] = {}
+        considered: tuple[Rejection, ...] = ()
+        if alternatives:
+            considered = tuple(self._considered(move))
+            gain, cost, risk = self._figures(move)
         source, target = state.host_ids[move.source], state.host_ids[move.target]
         names = state.members[move.unit]
         for vm in names:
@@ -86,29 +95,29 @@ class Reasons:
 
     def _figures(self, move: Move) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
         """What is gained while things stay as they are, what it costs, and what may come of it."""
-        field, kernels = self._state.field, self._climber.kernels
+        field = self._state.field
         units = ("cpu_mhz_s", "memory_mib_s", *self._state.resources[2:])
-        stable_s = kernels.stable(field, move.unit, move.target)
-        relieved = kernels.reliefs(field, move.unit)
+        stable_s = worth.stable(field, move.unit, move.target)
+        relieved = worth.reliefs(field, move.unit)
         gain = {"imbalance": move.gain}
         cost = {"seconds": float(field.move_s[move.unit])}
-        cost["cpu_mhz_s"] = kernels.expense(field, move.unit, 0)
+        cost["cpu_mhz_s"] = worth.expense(field, move.unit, 0)
         cost["memory_mib"] = float(
             sum(self._snapshot.vms[vm].memory_mib for vm in self._state.members[move.unit])
         )
         risk = {"stable_s": float(stable_s)}
         for resource, unit in enumerate(units):
-            now, worst = kernels.burden(field, move.unit, move.target, resource)
+            now, worst = worth.burden(field, move.unit, move.target, resource)
             rest_s = field.weighing.horizon_s - stable_s
             gain[unit] = _zeroed((relieved[resource, 0] - now) * stable_s)
             risk[unit] = _zeroed((relieved[resource, 1] - worst) * rest_s)
         return gain, cost, risk
 
-    def _considered(self, move: Move, before: float) -> Iterator[Rejection]:
+    def _considered(self, move: Move) -> Iterator[Rejection]:
         """The other hosts that would have gained most, and why it is not one of them."""
-        verdicts = self._climber.verdicts(move.unit, before)
+        verdicts = self._climber.verdicts(move.unit, self._climber.measure())
         others = [one for one in verdicts if one.host != move.target and one.gain > 0]
-        for one in others[:SHOWN]:
+        for one in [one for one in others if one.code in NAMES][:SHOWN]:
             code, why = NAMES[one.code]
             detail = f"imbalance {-one.gain:+.4f}; {why}"
             yield Rejection(subject=str(self._state.host_ids[one.host]), code=code, detail=detail)

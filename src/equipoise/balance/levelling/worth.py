@@ -83,7 +83,7 @@ def expense(field: Field, unit: int, resource: int) -> float:
 def ease(field: Field, unit: int, host: int, evened: float) -> float:
     """What it is worth that hosts are evened out by so much, for whatever comes; in host-seconds.
 
-    Much more where demand has stayed the same for long: with the square of that part of the horizon.
+    Much more where demand has stayed the same for long: by the square of its part of the horizon.
     """
     stable_s, weighing = stable(field, unit, host), field.weighing
     lasting = stable_s / weighing.horizon_s

@@ -54,7 +54,12 @@ def _worst(snapshot: Snapshot, count: int) -> list[HostId]:
         memory_mib = sum(vm.memory.reservation_mib for vm in vms)
         return memory_mib, sum(vm.cpu.reservation_mhz for vm in vms)
 
-    on = [host.id for host in snapshot.hosts.values() if host.state is HostState.ON]
+    # Those of a host that is to be switched have to find another place anyway.
+    on = [
+        host.id
+        for host in snapshot.hosts.values()
+        if host.state is HostState.ON and host.requested is None
+    ]
     return sorted(on, key=held, reverse=True)[:count]
 
 

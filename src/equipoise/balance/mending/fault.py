@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
+from equipoise.balance.mending.failover import is_spare
 from equipoise.balance.mending.standing import Problem, Standing, rules_of
 from equipoise.model.host import HostState
 from equipoise.model.quantity import HostId, RuleId, VmId
@@ -131,7 +132,9 @@ def _wrong(standing: Standing, problem: Problem, rule: RuleId | None) -> str:
         case _:
             host = standing.where[VmId(problem.subject)]
             if host is None:
-                return f"{problem.subject} runs nowhere"
+                name = problem.subject
+                spare = is_spare(VmId(name))
+                return f"{name} has no room to start in" if spare else f"{name} runs nowhere"
             wish = standing.snapshot.hosts[host].requested
             cause = f"rule {rule}" if rule else f"{host} is to go into {wish}"
             return f"{problem.subject} must leave {host} ({cause})"

@@ -65,7 +65,8 @@ class Standing:
         for one, at in _promised(snapshot):
             needs = _need(one, self.names)
             self.free[at] = [a - b for a, b in zip(self.free[at], needs, strict=True)]
-        self.problems: dict[Problem, None] = {}
+        self.problems: dict[Problem, list[VmId]] = {}
+        """What is wrong, each with the VMs of which one must move to mend it."""
         self.given_up: set[Problem] = set()
 
     def open_hosts(self) -> list[HostId]:
@@ -102,9 +103,9 @@ class Standing:
             return False
         return self._labels(there) != self._labels(host)
 
-    def strays(self, vm: VmId, host: HostId) -> bool:
-        """Whether a VM would be without somebody there that it must be together with."""
-        return any(
+    def strays(self, vm: VmId, host: HostId) -> int:
+        """How many a VM must be together with that would be elsewhere."""
+        return sum(
             self.where.get(other) not in (None, host)
             for number in self._together.get(vm, ())
             for other in self.rules.together[number].vms
@@ -136,6 +137,10 @@ class Standing:
 
     def members(self, problem: Problem) -> list[VmId]:
         """The VMs of which one must move to mend a problem."""
+        known = self.problems.get(problem)
+        return self._members(problem) if known is None else known
+
+    def _members(self, problem: Problem) -> list[VmId]:
         match problem.kind:
             case "out":
                 return [VmId(problem.subject)]
@@ -159,10 +164,9 @@ class Standing:
             if problem.kind == "out" and problem not in self.given_up:
                 counted.add(VmId(problem.subject))
                 moves += self.where[VmId(problem.subject)] is not None
-        for problem in self.problems:
+        for problem, some in self.problems.items():
             if problem.kind == "out" or problem in self.given_up:
                 continue
-            some = self.members(problem)
             if counted.isdisjoint(some):
                 counted.update(some)
                 moves += self._at_least(problem, some)
@@ -219,9 +223,9 @@ class Standing:
             key=lambda vm: (-sum(self.needs[vm]), vm),
         ):
             self.look(Problem("out", vm))
-        for vm in self.vms.values() if self.rules.like else ():
-            if vm.ft_pair is not None:
-                self.look(_unlike(vm.id, vm.ft_pair))
+        for one in self.vms.values() if self.rules.like else ():
+            if one.ft_pair is not None:
+                self.look(_unlike(one.id, one.ft_pair))
         for number in range(len(self.rules.apart)):
             self.look(Problem("apart", str(number)))
         for number in range(len(self.rules.together)):
@@ -243,7 +247,7 @@ class Standing:
     def look(self, problem: Problem) -> None:
         """Note whether there is a problem."""
         if self._is_so(problem):
-            self.problems[problem] = None
+            self.problems[problem] = self._members(problem)
         else:
             self.problems.pop(problem, None)
 
@@ -300,9 +304,11 @@ def _promised(snapshot: Snapshot) -> Iterator[tuple[Vm, HostId]]:
             yield vm, vm.host
     for running in snapshot.in_flight.values():
         seen = running.step.footprint
-        vm = None if seen.vm is None else snapshot.vms.get(seen.vm)
-        if vm is not None and seen.target in snapshot.hosts and seen.target != vm.host:
-            yield vm, seen.target
+        busy = None if seen.vm is None else snapshot.vms.get(seen.vm)
+        if busy is None or seen.target is None or seen.target == busy.host:
+            continue
+        if seen.target in snapshot.hosts:
+            yield busy, seen.target
 
 
 def _said(state: HostState) -> str:

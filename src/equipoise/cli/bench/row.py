@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from time import perf_counter
+
+import numpy as np
 
 from equipoise.model.host import Host
 from equipoise.model.inventory import Inventory
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.vm import CpuSettings, Demand, MemorySettings, Vm
+
+BUSY = 0.6
+"""The part of the VMs that is surely on the busier half of the hosts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +29,8 @@ class Row:
     plain_seconds: float | None
     count: int = 1
     """How many of the same were done in that time."""
+    figures: Mapping[str, float] = field(default_factory=dict)
+    """What else came out of it."""
 
     @property
     def per_second(self) -> float | None:
@@ -52,6 +59,34 @@ def a_cluster(hosts: int, vms: int) -> Inventory:
                 demand=Demand(cpu_mhz=700, memory_mib=3000),
             )
             for n in range(vms)
+        ),
+    )
+
+
+def a_skewed_cluster(hosts: int, vms: int, seed: int) -> Inventory:
+    """A cluster about half full, with most of the load on half of the hosts."""
+    chance = np.random.default_rng(seed)
+    names = [HostId(f"host-{n:05d}") for n in range(hosts)]
+    busy = chance.permutation(hosts)[: max(1, hosts // 2)]
+    mhz, mib = 76_800 * 0.55 * hosts / vms, 262_144 * 0.5 * hosts / vms
+    at = np.where(
+        chance.random(vms) < BUSY, chance.choice(busy, vms), chance.integers(hosts, size=vms)
+    )
+    cpu_mhz = (mhz * chance.uniform(0.3, 1.7, vms)).astype(int).tolist()
+    memory_mib = (mib * chance.uniform(0.3, 1.5, vms)).astype(int).tolist()
+    return Inventory(
+        hosts=tuple(Host(id=n, cores=32, mhz_per_core=2400, memory_mib=262_144) for n in names),
+        vms=tuple(
+            Vm(
+                id=VmId(f"vm-{n:06d}"),
+                vcpus=2,
+                memory_mib=max(1, int(2 * mib)),
+                host=names[where],
+                cpu=CpuSettings(reservation_mhz=int(mhz / 10)),
+                memory=MemorySettings(reservation_mib=int(mib / 8)),
+                demand=Demand(cpu_mhz=cpu_mhz[n], memory_mib=memory_mib[n]),
+            )
+            for n, where in enumerate(at.tolist())
         ),
     )
 

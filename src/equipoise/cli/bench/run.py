@@ -15,6 +15,7 @@ from pathlib import Path
 from time import perf_counter
 
 from equipoise.cli.answer import console, print_json, table, watched
+from equipoise.cli.bench import balance as bench_balance
 from equipoise.cli.bench import sim as bench_sim
 from equipoise.cli.bench import spec as bench_spec
 from equipoise.cli.bench.row import Row, a_cluster, best
@@ -47,6 +48,11 @@ def run(name: str | None, *, as_json: bool) -> int:
         ratio = "" if row.ratio is None else f"{row.ratio:,.1f}"
         rate = "" if row.per_second is None else f"{row.per_second:,.0f}"
         shown.add_row(row.what, _duration(row.seconds), rate, ratio, row.plain)
+        if row.figures:
+            words = (
+                f"{name.replace('_', ' ')} {value:,.4g}" for name, value in row.figures.items()
+            )
+            shown.add_row(f"  {', '.join(words)}")
     console().print(shown)
     return 0
 
@@ -163,4 +169,5 @@ SUITES: dict[str, Callable[[], Iterator[Row]]] = {
     "journal": _journal,
     "files": _files,
     "sim": bench_sim.rows,
+    "balance": bench_balance.rows,
 }

@@ -17,7 +17,12 @@ from equipoise.model.files.check.machines import check_hosts, check_vms
 from equipoise.model.files.check.plans import check_plan, check_subjects
 from equipoise.model.files.check.roster import Roster
 from equipoise.model.files.check.scenario import check_scenario
-from equipoise.model.files.check.settings import check_pools, check_rules, check_tenants
+from equipoise.model.files.check.settings import (
+    check_balance,
+    check_pools,
+    check_rules,
+    check_tenants,
+)
 from equipoise.model.files.findings import Enough, Findings
 from equipoise.model.files.tree import Gaps
 from equipoise.model.inventory import Inventory
@@ -69,6 +74,7 @@ def _check_inventory(roster: Roster, found: Findings) -> None:
     check_pools(roster, found)
     check_rules(roster, found)
     check_tenants(roster, found)
+    check_balance(roster, found)
     check_infrastructure(roster, found)
 
 

@@ -112,6 +112,7 @@ class Roster:
         self.dependencies: Elements[Dependency] = Elements(
             inventory.dependencies, gaps.get(("dependencies",))
         )
+        self.balance = inventory.balance
 
     @property
     def named(self) -> tuple[NamedElements[Any], ...]:

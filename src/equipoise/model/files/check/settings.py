@@ -37,6 +37,14 @@ def check_rules(roster: Roster, found: Findings) -> None:
             check_members(rule.hosts, roster.hosts, (*path, "hosts"), found)
 
 
+def check_balance(roster: Roster, found: Findings) -> None:
+    """Find overrides for VMs and hosts that do not exist: who means them would rely on them."""
+    for vm in roster.balance.vms:
+        roster.vms.check(vm, ("balance", "vms", vm), found)
+    for host in roster.balance.hosts:
+        roster.hosts.check(host, ("balance", "hosts", host), found)
+
+
 def check_tenants(roster: Roster, found: Findings) -> None:
     """Find promises that cannot be kept, and groups of VMs that are somebody else's."""
     for place, tenant in roster.tenants:

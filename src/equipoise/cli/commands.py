@@ -1,0 +1,336 @@
+"""Every command with its arguments.
+
+Commands import their work when they are called, so that ``equipoise --help`` stays instant.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from equipoise import __version__
+
+app = typer.Typer(
+    help="Keeps a virtualised cluster in balance, and proves every decision it makes.",
+    no_args_is_help=True,
+    rich_markup_mode=None,  # plain help: the pretty one takes longer to import than it is read
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Inventory = Annotated[Path, typer.Argument(help="The cluster, in YAML or JSON.")]
+Why = Annotated[
+    Optional[list[str]],  # noqa: UP045  (typer reads the annotation at run time)
+    typer.Option("--why", help="Explain this VM or host, or 'all'; may be repeated."),
+]
+Seed = Annotated[
+    int, typer.Option("--seed", min=0, max=2**63 - 1, help="Chance, where samples are drawn.")
+]
+JournalUrl = Annotated[
+    str, typer.Argument(help="A file, or a URL such as postgresql://user@host/database.")
+]
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"equipoise {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    assert not version, "its callback has left already"
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="Where reports are written.")] = Path(
+        "out/demo"
+    ),
+    json: Json = False,
+) -> None:
+    """Show in a minute what this is."""
+    from equipoise.cli import demo as command
+
+    raise typer.Exit(command.run(out, as_json=json))
+
+
+@app.command()
+def show(
+    inventory: Inventory,
+    vms: Annotated[bool, typer.Option("--vms", help="List the VMs as well.")] = False,
+    json: Json = False,
+) -> None:
+    """Show a cluster: its hosts and how full they are."""
+    from equipoise.cli import show as command
+
+    raise typer.Exit(command.run(inventory, with_vms=vms, as_json=json))
+
+
+@app.command()
+def schema(
+    kind: Annotated[
+        str, typer.Argument(help="inventory, scenario, plan, case or amendment.", metavar="KIND")
+    ] = "inventory",
+    json: Json = False,
+) -> None:
+    """Print the JSON Schema of our files, for your editor."""
+    from equipoise.cli import schema as command
+
+    raise typer.Exit(command.run(kind, as_json=json))
+
+
+@app.command()
+def check(
+    plan: Annotated[Path, typer.Argument(help="The plan, in YAML or JSON.")],
+    instance: Annotated[Path, typer.Option("--instance", help="The cluster it is made for.")],
+    json: Json = False,
+) -> None:
+    """Judge a plan against the cluster it is made for.
+
+    Exit code 1 if some moment of it breaks what must hold.
+    """
+    from equipoise.cli import check as command
+
+    raise typer.Exit(command.run(plan, instance, as_json=json))
+
+
+@app.command()
+def recommend(
+    inventory: Inventory,
+    why: Why = None,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Say what one pass would do with a cluster, and why. Nothing is done.
+
+    Exit code 1 if something is wrong that no move mends.
+    """
+    from equipoise.cli import recommend as command
+
+    questions = command.Questions(why=tuple(why or ()), seed=seed)
+    raise typer.Exit(command.run(inventory, questions, as_json=json))
+
+
+@app.command()
+def place(
+    inventory: Inventory,
+    vms: Annotated[Path, typer.Option("--vms", help="The VMs that are to start.")],
+    json: Json = False,
+) -> None:
+    """Say where new VMs should start, one or many in one decision.
+
+    Exit code 1 if some can start nowhere.
+    """
+    from equipoise.cli import place as command
+
+    raise typer.Exit(command.run(inventory, vms, as_json=json))
+
+
+@app.command()
+def whatif(
+    inventory: Inventory,
+    remove: Annotated[
+        Optional[list[str]],  # noqa: UP045  (typer reads the annotation at run time)
+        typer.Option("--remove", help="Empty this host and take it out; may be repeated."),
+    ] = None,
+    add: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--add", help="Hosts, VMs and rules that come, demand that changes."),
+    ] = None,
+    fail: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--fail", help="Let this host die; may be repeated."),
+    ] = None,
+    why: Why = None,
+    json: Json = False,
+) -> None:
+    """Say what a pass would do if hosts were gone, lost or new.
+
+    Demand and rules can be others, too.
+
+    Exit code 1 if a VM would run nowhere, or something would stay wrong.
+    """
+    from equipoise.cli import whatif as command
+
+    wishes = command.Wishes(
+        remove=tuple(remove or ()), add=add, fail=tuple(fail or ()), why=tuple(why or ())
+    )
+    raise typer.Exit(command.run(inventory, wishes, as_json=json))
+
+
+@app.command()
+def scenarios(json: Json = False) -> None:
+    """List the built-in scenarios."""
+    from equipoise.cli import scenarios as command
+
+    raise typer.Exit(command.run(as_json=json))
+
+
+@app.command()
+def simulate(  # noqa: PLR0913, PLR0917  (typer has no other way to say what a command takes)
+    scenario: Annotated[str, typer.Argument(help="A file, or the name of a built-in scenario.")],
+    journal: Annotated[
+        Optional[str],  # noqa: UP045  (typer reads the annotation at run time)
+        typer.Option("--journal", help="Keep the journal in this file or database."),
+    ] = None,
+    with_: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--with", help="Let this decider take part; may be repeated."),
+    ] = None,
+    without: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--without", help="Leave this decider out; may be repeated."),
+    ] = None,
+    seed: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option("--seed", min=0, max=2**63 - 1, help="Other chance than the scenario's."),
+    ] = None,
+    out: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--out", help="Write journal, series and a report into this folder."),
+    ] = None,
+    pace: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option(
+            "--pace", min=0.001, help="Virtual seconds per real one: 1, 60 ... As fast as it goes."
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Run a scenario in virtual time."""
+    from equipoise.cli import simulate as command
+
+    wishes = command.Wishes(
+        seed=seed,
+        with_deciders=tuple(with_ or ()),
+        without_deciders=tuple(without or ()),
+        pace=pace,
+        journal_url=journal,
+        out=out,
+    )
+    raise typer.Exit(command.run(scenario, wishes, as_json=json))
+
+
+@app.command()
+def report(
+    run_a: Annotated[Path, typer.Argument(help="A folder that 'simulate --out' wrote.")],
+    run_b: Annotated[Path, typer.Argument(help="Another one.")],
+    out: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--out", help="Write a page with both side by side into this file."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Compare two runs, measure by measure."""
+    from equipoise.cli import report as command
+
+    raise typer.Exit(command.run(run_a, run_b, out=out, as_json=json))
+
+
+@app.command()
+def journal(
+    url: JournalUrl,
+    kind: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--kind", help="Only events of this kind; may be repeated."),
+    ] = None,
+    lines: Annotated[bool, typer.Option("--lines", help="The raw JSON lines.")] = False,
+    json: Json = False,
+) -> None:
+    """Tell what a journal says, event by event."""
+    from equipoise.cli import journal as command
+
+    raise typer.Exit(command.run(url, kinds=kind or [], as_lines=lines, as_json=json))
+
+
+@app.command()
+def replay(
+    url: JournalUrl,
+    json: Json = False,
+) -> None:
+    """Print the cluster that a journal leads to."""
+    from equipoise.cli import replay as command
+
+    raise typer.Exit(command.run(url, as_json=json))
+
+
+spec_app = typer.Typer(help="The specification language.", no_args_is_help=True)
+app.add_typer(spec_app, name="spec")
+
+
+@spec_app.command("check")
+def spec_check(
+    file: Annotated[Path, typer.Argument(help="A file of constraints, ending in .spec.")],
+    json: Json = False,
+) -> None:
+    """Check a specification file: its form and its types."""
+    from equipoise.cli import spec as command
+
+    raise typer.Exit(command.run_check(file, as_json=json))
+
+
+@spec_app.command("list")
+def spec_list(json: Json = False) -> None:
+    """List the constraints of the library."""
+    from equipoise.cli import spec as command
+
+    raise typer.Exit(command.run_list(as_json=json))
+
+
+@spec_app.command("show")
+def spec_show(
+    name: Annotated[str, typer.Argument(help="A constraint of the library.")], json: Json = False
+) -> None:
+    """Show a constraint of the library as it is written."""
+    from equipoise.cli import spec as command
+
+    raise typer.Exit(command.run_show(name, as_json=json))
+
+
+@spec_app.command("judge")
+def spec_judge(
+    name: Annotated[str, typer.Argument(help="A constraint.")],
+    case: Annotated[Path, typer.Option(help="The case: a cluster, a plan and arguments.")],
+    spec: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="A file that declares the constraint, if the library does not."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Judge a case by a constraint, and say where and why it is broken."""
+    from equipoise.cli import spec as command
+
+    raise typer.Exit(command.run_judge(name, case, spec, as_json=json))
+
+
+@spec_app.command("functions")
+def spec_functions(json: Json = False) -> None:
+    """List the functions that a formula may call."""
+    from equipoise.cli import spec as command
+
+    raise typer.Exit(command.run_functions(as_json=json))
+
+
+@app.command()
+def bench(
+    name: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Argument(help="model, gate, spec, journal, files, sim or balance; all without it."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Measure how fast it is, as ratios within one run."""
+    from equipoise.cli.bench import run as command
+
+    raise typer.Exit(command.run(name, as_json=json))

@@ -1,0 +1,268 @@
+"""Balancing once more, in plain Python and from its meaning, as an oracle for the levelling.
+
+No arrays, no sums of squares, nothing kept from one question to the next: each is answered by
+looking at every VM again. In-flight actions are not understood here.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from statistics import NormalDist, pstdev
+from typing import NamedTuple
+
+from equipoise.model.estimate import Estimates
+from equipoise.model.host import HostState
+from equipoise.model.quantity import HostId, ResourceName, VmId
+from equipoise.model.rule import KeepApart, StayOff, StayWithin
+from equipoise.model.snapshot import Snapshot
+from equipoise.model.vm import Demand, Vm
+from equipoise.place.entitlement import CPU, MEMORY, entitlements
+
+HAIR = 1e-9
+Where = dict[VmId, HostId]
+
+
+class Wanted(NamedTuple):
+    """A VM that could go to a host, and what the imbalance would lose by that."""
+
+    vm: VmId
+    host: HostId
+    gain: float
+
+
+class PlainBalance:
+    """A cluster of which VMs are moved about in mind."""
+
+    def __init__(self, state: Snapshot, estimates: Estimates) -> None:
+        self.state, self.policy, self._estimates = state, state.settings.balance, estimates
+        self.hosts = [host for host in state.hosts.values() if host.state is HostState.ON]
+        vms = [vm for vm in state.vms.values() if vm.host is not None]
+        self.where: Where = {vm.id: HostId(str(vm.host)) for vm in vms}
+        offered = {name for host in self.hosts for name in host.capacity}
+        used = {name for vm in vms for name in (*vm.consumption, *vm.demand.named)}
+        self.resources = ["cpu", "memory", *sorted(offered & used)]
+        pools = state.settings.pools
+        self._due = {
+            "cpu": entitlements(self.hosts, vms, pools, CPU),
+            "memory": entitlements(self.hosts, vms, pools, MEMORY),
+        }
+        self.heavy_at_first = self.heavy(self.where)
+        usual = 2 / 3 * len(self.resources) / sum(self.heavy_at_first.values())
+        self.weight = {name: usual * heavy for name, heavy in self.heavy_at_first.items()}
+
+    # How uneven it is
+
+    def has(self, host: HostId, resource: str) -> float:
+        one = self.state.hosts[host]
+        if resource == "cpu":
+            return one.usable_cpu_mhz
+        if resource == "memory":
+            return one.usable_memory_mib
+        return one.capacity.get(ResourceName(resource), 0)
+
+    def due(self, vm: VmId, resource: str) -> float:
+        """What a VM deserves; of what has no shares, all it asks for."""
+        if resource in self._due:
+            return self._due[resource][vm]
+        return asked(self.state.vms[vm], self.state.vms[vm].demand, resource)
+
+    def load(self, host: HostId, resource: str, where: Where) -> float:
+        there = sum(self.due(vm, resource) for vm, at in where.items() if at == host)
+        return there / self.has(host, resource)
+
+    def deviation(self, resource: str, where: Where) -> float:
+        loads = [
+            self.load(host.id, resource, where)
+            for host in self.hosts
+            if self.has(host.id, resource)
+        ]
+        return pstdev(loads) if loads else 0.0
+
+    def heavy(self, where: Where) -> dict[str, float]:
+        """Three times as much for what some host has to give more of than it has."""
+        return {
+            resource: 3.0
+            if any(
+                self.load(host.id, resource, where) > 1 + HAIR
+                for host in self.hosts
+                if self.has(host.id, resource)
+            )
+            else 1.0
+            for resource in self.resources
+        }
+
+    def weighed(self, where: Where, weights: dict[str, float]) -> float:
+        return sum(one * self.deviation(resource, where) for resource, one in weights.items())
+
+    def imbalance(self) -> float:
+        """By what is scarce at the beginning."""
+        return self.weighed(self.where, self.weight)
+
+    def pressure(self) -> float:
+        """The same but for the scale: what is scarce now counts 3, and what is not counts 1."""
+        return self.weighed(self.where, self.heavy(self.where))
+
+    # What may be done
+
+    def allows(self, vm: VmId, host: HostId) -> bool:
+        one, target = self.state.vms[vm], self.state.hosts[host]
+        if host == self.where[vm] or one.agent or one.vcpus > target.cores:
+            return False
+        return self.has_room(one, host) and self.keeps_rules(vm, host)
+
+    def has_room(self, vm: Vm, host: HostId) -> bool:
+        there = [self.state.vms[other] for other, at in self.where.items() if at == host]
+        if any(self.due(vm.id, one) and not self.has(host, one) for one in self.resources):
+            return False
+        needs = [reserved(vm, resource) for resource in self.resources]
+        return all(
+            not need
+            or need + sum(reserved(other, resource) for other in there) <= self.has(host, resource)
+            for need, resource in zip(needs, self.resources, strict=True)
+        )
+
+    def keeps_rules(self, vm: VmId, host: HostId) -> bool:
+        for rule in self.state.settings.rules:
+            if isinstance(rule, KeepApart) and vm in rule.vms:
+                others = [self.where[other] for other in rule.vms if other != vm]
+                if host in others:
+                    return False
+            if isinstance(rule, StayOff) and vm in rule.vms and host in rule.hosts:
+                return False
+            if isinstance(rule, StayWithin) and vm in rule.vms and host not in rule.hosts:
+                return False
+        return True
+
+    # What is good enough
+
+    def gain(self, vm: VmId, host: HostId) -> float:
+        return self.imbalance() - self.weighed({**self.where, vm: host}, self.weight)
+
+    def crowds(self, vm: VmId, host: HostId) -> bool:
+        """Whether something becomes scarce that was not at the beginning."""
+        then = self.heavy({**self.where, vm: host})
+        return any(then[resource] > one for resource, one in self.heavy_at_first.items())
+
+    def least_gain(self) -> float:
+        excess = self.imbalance() - self.policy.imbalance_target
+        least = self.policy.goodness * excess / len(self.hosts)
+        relaxed = self.imbalance() > self.policy.relaxed_above * self.policy.imbalance_target
+        return least / 10 if relaxed else least
+
+    # What it is worth
+
+    def net(self, vm: VmId, host: HostId) -> float:
+        """What a move is worth after its cost, in host-seconds."""
+        policy, home = self.policy, self.where[vm]
+        horizon = policy.horizon_s
+        stable = min(self.stable_s(home), self.stable_s(host), horizon)
+        evened = self.gain(vm, host) * len(self.hosts)
+        total = policy.evenness * evened * stable * (stable / horizon) ** 2
+        for resource, weight in self.weight.items():
+            size = self.has(host, resource)
+            if not size:
+                continue
+            now = self.relief(vm, home, resource) - self.burden(vm, host, resource)
+            worst = self.worst_relief(vm, home, resource) - self.worst_burden(vm, host, resource)
+            met = now * stable + worst * (horizon - stable)
+            total += weight * (met - (self.cost(vm) if resource == "cpu" else 0)) / size
+        return total
+
+    def cost(self, vm: VmId) -> float:
+        """MHz-seconds: both hosts work for it, and the VM is slower, as long as it takes."""
+        one = self.state.vms[vm]
+        mhz = 2 * self.policy.migration_cpu_mhz + self.policy.slowdown * one.demand.cpu_mhz
+        return mhz * self._estimates.move_ms(one) / 1000
+
+    def short(self, demand: float, host: HostId, resource: str) -> float:
+        """What is missing on average if demand is spread about what was measured."""
+        size, width = self.has(host, resource), self.policy.spread * demand
+        if not size or width <= HAIR * size:
+            return max(0.0, demand - size) if size else 0.0
+        bell = NormalDist()
+        z = (demand - size) / width
+        return width * (bell.pdf(z) + z * bell.cdf(z))
+
+    def relief(self, vm: VmId, home: HostId, resource: str) -> float:
+        there = sum(self.now(one, resource) for one in self.on(home))
+        left = there - self.now(vm, resource)
+        return self.short(there, home, resource) - self.short(left, home, resource)
+
+    def burden(self, vm: VmId, host: HostId, resource: str) -> float:
+        there = sum(self.now(one, resource) for one in self.on(host))
+        more = there + self.now(vm, resource)
+        return self.short(more, host, resource) - self.short(there, host, resource)
+
+    def worst_relief(self, vm: VmId, home: HostId, resource: str) -> float:
+        there = sum(min(self.past(one, resource)) for one in self.on(home))
+        left = there - min(self.past(vm, resource))
+        return self.over(there, home, resource) - self.over(left, home, resource)
+
+    def worst_burden(self, vm: VmId, host: HostId, resource: str) -> float:
+        there = sum(max(self.past(one, resource)) for one in self.on(host))
+        more = there + max(self.past(vm, resource))
+        return self.over(more, host, resource) - self.over(there, host, resource)
+
+    def over(self, demand: float, host: HostId, resource: str) -> float:
+        size = self.has(host, resource)
+        return max(0.0, demand - size) if size else 0.0
+
+    def on(self, host: HostId) -> list[VmId]:
+        return [vm for vm, at in self.where.items() if at == host]
+
+    def now(self, vm: VmId, resource: str) -> float:
+        return asked(self.state.vms[vm], self.state.vms[vm].demand, resource)
+
+    def past(self, vm: VmId, resource: str) -> list[float]:
+        """What it asked for within the last hour."""
+        one = self.state.vms[vm]
+        demands = [frame.demand.get(vm, one.demand) for frame in self.state.history]
+        return [asked(one, demand, resource) for demand in (*demands, one.demand)]
+
+    def stable_s(self, host: HostId) -> float:
+        """How long CPU demand stayed about the same on those who are on a host at first."""
+        history, at_first = self.state.history, self.state.residents[host]
+        if not history:
+            return self.policy.horizon_s
+        loads = [
+            sum(frame.demand[vm].cpu_mhz for vm in at_first) / self.has(host, "cpu")
+            for frame in history
+        ]
+        changes = sum(abs(one - two) > 0.05 for one, two in pairwise(loads))
+        span_s = (self.state.at_ms - history[0].at_ms) / 1000
+        return max(self.policy.stable_s_min, span_s / (1 + changes))
+
+    # All of it
+
+    def moves(self, hair: float = HAIR) -> list[Wanted]:
+        """All moves that are allowed, good enough and worth it, by more than a hair."""
+        if self.imbalance() <= self.policy.imbalance_target + hair:
+            return []
+        least, found = self.least_gain(), []
+        for vm in self.where:
+            for host in self.hosts:
+                if not self.allows(vm, host.id) or self.crowds(vm, host.id):
+                    continue
+                gain = self.gain(vm, host.id)
+                if gain <= max(least, HAIR) + hair:
+                    continue
+                if not self.policy.cost_benefit or self.net(vm, host.id) > 1000 * hair:
+                    found.append(Wanted(vm, host.id, gain))
+        return found
+
+
+def asked(vm: Vm, demand: Demand, resource: str) -> float:
+    if resource == "cpu":
+        return demand.cpu_mhz
+    if resource == "memory":
+        return demand.memory_mib
+    name = ResourceName(resource)
+    return demand.named.get(name, vm.consumption.get(name, 0))
+
+
+def reserved(vm: Vm, resource: str) -> float:
+    if resource == "cpu":
+        return vm.cpu.reservation_mhz
+    if resource == "memory":
+        return vm.memory.reservation_mib
+    return vm.consumption.get(ResourceName(resource), 0)

@@ -1,0 +1,381 @@
+"""Laws of balancing, on small clusters of all kinds, against an oracle in plain Python."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders import a_cluster, a_host, a_vm
+from equipoise.balance import Balance
+from equipoise.balance.advice import Advice
+from equipoise.balance.advise import advise
+from equipoise.balance.wishes import after_moves
+from equipoise.model.action import Migrate
+from equipoise.model.change import transition
+from equipoise.model.estimate import Estimates
+from equipoise.model.event import DemandObserved
+from equipoise.model.host import Host
+from equipoise.model.plan import Plan
+from equipoise.model.policy import BalancePolicy
+from equipoise.model.pool import Pool
+from equipoise.model.quantity import HostId, PlanId, PoolId, ResourceName, RuleId, VmId
+from equipoise.model.rule import KeepApart, StayOff
+from equipoise.model.snapshot import Snapshot
+from equipoise.model.vm import CpuSettings, Demand, MemorySettings, Vm
+from equipoise.place.deserve import entitled
+from equipoise.plan import VerifiedPlan, order, verify
+from plain_balance import PlainBalance, reserved
+
+ESTIMATES = Estimates()
+FREE = BalancePolicy(cost_benefit=False, goodness=0, threshold=5)
+"""Every move that lowers the imbalance is good enough."""
+CAREFUL = BalancePolicy(threshold=5)
+NET = ResourceName("net_mbps")
+NEVER = 40
+"""So many passes over a few VMs never end, if they have not ended by then."""
+
+
+def ruled(state: Snapshot, policy: BalancePolicy) -> Snapshot:
+    return replace(state, settings=state.settings.but(balance=policy))
+
+
+def advised(state: Snapshot) -> Advice:
+    return advise(state, ESTIMATES).advice
+
+
+def carried_out(state: Snapshot, advice: Advice) -> Snapshot:
+    return after_moves(state, ((one.vm, one.target) for one in advice.moves))
+
+
+# Clusters in which no rule is broken yet
+
+
+@st.composite
+def some_hosts(draw: st.DrawFn) -> list[Host]:
+    return [
+        a_host(
+            f"h{n}",
+            cores=draw(st.integers(2, 6)),
+            memory_mib=1024 * draw(st.integers(2, 6)),
+            capacity=draw(st.sampled_from([{}, {}, {NET: 1000}, {NET: 3000}])),
+        )
+        for n in range(draw(st.integers(2, 4)))
+    ]
+
+
+@st.composite
+def some_vms(draw: st.DrawFn, name: str, host: Host) -> Vm:
+    size = draw(st.sampled_from([512, 1024, 3072]))
+    amount = draw(st.sampled_from([0, 1])) * draw(st.integers(0, 250)) if host.capacity else 0
+    return a_vm(
+        name,
+        host.id,
+        vcpus=draw(st.integers(1, 3)),
+        memory_mib=size,
+        demand=Demand(cpu_mhz=draw(st.integers(0, 4000)), memory_mib=draw(st.integers(0, size))),
+        cpu=CpuSettings(
+            reservation_mhz=draw(st.sampled_from([0, 0, 250])),
+            shares=draw(st.sampled_from([500, 1000, 4000])),
+        ),
+        memory=MemorySettings(reservation_mib=draw(st.sampled_from([0, 0, 200]))),
+        consumption={NET: amount} if amount else {},
+        pool=draw(st.sampled_from([None, None, PoolId("p")])),
+    )
+
+
+@st.composite
+def some_rules(draw: st.DrawFn, vms: list[Vm], hosts: list[Host]) -> tuple[Any, ...]:
+    """A rule that holds as things are."""
+    first: dict[str, VmId] = {}
+    for vm in draw(st.permutations(vms)):
+        first.setdefault(str(vm.host), vm.id)
+    kind = draw(st.sampled_from(["none", "apart", "off"]))
+    continuous = draw(st.booleans())
+    if kind == "apart" and len(first) > 1:
+        members = tuple(first.values())
+        return (KeepApart(id=RuleId("r"), vms=members, continuous=continuous),)
+    if kind == "off" and len(vms) > 1:  # a host that everybody must stay off takes no part at all
+        vm = draw(st.sampled_from(vms))
+        others = [host.id for host in hosts if host.id != vm.host]
+        off = (draw(st.sampled_from(others)),)
+        return (StayOff(id=RuleId("r"), vms=(vm.id,), hosts=off, continuous=continuous),)
+    return ()
+
+
+@st.composite
+def clusters(draw: st.DrawFn, policy: BalancePolicy) -> Snapshot:
+    hosts = draw(some_hosts())
+    vms = [
+        draw(some_vms(f"v{n}", draw(st.sampled_from(hosts))))
+        for n in range(draw(st.integers(0, 7)))
+    ]
+    limit = draw(st.sampled_from([None, 3000]))
+    pool = Pool(id=PoolId("p"), cpu=CpuSettings(limit_mhz=limit, shares=2000))
+    rules = draw(some_rules(vms, hosts))
+    state = a_cluster(*hosts, vms=vms, rules=rules, pools=(pool,))
+    return ruled(state, policy)
+
+
+@st.composite
+def watched_clusters(draw: st.DrawFn, policy: BalancePolicy) -> Snapshot:
+    """Clusters of which demand was seen for a while; the last is what it is now."""
+    state = draw(clusters(policy))
+    minutes = draw(st.lists(st.integers(0, 59), max_size=4, unique=True).map(sorted))
+    now = {vm.id: vm.demand for vm in state.vms.values()}
+    for minute in minutes:
+        other = {
+            vm: demand.but(cpu_mhz=draw(st.sampled_from([demand.cpu_mhz, 0, 3000])))
+            for vm, demand in now.items()
+        }
+        event = DemandObserved(at_ms=60_000 * minute, demand=other)
+        state = transition.apply(state, event)
+    return transition.apply(state, DemandObserved(at_ms=3_540_000, demand=now))
+
+
+BOTH = clusters(FREE) | clusters(CAREFUL) | watched_clusters(CAREFUL)
+
+
+# What VMs deserve
+
+
+@st.composite
+def claims(draw: st.DrawFn) -> dict[str, Any]:
+    floor, more = draw(st.sampled_from([0, 0, 300])), draw(st.none() | st.integers(0, 2000))
+    limit = None if more is None else floor + more
+    least, rest = draw(st.sampled_from([0, 0, 128])), draw(st.none() | st.integers(0, 900))
+    return {
+        "cpu": CpuSettings(
+            reservation_mhz=floor, limit_mhz=limit, shares=draw(st.integers(1, 5000))
+        ),
+        "memory": MemorySettings(
+            reservation_mib=least,
+            limit_mib=None if rest is None else least + rest,
+            shares=draw(st.integers(1, 5000)),
+        ),
+    }
+
+
+@st.composite
+def deserving(draw: st.DrawFn) -> Snapshot:
+    """Hosts that may be far too small, and pools within pools."""
+    hosts = [a_host(f"h{n}", memory_mib=2048) for n in range(draw(st.integers(1, 3)))]
+    pools: list[Pool] = []
+    for n in range(draw(st.integers(0, 3))):
+        parent = draw(st.sampled_from([None, *(pool.id for pool in pools)]))
+        more = {"scalable": draw(st.booleans()), **draw(claims())}
+        pools.append(Pool(id=PoolId(f"p{n}"), parent=parent, **more))
+    vms = []
+    for n in range(draw(st.integers(1, 8))):
+        pool = draw(st.sampled_from([None, *(pool.id for pool in pools)]))
+        demand = Demand(cpu_mhz=draw(st.integers(0, 6000)), memory_mib=draw(st.integers(0, 1024)))
+        vms.append(a_vm(f"v{n}", "h0", demand=demand, pool=pool, **draw(claims())))
+    return a_cluster(*hosts, vms=vms, pools=tuple(pools))
+
+
+def most_of(vm: Vm) -> tuple[float, float]:
+    cpu = float("inf") if vm.cpu.limit_mhz is None else vm.cpu.limit_mhz
+    memory = vm.memory_mib if vm.memory.limit_mib is None else vm.memory.limit_mib
+    return cpu, min(memory, vm.memory_mib)
+
+
+@given(deserving())
+def test_nobody_deserves_more_than_the_limit_nor_all_more_than_there_is(state: Snapshot) -> None:
+    vms = list(state.vms.values())
+    found = entitled(state, vms, fast=False)
+    size = [
+        sum(host.usable_cpu_mhz for host in state.hosts.values()),
+        sum(host.usable_memory_mib for host in state.hosts.values()),
+    ]
+    assert (found >= 0).all()
+    assert (found.sum(axis=0) <= np.array(size) * (1 + 1e-9)).all()
+    for vm, due in zip(vms, found.tolist(), strict=True):
+        for amount, most in zip(due, most_of(vm), strict=True):
+            assert amount <= most * (1 + 1e-9)
+
+
+@given(deserving())
+def test_without_pools_all_have_their_reservation_and_nothing_is_left_that_is_asked_for(
+    state: Snapshot,
+) -> None:
+    vms = [vm.but(pool=None) for vm in state.vms.values()]
+    state = a_cluster(*state.hosts.values(), vms=vms)
+    found = entitled(state, vms, fast=False)
+    for column, (size, wants) in enumerate(
+        [
+            (
+                sum(host.usable_cpu_mhz for host in state.hosts.values()),
+                [(vm.cpu.reservation_mhz, vm.demand.cpu_mhz, most_of(vm)[0]) for vm in vms],
+            ),
+            (
+                sum(host.usable_memory_mib for host in state.hosts.values()),
+                [(vm.memory.reservation_mib, vm.demand.memory_mib, most_of(vm)[1]) for vm in vms],
+            ),
+        ]
+    ):
+        floors = [min(floor, most) for floor, _, most in wants]
+        whole = [min(max(floor, want), most) for floor, want, most in wants]
+        assert found[:, column].sum() == pytest.approx(min(size, sum(whole)))
+        part = min(1.0, size / max(1, sum(floors)))
+        for due, floor in zip(found[:, column].tolist(), floors, strict=True):
+            assert due >= floor * part * (1 - 1e-9)
+
+
+@given(deserving(), st.integers(0, 7), st.integers(0, 3000), st.integers(0, 500))
+def test_who_asks_for_more_never_deserves_less(
+    state: Snapshot, number: int, cpu_mhz: int, memory_mib: int
+) -> None:
+    vms = list(state.vms.values())
+    row = number % len(vms)
+    demand = vms[row].demand
+    greedy = vms[row].but(
+        demand=demand.but(
+            cpu_mhz=demand.cpu_mhz + cpu_mhz, memory_mib=min(1024, demand.memory_mib + memory_mib)
+        )
+    )
+    before = entitled(state, vms, fast=False)[row]
+    after = entitled(state, [*vms[:row], greedy, *vms[row + 1 :]], fast=False)[row]
+    assert (after >= before * (1 - 1e-9) - 1e-9).all()
+
+
+# One pass
+
+
+@given(BOTH)
+def test_each_move_is_in_its_turn_the_best_there_is(state: Snapshot) -> None:
+    advice, plain = advised(state), PlainBalance(state, ESTIMATES)
+    assert advice.before == pytest.approx(plain.imbalance(), abs=1e-9)
+    for move in advice.moves:
+        assert plain.imbalance() > plain.policy.imbalance_target - 1e-9
+        assert plain.allows(move.vm, move.target), move
+        gain = plain.gain(move.vm, move.target)
+        assert gain == pytest.approx(move.gain["imbalance"], abs=1e-9)
+        assert gain > plain.least_gain() - 1e-9
+        assert not plain.policy.cost_benefit or plain.net(move.vm, move.target) > -1e-6
+        best = max((one.gain for one in plain.moves(1e-8) if not has_moved(one.vm, plain, state)),
+                   default=0.0)  # fmt: skip
+        assert gain > best - 1e-8
+        plain.where[move.vm] = move.target
+    assert advice.after == pytest.approx(plain.imbalance(), abs=1e-9)
+
+
+def has_moved(vm: VmId, plain: PlainBalance, state: Snapshot) -> bool:
+    return plain.where[vm] != state.vms[vm].host
+
+
+@given(BOTH)
+def test_a_pass_never_leaves_the_cluster_worse(state: Snapshot) -> None:
+    advice, plain = advised(state), PlainBalance(state, ESTIMATES)
+    if not advice.moves:
+        return
+    after = PlainBalance(carried_out(state, advice), ESTIMATES)
+    assert after.pressure() < plain.pressure()
+    assert advice.after < advice.before
+    for resource, heavy in after.heavy_at_first.items():
+        assert heavy <= plain.heavy_at_first[resource], "nothing becomes scarce"
+
+
+@given(BOTH)
+def test_passes_come_to_rest_where_no_move_is_left(state: Snapshot) -> None:
+    for _ in range(NEVER):
+        advice = advised(state)
+        if not advice.moves:
+            break
+        state = carried_out(state, advice)
+    assert not advice.moves, "it never comes to rest"
+    assert PlainBalance(state, ESTIMATES).moves(1e-6) == []
+
+
+def held_at(state: Snapshot, plan: Plan) -> list[dict[VmId, set[HostId]]]:
+    """Where VMs hold something, after each instant of a plan; ends come before starts."""
+    held = {vm.id: {HostId(str(vm.host))} for vm in state.vms.values()}
+    seen = []
+    for now_ms in sorted({time for step in plan.steps for time in (step.start_ms, step.end_ms)}):
+        for step in plan.steps:
+            assert isinstance(step.action, Migrate)
+            if step.end_ms == now_ms:
+                held[step.action.vm] = {step.action.target}
+        for step in plan.steps:
+            assert isinstance(step.action, Migrate)
+            if step.start_ms == now_ms:
+                held[step.action.vm] = {step.action.source, step.action.target}
+        seen.append({vm: set(hosts) for vm, hosts in held.items()})
+    return seen
+
+
+@given(BOTH)
+def test_what_is_proposed_fits_and_keeps_the_rules_all_along(state: Snapshot) -> None:
+    intents = Balance(ESTIMATES).propose(state).intents
+    if not intents:
+        return
+    plan = order(state, intents, PlanId("p"))
+    assert isinstance(plan, Plan)
+    assert isinstance(verify(state, plan), VerifiedPlan)
+    moments, plain = held_at(state, plan), PlainBalance(state, ESTIMATES)
+    for held in moments:
+        for host in state.hosts:
+            there = [state.vms[vm] for vm, hosts in held.items() if host in hosts]
+            for resource in plain.resources:
+                whole = sum(reserved(vm, resource) for vm in there)
+                assert whole <= plain.has(host, resource), (host, resource)
+    for rule in state.settings.rules:
+        for held in moments if rule.continuous else moments[-1:]:
+            if isinstance(rule, KeepApart):
+                places = [host for vm in rule.vms for host in held[VmId(vm)]]
+                assert len(places) == len(set(places))
+            if isinstance(rule, StayOff):
+                assert all(held[VmId(vm)].isdisjoint(rule.hosts) for vm in rule.vms)
+
+
+@given(clusters(CAREFUL) | clusters(CAREFUL.but(evenness=1.0)))
+def test_a_higher_threshold_never_makes_fewer_moves(state: Snapshot) -> None:
+    found = []
+    for threshold in range(1, 6):
+        policy = state.settings.balance.but(threshold=threshold)
+        advice = advised(ruled(state, policy))
+        found.append([(one.vm, one.target) for one in advice.moves])
+        assert all(2 <= one.priority <= threshold for one in advice.moves)
+        waiting = [one for one in advice.rejected if one.code == "below_threshold"]
+        assert bool(waiting) or threshold > 1 or not found[0]
+    assert found[0] == []
+    for fewer, more in pairwise(found):
+        assert more[: len(fewer)] == fewer
+
+
+@given(st.integers(0, 2**32), st.integers(0, 2**32))
+def test_the_order_of_hosts_and_vms_does_not_matter(seed: int, other: int) -> None:
+    """Unless two moves are equally good: here no two VMs and no two hosts are the same."""
+    chance = np.random.default_rng(seed)
+    hosts = [
+        a_host(f"h{n}", cores=4, mhz_per_core=900 + 37 * n, memory_mib=8192 + 331 * n)
+        for n in range(4)
+    ]
+    vms = [
+        a_vm(
+            f"v{n}",
+            f"h{chance.integers(0, 4)}",
+            memory_mib=4096,
+            demand=Demand(
+                cpu_mhz=int(chance.integers(1, 2000)), memory_mib=int(chance.integers(1, 4096))
+            ),
+        )
+        for n in range(9)
+    ]
+    shuffled = np.random.default_rng(other)
+    states = [
+        a_cluster(*hosts, vms=vms),
+        a_cluster(
+            *(hosts[n] for n in shuffled.permutation(4)),
+            vms=[vms[n] for n in shuffled.permutation(9)],
+        ),
+    ]
+    for policy in (FREE, CAREFUL):
+        one, two = (advised(ruled(state, policy)) for state in states)
+        assert [(m.vm, m.target) for m in one.moves] == [(m.vm, m.target) for m in two.moves]
+        assert one.before == pytest.approx(two.before)
+        assert one.after == pytest.approx(two.after)
