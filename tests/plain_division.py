@@ -1,4 +1,4 @@
-"""Dividing by shares once more, for ``plain_world``: in chunks as in the paper, and exactly."""
+"""Dividing by shares once more, for oracles: in chunks as in the paper, and exactly."""
 
 from __future__ import annotations
 
@@ -94,11 +94,16 @@ def chain(pool: PoolId | None, known: Mapping[PoolId, Pool]) -> Iterator[PoolId]
 
 
 class Tree(NamedTuple):
-    """A host, a pool on a host, or a VM."""
+    """A cluster, a host, a pool in one of them, or a VM."""
 
     claim: Claim
     vm: VmId | None
     below: tuple[Tree, ...]
+
+
+def guaranteed(own: float, members: Iterable[Tree], most: float) -> float:
+    """What a pool guarantees: expandable, at least what its members are guaranteed."""
+    return min(most, max(own, sum(one.claim.floor for one in members)))
 
 
 def tree(
@@ -113,9 +118,46 @@ def tree(
         here += [node(one) for one in inner if any(one in chain(homes[v], known) for v in claims)]
         ceiling = sum(one.claim.ceiling for one in here)
         shares = sum(one.claim.shares for one in here)
-        return Tree(Claim(0, ceiling, shares), None, tuple(here))  # nothing is reserved for pools
+        floor = guaranteed(0, here, ceiling)  # nothing is reserved for pools themselves
+        return Tree(Claim(floor, ceiling, shares), None, tuple(here))
 
     return node(None)
+
+
+def cluster_tree(running: Sequence[Vm], pools: Sequence[Pool], resource: Resource) -> Tree:
+    """The tree of a whole cluster, where reservations count without being asked for."""
+
+    def leaf(vm: Vm) -> Tree:
+        least, most = bounds_of(vm, resource)
+        asked = vm.demand.cpu_mhz if resource == "cpu" else vm.demand.memory_mib
+        if resource == "memory":
+            most = min(most, vm.memory_mib)
+        claim = Claim(min(least, most), min(max(least, asked), most), shares_of(vm, resource))
+        return Tree(claim, vm.id, ())
+
+    def inside(pool: PoolId | None) -> tuple[Tree, ...]:
+        inner = [node(one) for one in pools if one.parent == pool]
+        return (*(leaf(vm) for vm in running if vm.pool == pool), *(one for one in inner if one))
+
+    def node(pool: Pool) -> Tree | None:
+        below = inside(pool.id)
+        if not below:  # nobody is there
+            return None
+        least, most = bounds_of(pool, resource)
+        asked = max(least, sum(one.claim.ceiling for one in below))
+        each = sum(one.claim.shares for one in below) / 1000 if pool.scalable else 1
+        floor, shares = guaranteed(least, below, most), shares_of(pool, resource) * each
+        return Tree(Claim(floor, min(asked, most), shares), None, below)
+
+    return Tree(Claim(0, float("inf"), 1), None, inside(None))
+
+
+def bounds_of(one: Vm | Pool, resource: Resource) -> tuple[float, float]:
+    """Reservation and limit."""
+    cpu, memory = one.cpu, one.memory
+    least = cpu.reservation_mhz if resource == "cpu" else memory.reservation_mib
+    most = cpu.limit_mhz if resource == "cpu" else memory.limit_mib
+    return least, float("inf") if most is None else most
 
 
 def divided(

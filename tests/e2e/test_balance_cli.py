@@ -26,6 +26,9 @@ def test_recommend_says_what_why_and_what_else() -> None:
     assert {one["code"] for one in first["considered"]} <= {"second_best", "not_worth_it"}
     assert found["wall_s"] >= 0
     assert {one["pool"] for one in found["host_pools"]} == {"production", "batch"}
+    moved = {(one["host"], one["pool"]): one for one in found["host_pool_changes"]}
+    assert moved["r2", "batch"]["after"] is None, "build-1 has left"
+    assert moved["r3", "batch"]["before"] is None, "and has come"
     said = call("recommend", SMALL).stdout
     assert "the imbalance is 0.255" in said
 

@@ -28,9 +28,12 @@ from equipoise.model.quantity import HostId, PlanId, PoolId, ResourceName, RuleI
 from equipoise.model.rule import KeepApart, StayOff
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.vm import CpuSettings, Demand, MemorySettings, Vm
+from equipoise.place import admission
+from equipoise.place.admission import Books
 from equipoise.place.deserve import entitled
 from equipoise.plan import VerifiedPlan, order, verify
 from plain_balance import PlainBalance, reserved
+from plain_division import Resource, cluster_tree
 
 ESTIMATES = Estimates()
 FREE = BalancePolicy(cost_benefit=False, goodness=0, threshold=5)
@@ -146,9 +149,9 @@ BOTH = clusters(FREE) | clusters(CAREFUL) | watched_clusters(CAREFUL)
 
 @st.composite
 def claims(draw: st.DrawFn) -> dict[str, Any]:
-    floor, more = draw(st.sampled_from([0, 0, 300])), draw(st.none() | st.integers(0, 2000))
+    floor, more = draw(st.sampled_from([0, 0, 300, 1500])), draw(st.none() | st.integers(0, 2000))
     limit = None if more is None else floor + more
-    least, rest = draw(st.sampled_from([0, 0, 128])), draw(st.none() | st.integers(0, 900))
+    least, rest = draw(st.sampled_from([0, 0, 128, 700])), draw(st.none() | st.integers(0, 900))
     return {
         "cpu": CpuSettings(
             reservation_mhz=floor, limit_mhz=limit, shares=draw(st.integers(1, 5000))
@@ -178,6 +181,11 @@ def deserving(draw: st.DrawFn) -> Snapshot:
     return a_cluster(*hosts, vms=vms, pools=tuple(pools))
 
 
+def size_of(state: Snapshot) -> tuple[int, int]:
+    hosts = state.hosts.values()
+    return sum(host.usable_cpu_mhz for host in hosts), sum(host.usable_memory_mib for host in hosts)
+
+
 def most_of(vm: Vm) -> tuple[float, float]:
     cpu = float("inf") if vm.cpu.limit_mhz is None else vm.cpu.limit_mhz
     memory = vm.memory_mib if vm.memory.limit_mib is None else vm.memory.limit_mib
@@ -188,42 +196,76 @@ def most_of(vm: Vm) -> tuple[float, float]:
 def test_nobody_deserves_more_than_the_limit_nor_all_more_than_there_is(state: Snapshot) -> None:
     vms = list(state.vms.values())
     found = entitled(state, vms, fast=False)
-    size = [
-        sum(host.usable_cpu_mhz for host in state.hosts.values()),
-        sum(host.usable_memory_mib for host in state.hosts.values()),
-    ]
     assert (found >= 0).all()
-    assert (found.sum(axis=0) <= np.array(size) * (1 + 1e-9)).all()
+    assert (found.sum(axis=0) <= np.array(size_of(state)) * (1 + 1e-9)).all()
     for vm, due in zip(vms, found.tolist(), strict=True):
         for amount, most in zip(due, most_of(vm), strict=True):
             assert amount <= most * (1 + 1e-9)
 
 
+def least_of(vm: Vm) -> tuple[float, float]:
+    """What a VM reserves and may have."""
+    cpu, memory = most_of(vm)
+    return min(vm.cpu.reservation_mhz, cpu), min(vm.memory.reservation_mib, memory)
+
+
 @given(deserving())
-def test_without_pools_all_have_their_reservation_and_nothing_is_left_that_is_asked_for(
-    state: Snapshot,
-) -> None:
+def test_without_pools_nothing_is_left_that_is_asked_for(state: Snapshot) -> None:
     vms = [vm.but(pool=None) for vm in state.vms.values()]
     state = a_cluster(*state.hosts.values(), vms=vms)
+    asked = [
+        [min(max(least, want), most) for least, want, most in zip(*figures, strict=True)]
+        for vm in vms
+        for figures in [(least_of(vm), (vm.demand.cpu_mhz, vm.demand.memory_mib), most_of(vm))]
+    ]
+    found = entitled(state, vms, fast=False).sum(axis=0)
+    assert found.tolist() == pytest.approx(np.minimum(size_of(state), np.sum(asked, axis=0)))
+
+
+def parts_kept(state: Snapshot, resource: Resource) -> dict[VmId, float]:
+    """Which part of its reservation each VM surely has, in whatever pool.
+
+    All of it, unless the hosts, or pools by their limits, have less than is guaranteed in them.
+    """
+    root = cluster_tree(list(state.vms.values()), state.settings.pools, resource)
+    found: dict[VmId, float] = {}
+    below = [(root, 1.0, float(size_of(state)[resource == "memory"]))]
+    while below:
+        node, part, most = below.pop()
+        if node.vm is not None:
+            found[node.vm] = part
+        part *= min(1.0, most / max(1, sum(one.claim.floor for one in node.below)))
+        below += [(one, part, one.claim.ceiling) for one in node.below]
+    return found
+
+
+@given(deserving())
+def test_everybody_has_what_is_reserved_in_whatever_pool_or_the_same_part_of_it(
+    state: Snapshot,
+) -> None:
+    vms = list(state.vms.values())
     found = entitled(state, vms, fast=False)
-    for column, (size, wants) in enumerate(
-        [
-            (
-                sum(host.usable_cpu_mhz for host in state.hosts.values()),
-                [(vm.cpu.reservation_mhz, vm.demand.cpu_mhz, most_of(vm)[0]) for vm in vms],
-            ),
-            (
-                sum(host.usable_memory_mib for host in state.hosts.values()),
-                [(vm.memory.reservation_mib, vm.demand.memory_mib, most_of(vm)[1]) for vm in vms],
-            ),
-        ]
-    ):
-        floors = [min(floor, most) for floor, _, most in wants]
-        whole = [min(max(floor, want), most) for floor, want, most in wants]
-        assert found[:, column].sum() == pytest.approx(min(size, sum(whole)))
-        part = min(1.0, size / max(1, sum(floors)))
-        for due, floor in zip(found[:, column].tolist(), floors, strict=True):
-            assert due >= floor * part * (1 - 1e-9)
+    resources: tuple[Resource, Resource] = ("cpu", "memory")
+    for column, resource in enumerate(resources):
+        parts = parts_kept(state, resource)
+        for vm, due in zip(vms, found[:, column].tolist(), strict=True):
+            assert due >= least_of(vm)[column] * parts[vm.id] * (1 - 1e-9)
+
+
+@given(deserving())
+def test_whoever_was_admitted_has_at_least_the_reservation(state: Snapshot) -> None:
+    """In pools that hold nobody back; they are all expandable."""
+    pools = tuple(
+        pool.but(cpu=pool.cpu.but(limit_mhz=None), memory=pool.memory.but(limit_mib=None))
+        for pool in state.settings.pools
+    )
+    vms = list(state.vms.values())
+    state = a_cluster(*state.hosts.values(), vms=vms, pools=pools)
+    found = entitled(state, vms, fast=False)
+    for column, resource in enumerate((admission.CPU, admission.MEMORY)):
+        if Books(state.hosts.values(), vms, pools, resource).free(None) >= 0:
+            for vm, due in zip(vms, found[:, column].tolist(), strict=True):
+                assert due >= least_of(vm)[column] * (1 - 1e-9)
 
 
 @given(deserving(), st.integers(0, 7), st.integers(0, 3000), st.integers(0, 500))

@@ -21,7 +21,7 @@ from equipoise.place.water import CLAIMS, NOBODY, TREE, Records
 from equipoise.sim import world
 from equipoise.sim.play import Play, Result
 from equipoise.store import MemoryJournal
-from plain_division import Claim, Tree, by_level, divided, in_chunks
+from plain_division import Claim, Tree, by_level, cluster_tree, divided, guaranteed, in_chunks
 from plain_stories import stories
 
 NO_LIMIT = float("inf")
@@ -82,7 +82,7 @@ def as_rows(root: Wish) -> Rows:
             tree["child"][parent] = row
         if wish.below is None:
             tree["vm"][row] = row - len(inner)
-        claims[row] = (wish.floor, wish.limit, wish.shares, wish.want, 0)
+        claims[row] = (wish.floor, wish.limit, wish.shares, wish.want, 0, 0)
     return Rows(tree, claims, len(leaves))
 
 
@@ -108,7 +108,7 @@ def as_tree(root: Wish, counts_reserved: bool) -> Tree:
         want = max(want, wish.floor) if counts_reserved else want
         want = min(want, wish.limit)
         vm = names[id(wish)] if wish.below is None else None
-        return Tree(Claim(min(wish.floor, want), want, wish.shares), vm, below)
+        return Tree(Claim(guaranteed(wish.floor, below, want), want, wish.shares), vm, below)
 
     return held(root)
 
@@ -147,22 +147,34 @@ def test_kernels_give_the_same_bits_at_both_speeds(root: Wish, amount: float, wh
     assert slow.tobytes() == fast.tobytes()
 
 
-@given(roots(), amounts | st.floats(0, 1000))
-def test_no_node_gets_more_than_it_wants_or_less_than_its_floor(root: Wish, amount: float) -> None:
+@given(roots(), amounts | st.floats(0, 1000), st.booleans())
+def test_no_node_gets_more_than_it_wants_or_less_than_all_in_it_are_guaranteed(
+    root: Wish, amount: float, whole: bool
+) -> None:
     rows = as_rows(root)
-    found = flowed(rows, amount, True, fast=False)
+    found = flowed(rows, amount, whole, fast=False)
     got, want, tree = found["got"], found["want"], rows.tree
     slack = CLOSE * max(1, amount)
     assert got[0] <= amount + slack
     assert (got <= want + slack).all()
-    for row in range(len(found)):
+    least = np.minimum(found["floor"], want)
+    for row in range(len(found) - 1, -1, -1):
         below = np.flatnonzero(tree["parent"] == row)
-        floors = np.minimum(found["floor"][below], want[below])
+        least[row] = min(max(least[row], least[below].sum()), want[row])
         assert got[below].sum() <= got[row] + slack
-        if floors.sum() <= got[row]:
-            assert (got[below] >= floors - slack).all()
+        if least[below].sum() <= got[row]:
+            assert (got[below] >= least[below] - slack).all()
         if len(below):
             assert got[below].sum() >= min(got[row], want[below].sum()) - slack
+
+
+@given(roots(), amounts | st.floats(0, 1000), st.booleans())
+def test_dividing_leaves_the_claims_as_they_were(root: Wish, amount: float, whole: bool) -> None:
+    """The simulated hosts keep them and are divided again and again."""
+    rows = as_rows(root)
+    found = flowed(rows, amount, whole, fast=False)
+    for name in ("floor", "ceiling", "shares"):
+        assert found[name].tolist() == rows.claims[name].tolist()
 
 
 # What VMs deserve
@@ -223,6 +235,18 @@ def test_what_vms_deserve_on_arrays_is_what_they_are_entitled_to(
     assert dict(zip([vm.id for vm in running], found.tolist(), strict=True)) == pytest.approx(
         expected, rel=CLOSE, abs=CLOSE
     )
+
+
+@given(bounded_clusters(), st.sampled_from([CPU, MEMORY]))
+def test_what_vms_are_entitled_to_is_what_recursion_says(
+    cluster: Cluster, resource: Resource
+) -> None:
+    found = entitlements(cluster.hosts, cluster.vms, cluster.pools, resource)
+    running = [vm for vm in cluster.vms if vm.state is VmState.RUNNING]
+    on = [host for host in cluster.hosts if host.state is HostState.ON]
+    root = cluster_tree(running, cluster.pools, "cpu" if resource is CPU else "memory")
+    expected = divided(sum(resource.capacity(host) for host in on), root)
+    assert found == pytest.approx(expected, rel=CLOSE, abs=CLOSE)
 
 
 # Whole runs

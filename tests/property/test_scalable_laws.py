@@ -152,8 +152,11 @@ def test_an_empty_pool_has_no_part(data: st.DataObject) -> None:
     pools = data.draw(trees())
     vms = data.draw(members(pools))
     above = data.draw(st.sampled_from([None, *(pool.id for pool in pools)]))
-    empty = Pool(id=PoolId("empty"), parent=above, scalable=data.draw(st.booleans()))
-    assert deserved(vms, [*pools, empty]) == close(deserved(vms, pools))
+    reserved = CpuSettings(reservation_mhz=data.draw(st.sampled_from([0, 900, CAPACITY])))
+    scalable = data.draw(st.booleans())
+    empty = Pool(id=PoolId("empty"), parent=above, scalable=scalable, cpu=reserved)
+    inner = Pool(id=PoolId("inner"), parent=empty.id, cpu=reserved)
+    assert deserved(vms, [*pools, empty, inner]) == close(deserved(vms, pools))
 
 
 @given(st.data())

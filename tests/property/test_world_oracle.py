@@ -282,7 +282,7 @@ def test_vms_of_a_pool_weigh_more_once_others_elsewhere_are_gone() -> None:
     assert np.round(alone, 6).tolist() == [2666.666667] * 2 + [2000] * 4
 
 
-def test_a_reservation_holds_beside_a_pool_but_not_inside_one_that_reserves_nothing() -> None:
+def test_a_reservation_holds_beside_a_pool_and_inside_one_that_reserves_nothing() -> None:
     def used_by_pool(of_reserved: str | None, of_other: str | None) -> float:
         kept = thirsty("a", "h1", pool=of_reserved, cpu=CpuSettings(reservation_mhz=3000))
         vms = [kept, thirsty("b", "h1", pool=of_other)]
@@ -291,7 +291,7 @@ def test_a_reservation_holds_beside_a_pool_but_not_inside_one_that_reserves_noth
         return float(pools["cpu_used_mhz"][pools["pool"] == "p"][-1])
 
     assert used_by_pool(None, "p") == pytest.approx(1000)
-    assert used_by_pool("p", None) == pytest.approx(2000)
+    assert used_by_pool("p", None) == pytest.approx(3000)
 
 
 def test_hosts_draw_what_their_state_and_their_work_say() -> None:

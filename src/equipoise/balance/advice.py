@@ -62,6 +62,8 @@ class Switch:
     host: HostId
     wish: HostWish
     after: tuple[VmId, ...]
+    automatic: bool = True
+    """Whether it is done without asking."""
 
     @property
     def action(self) -> Action:

@@ -11,7 +11,7 @@ from equipoise.balance.dependencies import dependencies
 from equipoise.balance.levelling.assess import Assessment, assess
 from equipoise.balance.levelling.climber import Climber
 from equipoise.balance.levelling.level import Levelled, Levelling
-from equipoise.balance.mending.mend import Mended, mend
+from equipoise.balance.mending.mend import Mended, mend, other_faults
 from equipoise.balance.mending.standing import Standing
 from equipoise.balance.rules import Rules, read_rules
 from equipoise.balance.wishes import after_moves
@@ -77,11 +77,13 @@ def _run(
     for one in levelled.moves:
         mended.standing.place(one.vm, one.target)
     moves = [_asked(policy, one) for one in (*mended.moves, *levelled.moves)]
+    full = policy.automation is Automation.FULL
+    final = after_moves(repaired, ((one.vm, one.target) for one in levelled.moves))
     after = state.imbalance(weight)
     advice = Advice(
         moves=_in_order(snapshot, rules, moves),
-        switches=mended.switches,
-        faults=mended.faults,
+        switches=tuple(replace(one, automatic=full) for one in mended.switches),
+        faults=(*mended.faults, *other_faults(final, rules)),
         rejected=levelled.rejected,
         mends=mended.mends,
         before=before,
@@ -128,15 +130,24 @@ def _asked(policy: BalancePolicy, advised: Advised) -> Advised:
 def _summary(
     policy: BalancePolicy, mended: Mended, levelled: Levelled, before: float, after: float
 ) -> str:
-    count = len(mended.moves)
-    mending = f"{count} move{'s' if count > 1 else ''} for the rules; " if count else ""
+    parts = []
+    if mended.moves:
+        parts.append(f"{_counted(len(mended.moves), 'move')} for the rules")
+    if mended.switches:
+        parts.append(f"{_counted(len(mended.switches), 'host')} to be switched")
     if policy.rules_only:
-        return f"{mending}rules only: an imbalance of {after:.3f} is left as it is"
-    if levelled.moves:
-        return f"{mending}the imbalance is {before:.3f} and would be {after:.3f}"
-    if after <= policy.imbalance_target:
-        return f"{mending}the imbalance is {after:.3f}, the target is not exceeded"
-    if levelled.rejected:
+        parts.append(f"rules only: an imbalance of {after:.3f} is left as it is")
+    elif levelled.moves:
+        parts.append(f"the imbalance is {before:.3f} and would be {after:.3f}")
+    elif after <= policy.imbalance_target:
+        parts.append(f"the imbalance is {after:.3f}, the target is not exceeded")
+    elif levelled.rejected:
         first = levelled.rejected[0]
-        return f"{mending}the imbalance is {after:.3f}; {first.subject} is {first.detail}"
-    return f"{mending}the imbalance is {after:.3f}, and no move is worth its cost"
+        parts.append(f"the imbalance is {after:.3f}; given up: {first.subject} ({first.detail})")
+    else:
+        parts.append(f"the imbalance is {after:.3f}, and no move is worth its cost")
+    return "; ".join(parts)
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -18,7 +18,11 @@ class Goodness:
     """The loads of all hosts that are on, as VMs come to them in mind."""
 
     def __init__(self, snapshot: Snapshot, standing: Standing) -> None:
-        self._hosts = [host for host in snapshot.hosts.values() if host.state is HostState.ON]
+        self._hosts = [
+            host
+            for host in snapshot.hosts.values()
+            if host.state is HostState.ON and min(_size(host)) > 0
+        ]
         self._row = {host.id: row for row, host in enumerate(self._hosts)}
         self._loads = np.zeros((len(self._hosts), 2))
         self._size = np.array([_size(host) for host in self._hosts]).reshape(-1, 2)
@@ -43,10 +47,14 @@ class Goodness:
         """Let a VM be on a host."""
         self._loads[self._row[host]] += self._load(vm, host)
 
+    def take(self, vm: Vm, host: HostId) -> None:
+        """Let a VM no longer be on a host."""
+        self._loads[self._row[host]] -= self._load(vm, host)
+
     def move(self, vm: Vm, source: HostId, target: HostId) -> None:
         """Let a VM be on another host."""
-        self._loads[self._row[source]] -= self._load(vm, source)
-        self._loads[self._row[target]] += self._load(vm, target)
+        self.take(vm, source)
+        self.add(vm, target)
 
     def _load(self, vm: Vm, name: HostId) -> Floats:
         """What a VM deserves of a host or, if it is new, what it can use there, as a part of it."""
@@ -65,4 +73,4 @@ class Goodness:
 
 
 def _size(host: Host) -> tuple[int, int]:
-    return max(1, host.usable_cpu_mhz), max(1, host.usable_memory_mib)
+    return host.usable_cpu_mhz, host.usable_memory_mib

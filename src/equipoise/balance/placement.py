@@ -7,7 +7,7 @@ either, hosts are woken.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Final, NamedTuple
@@ -31,6 +31,8 @@ from equipoise.place.admission import CPU, MEMORY, Books
 from equipoise.plan.passing import Passing
 
 MHZ_MAX: Final = 10**9
+WAKING: Final = "no host that is on will do"
+"""Why a host is woken."""
 
 
 class Option(NamedTuple):
@@ -90,6 +92,15 @@ class _Placing:
             fmean(max(1, host.usable_memory_mib) for host in hosts),
         )
         self._cores = fmean(host.cores for host in hosts)
+        # Hosts that sleep count: they can be woken.
+        woken = [
+            host.but(state=HostState.ON) if host.state is HostState.STANDBY else host
+            for host in hosts
+        ]
+        self._books = [
+            Books(woken, snapshot.vms.values(), snapshot.settings.pools, resource)
+            for resource in (CPU, MEMORY)
+        ]
         self._rules = read_rules(snapshot)
         self._placed: dict[VmId, Placed] = {}
         self._moves: dict[VmId, Transfer] = {}
@@ -107,39 +118,50 @@ class _Placing:
         self._goodness = Goodness(snapshot, self._standing)
 
     def run(self) -> Placement:
-        for vm in self._admitted():
-            if vm in self._placed:
+        for vm in sorted(self._vms.values(), key=self._size):
+            if vm.id in self._placed:
                 continue  # with its other half
-            if not self._place_somewhere(vm):
-                self._faults.append(self._fault(vm))
+            if not self._is_admitted(vm):
+                continue
+            if not self._place_somewhere(vm.id):
+                self._let_go(vm)
+                self._faults.append(self._fault(vm.id))
         return self._checked()
 
-    def _admitted(self) -> Iterator[VmId]:
-        """Those whose pools let them in; what fits in the fewest places comes first."""
-        # Hosts that sleep count: they can be woken.
-        woken = [
-            host.but(state=HostState.ON) if host.state is HostState.STANDBY else host
-            for host in self._snapshot.hosts.values()
-        ]
-        vms, pools = self._snapshot.vms.values(), self._snapshot.settings.pools
-        books = [Books(woken, vms, pools, resource) for resource in (CPU, MEMORY)]
-        for vm in sorted(self._vms.values(), key=self._size, reverse=True):
-            shortages = [one.shortage(vm) for one in books]
-            short = next((one for one in shortages if one is not None), None)
-            if short is None:
-                for one in books:
-                    one.admit(vm)
-                yield vm.id
-            else:
+    def _is_admitted(self, vm: Vm) -> bool:
+        """Whether its pools let it in, and its other half too."""
+        for one in self._with_half(vm):
+            shortages = [books.shortage(one) for books in self._books]
+            short = next((found for found in shortages if found is not None), None)
+            if short is not None:
                 detail = f"{vm.id} is not admitted: {short.sentence}"
                 self._faults.append(Fault(code="admission", subject=vm.id, detail=detail))
+                self._let_go(vm, until=one)
+                return False
+            for books in self._books:
+                books.admit(one)
+        return True
+
+    def _let_go(self, vm: Vm, until: Vm | None = None) -> None:
+        """Give back what the pools had reserved for it."""
+        for one in self._with_half(vm):
+            if one is until:
+                break
+            for books in self._books:
+                books.admit(one, back=True)
+
+    def _with_half(self, vm: Vm) -> list[Vm]:
+        """A VM and, if that is to be placed with it, the other half of a fault-tolerant pair."""
+        half = None if vm.ft_pair is None else self._vms.get(vm.ft_pair)
+        together = half is not None and half.id not in self._placed
+        return [vm, half] if half is not None and together else [vm]
 
     def _size(self, vm: Vm) -> tuple[float, float, str]:
-        """How much of an average host it takes: what is reserved first, then what it may ask."""
+        """What fits in the fewest places comes first: by what is reserved, then what it may ask."""
         cpu_mhz, memory_mib = self._usual
         held = max(vm.cpu.reservation_mhz / cpu_mhz, vm.memory.reservation_mib / memory_mib)
         asked = max(vm.vcpus / self._cores, vm.demand.memory_mib / memory_mib)
-        return held, asked, vm.id
+        return -held, -asked, vm.id
 
     def _place_somewhere(self, vm: VmId) -> bool:
         return self._as_is(vm) or self._with_moves(vm) or self._with_a_host_more(vm)
@@ -147,18 +169,15 @@ class _Placing:
     def _as_is(self, vm: VmId) -> bool:
         """Put it onto the best host where nothing is in the way, and its other half elsewhere."""
         options = self._options(vm)
-        pair = self._vms[vm].ft_pair
-        other = pair if pair in self._vms and pair not in self._placed else None
-        for option in options:
-            self._standing.place(vm, option.host)
+        other = next((one.id for one in self._with_half(self._vms[vm]) if one.id != vm), None)
+        for number, option in enumerate(options):
+            self._note(vm, option, options[number:])
             second = self._options(other) if other is not None else []
             if other is None or second:
-                self._note(vm, option, options)
                 if other is not None:
-                    self._standing.place(other, second[0].host)
                     self._note(other, second[0], second)
                 return True
-            self._standing.place(vm, None)
+            self._forget(vm)
         return False
 
     def _options(self, vm: VmId) -> list[Option]:
@@ -169,9 +188,18 @@ class _Placing:
         return sorted(found, key=lambda one: (one.imbalance, one.host))
 
     def _note(self, vm: VmId, option: Option, options: Sequence[Option]) -> None:
+        """Let it be there."""
+        if vm in self._placed:
+            self._forget(vm)
         others = tuple(one for one in options if one.host != option.host)
         self._placed[vm] = Placed(vm, option.host, option.imbalance, others)
+        self._standing.place(vm, option.host)
         self._goodness.add(self._vms[vm], option.host)
+
+    def _forget(self, vm: VmId) -> None:
+        """Let it be nowhere again."""
+        self._goodness.take(self._vms[vm], self._placed.pop(vm).host)
+        self._standing.place(vm, None)
 
     def _with_moves(self, vm: VmId) -> bool:
         """Put it onto a host where others make way, as few as possible."""
@@ -181,20 +209,20 @@ class _Placing:
         settlement = settle(standing)
         if standing.where[vm] is None:
             return False
-        for choice in settlement.choices:
-            self._take(choice)
+        for choice in sorted(settlement.choices, key=lambda one: one.vm in self._vms):
+            self._take(choice)  # first those who make way
         return True
 
     def _take(self, choice: Choice) -> None:
         vm, host, before = choice
         if vm in self._vms:  # it does not run yet, so it need not move
-            option = Option(host, self._goodness.with_(self._vms[vm], host))
-            self._note(vm, option, ())
-        else:
-            assert before is not None
-            source = self._moves[vm].source if vm in self._moves else before
+            self._note(vm, Option(host, self._goodness.with_(self._vms[vm], host)), ())
+            return
+        assert before is not None
+        source = self._moves.pop(vm).source if vm in self._moves else before
+        if source != host:
             self._moves[vm] = Transfer(vm, source, host)
-            self._goodness.move(self._snapshot.vms[vm], before, host)
+        self._goodness.move(self._snapshot.vms[vm], before, host)
 
     def _with_a_host_more(self, vm: VmId) -> bool:
         """Wake the standby host that suits it best."""
@@ -256,7 +284,7 @@ class _Placing:
             id=StepId(f"wake-{host}"),
             action=action,
             duration_ms=self._estimates.duration_ms(action, self._snapshot),
-            reason="no host that is on has room",
+            reason=WAKING,
         )
 
     def _boot(self, one: Placed) -> Intent:

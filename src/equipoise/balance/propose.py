@@ -6,7 +6,7 @@ from equipoise.balance.advice import Advice, Advised
 from equipoise.balance.advise import advise
 from equipoise.balance.levelling.forecast import Forecast
 from equipoise.balance.levelling.foresight import foreseen
-from equipoise.balance.wishes import Wishes, step_of
+from equipoise.balance.wishes import Wishes, step_of, switch_of
 from equipoise.model.estimate import Estimates
 from equipoise.model.plan import Intent, Proposal, Purpose, Rejection
 from equipoise.model.quantity import StepId, VmId
@@ -39,6 +39,8 @@ class Balance:
             reason = f"; the demand of {count} VMs is foretold for {ahead_s} s" if count else ""
         advice = advise(snapshot, self._estimates, seed=self._seed).advice
         made, advised = self._intents(snapshot, advice)
+        if advised:
+            reason += f"; {len(advised)} of {len(made) + len(advised)} actions wait to be approved"
         faults = tuple(
             Rejection(subject=fault.subject, code=fault.code, detail=fault.detail)
             for fault in advice.faults
@@ -68,6 +70,7 @@ class Balance:
         wanted = [self._move(snapshot, one) for one in advice.moves]
         wanted += map(Wishes(snapshot, self._estimates).switch, advice.switches)
         waiting = {step_of(vm) for vm in asked}
+        waiting |= {switch_of(one.host) for one in advice.switches if not one.automatic}
         made = [one for one in wanted if waiting.isdisjoint((one.id, *one.after))]
         if waiting and made:  # the gate was asked about all of them together
             made = list(Passing(snapshot, advice.mends).of(made))

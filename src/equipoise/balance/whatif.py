@@ -33,9 +33,10 @@ def imagine(
     *,
     remove: Sequence[HostId] = (),
     fail: Sequence[HostId] = (),
+    new: Sequence[VmId] = (),
     seed: int = 0,
 ) -> Imagined:
-    """Let hosts go and fail, start elsewhere what was lost, and let a pass follow."""
+    """Let hosts go and fail, start what was lost and what is new, and let a pass follow."""
     lost = [
         vm
         for host in fail
@@ -44,31 +45,46 @@ def imagine(
     ]
     for host in fail:
         snapshot = transition.apply(snapshot, HostFailed(at_ms=snapshot.at_ms, host=host))
-    restarts = place(snapshot, lost, estimates, known=True)
-    started = {
-        one.vm: snapshot.vms[one.vm].but(state=VmState.RUNNING, host=one.host)
-        for one in restarts.placed
-    }
-    for move in restarts.moves:
-        started[move.vm] = snapshot.vms[move.vm].but(host=move.target)
-    hosts = {
+    going = {
         host: snapshot.hosts[host].but(requested=HostWish.MAINTENANCE)
         for host in remove
         if snapshot.hosts[host].state is HostState.ON
     }
-    hosts |= {host: snapshot.hosts[host].but(state=HostState.ON) for host in restarts.wakes}
-    after = replace(
-        snapshot,
-        hosts=FrozenMap({**snapshot.hosts, **hosts}),
-        vms=FrozenMap({**snapshot.vms, **started}),
-    )
+    snapshot = replace(snapshot, hosts=FrozenMap({**snapshot.hosts, **going}))
+    restarts = place(snapshot, lost, estimates, known=True)
+    after = _carried_out(snapshot, restarts)
+    starts = place(after, new, estimates)
+    after = _carried_out(after, starts)
     done = advise(after, estimates, seed=seed, alternatives=True)
-    going = {move.vm for move in done.advice.moves}
+    leaving = {move.vm for move in done.advice.moves}
     held = [
         vm
         for host in remove
         for vm in after.residents[host]
-        if vm not in going and not after.vms[vm].agent
+        if vm not in leaving and not after.vms[vm].agent
     ]
-    nowhere = [vm for vm in lost if vm not in started]
-    return Imagined(done=done, restarts=restarts, unplaced=(*nowhere, *held))
+    nowhere = [vm for vm in (*lost, *new) if after.vms[vm].host is None]
+    return Imagined(done=done, restarts=_both(restarts, starts), unplaced=(*nowhere, *held))
+
+
+def _carried_out(snapshot: Snapshot, placement: Placement) -> Snapshot:
+    """The cluster once VMs have started, and hosts been woken for them."""
+    vms = {move.vm: snapshot.vms[move.vm].but(host=move.target) for move in placement.moves}
+    for one in placement.placed:
+        vms[one.vm] = snapshot.vms[one.vm].but(state=VmState.RUNNING, host=one.host)
+    hosts = {host: snapshot.hosts[host].but(state=HostState.ON) for host in placement.wakes}
+    return replace(
+        snapshot,
+        hosts=FrozenMap({**snapshot.hosts, **hosts}),
+        vms=FrozenMap({**snapshot.vms, **vms}),
+    )
+
+
+def _both(one: Placement, other: Placement) -> Placement:
+    return Placement(
+        placed=one.placed + other.placed,
+        moves=one.moves + other.moves,
+        wakes=one.wakes + other.wakes,
+        faults=one.faults + other.faults,
+        intents=one.intents + other.intents,
+    )

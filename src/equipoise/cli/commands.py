@@ -163,7 +163,7 @@ def whatif(
     """
     from equipoise.cli import whatif as command
 
-    wishes = command.Wishes(
+    wishes = command.Changes(
         remove=tuple(remove or ()), add=add, fail=tuple(fail or ()), why=tuple(why or ())
     )
     raise typer.Exit(command.run(inventory, wishes, as_json=json))

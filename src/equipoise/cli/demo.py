@@ -31,6 +31,8 @@ def run(out: Path, *, as_json: bool) -> int:
         simulate(builtin(name), MemoryJournal()) for name in ("first-steps", "broken-drain")
     )
     without, with_balance = _balanced(out)
+    run_a, run_b = read_run(without.folder), read_run(with_balance.folder)
+    (out / PAGE).write_text(compare(run_a, run_b), encoding="utf-8")
     if as_json:
         runs = (good, broken, without.outcome, with_balance.outcome)
         print_json({"runs": [document(one) for one in runs], "report": str(out / PAGE)})
@@ -85,7 +87,6 @@ def _show_comparison(alone: Path, balanced: Path, page: Path) -> None:
     out.print("The paper has 55.68 / 65.94 % without and 73.74 / 94.99 % with 166 moves.")
     for one in (alone, balanced):
         out.print(f"A page for each run: {plain(str(one / 'report.html'))}", soft_wrap=True)
-    page.write_text(compare(run_a, run_b), encoding="utf-8")
     out.print(f"Both side by side:   {plain(str(page))}", soft_wrap=True)
     out.print("Next: equipoise recommend FILE, equipoise scenarios, equipoise show FILE")
 

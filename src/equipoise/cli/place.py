@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from equipoise.balance.placement import Placement, place
+from equipoise.balance.placement import WAKING, Placement, place
 from equipoise.cli.answer import console, counted, fitted, plain, print_json, table
 from equipoise.cli.read import read_amendment, read_inventory
 from equipoise.cli.recommend import as_row, show_faults
@@ -59,7 +59,7 @@ def _show(snapshot: Snapshot, found: Placement) -> None:
     out = console()
     out.print(f"[bold]{plain(snapshot.name)}[/bold]: {counted(len(found.placed), 'VM')} to start")
     for host in found.wakes:
-        out.print(f"first wake {plain(host)}: no host that is on has room")
+        out.print(f"first wake {plain(host)}: {WAKING}")
     for move in found.moves:
         out.print(f"first move {plain(move.vm)} from {plain(move.source)} to {plain(move.target)}")
     if found.placed:

@@ -8,18 +8,19 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from equipoise.balance.advice import Advice, Advised
+from equipoise.balance.advice import Advice, Advised, Code
 from equipoise.balance.advise import Pass, advise
 from equipoise.balance.explain import Explainer, Told
 from equipoise.balance.mending.fault import Fault
+from equipoise.balance.wishes import after_moves
 from equipoise.cli.answer import console, counted, fitted, plain, print_json, table
 from equipoise.cli.read import read_inventory
 from equipoise.errors import InvalidInput, Problem
-from equipoise.model.action import describe
+from equipoise.model.action import PowerOff, describe
 from equipoise.model.estimate import Estimates
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.snapshot import Snapshot
-from equipoise.place.host_settings import host_pools
+from equipoise.place.host_settings import HostPool, HostPools, changes, host_pools
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -71,6 +72,8 @@ def explained(done: Pass, names: Sequence[str], source: str) -> list[Told]:
 def document(done: Pass, told: Sequence[Told]) -> dict[str, object]:
     """The answer as the JSON contract wants it."""
     advice = done.advice
+    now = host_pools(done.snapshot)
+    then = after_moves(done.snapshot, ((one.vm, one.target) for one in advice.moves))
     return {
         "recommendations": [*map(_move, advice.moves), *_switches(advice)],
         "faults": [as_row(fault) for fault in advice.faults],
@@ -80,7 +83,8 @@ def document(done: Pass, told: Sequence[Told]) -> dict[str, object]:
         "rejected": [
             {"what": one.subject, "code": one.code, "detail": one.detail} for one in advice.rejected
         ],
-        "host_pools": _host_pools(done.snapshot),
+        "host_pools": _host_pools(now),
+        "host_pool_changes": _pool_changes(now, host_pools(then)),
         "explanations": [
             {"subject": one.subject, "code": one.code, "sentence": one.sentence} for one in told
         ],
@@ -94,6 +98,7 @@ def as_row(fault: Fault) -> dict[str, object]:
         "subject": fault.subject,
         "detail": fault.detail,
         "rules": list(fault.rules),
+        "vms": list(fault.vms),
         "unblock": fault.unblock,
     }
 
@@ -124,42 +129,61 @@ def _move(one: Advised) -> dict[str, object]:
 def _switches(advice: Advice) -> list[dict[str, object]]:
     return [
         {
-            "action": "enter_maintenance" if one.wish == "maintenance" else "power_off",
+            "action": "power_off" if isinstance(one.action, PowerOff) else "enter_maintenance",
             "vm": None,
-            "host": one.host,
             "from": one.host,
             "to": None,
             "priority": 1,
-            "code": "evacuate",
+            "code": Code.EVACUATE,
             "reason": f"{one.host} is to go into {one.wish}",
             "gain": 0.0,
             "cost": 0.0,
+            "gains": {},
+            "costs": {},
+            "risks": {},
+            "considered": [],
             "after": list(one.after),
+            "automatic": one.automatic,
         }
         for one in advice.switches
     ]
 
 
-def _host_pools(snapshot: Snapshot) -> list[dict[str, object]]:
+def _host_pools(pools: HostPools) -> list[dict[str, object]]:
     """What each hypervisor should be told about the pools."""
     return [
-        {
-            "host": host,
-            "pool": pool,
-            "cpu": {
-                "reservation_mhz": settings.cpu.reservation,
-                "limit_mhz": settings.cpu.limit,
-                "shares": settings.cpu.shares,
-            },
-            "memory": {
-                "reservation_mib": settings.memory.reservation,
-                "limit_mib": settings.memory.limit,
-                "shares": settings.memory.shares,
-            },
-        }
-        for host, pools in host_pools(snapshot).items()
-        for pool, settings in pools.items()
+        {"host": host, "pool": pool, **_settings(settings)}
+        for host, some in pools.items()
+        for pool, settings in some.items()
     ]
+
+
+def _pool_changes(now: HostPools, then: HostPools) -> list[dict[str, object]]:
+    """What they should be told otherwise once all is done."""
+    return [
+        {
+            "host": one.host,
+            "pool": one.pool,
+            "before": None if one.before is None else _settings(one.before),
+            "after": None if one.after is None else _settings(one.after),
+        }
+        for one in changes(now, then)
+    ]
+
+
+def _settings(settings: HostPool) -> dict[str, object]:
+    return {
+        "cpu": {
+            "reservation_mhz": settings.cpu.reservation,
+            "limit_mhz": settings.cpu.limit,
+            "shares": settings.cpu.shares,
+        },
+        "memory": {
+            "reservation_mib": settings.memory.reservation,
+            "limit_mib": settings.memory.limit,
+            "shares": settings.memory.shares,
+        },
+    }
 
 
 def show(done: Pass, told: Sequence[Told]) -> None:
@@ -173,11 +197,9 @@ def show(done: Pass, told: Sequence[Told]) -> None:
     for switch in advice.switches:
         waits = f" once {', '.join(switch.after)} left" if switch.after else ""
         out.print(f"then {describe(switch.action)}{plain(waits)}")
-    for one in advice.moves:
-        for other in one.considered[:1]:
-            out.print(
-                f"  {plain(one.vm)}: next best was {plain(other.subject)} ({plain(other.detail)})"
-            )
+    _show_next_best(advice)
+    if not advice.fewest:
+        out.print("rules may be mended with fewer moves: the search ran out of patience")
     show_faults(advice.faults)
     if advice.rejected:
         rows = table("given up", "code", "because")
@@ -191,6 +213,13 @@ def show(done: Pass, told: Sequence[Told]) -> None:
         out.print(fitted(rows))
     elif not advice.moves:
         out.print("'--why all' tells for every VM and host why nothing is done with it")
+
+
+def _show_next_best(advice: Advice) -> None:
+    for one in advice.moves:
+        for other in one.considered[:1]:
+            said = f"next best was {plain(other.subject)} ({plain(other.detail)})"
+            console().print(f"  {plain(one.vm)}: {said}")
 
 
 def show_faults(faults: Sequence[Fault]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
+from equipoise.balance.placement import WAKING
 from equipoise.balance.whatif import Imagined, imagine
 from equipoise.cli.answer import console, plain, print_json
 from equipoise.cli.read import read_amendment, read_inventory
@@ -15,12 +16,13 @@ from equipoise.errors import InvalidInput, Problem
 from equipoise.model.amendment import amended
 from equipoise.model.estimate import Estimates
 from equipoise.model.files.words import closest
-from equipoise.model.quantity import HostId
+from equipoise.model.quantity import HostId, VmId
 from equipoise.model.snapshot import Snapshot
+from equipoise.model.vm import VmState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class Changes:
     """What is to be otherwise."""
 
     remove: Sequence[str] = ()
@@ -29,15 +31,19 @@ class Wishes:
     why: Sequence[str] = ()
 
 
-def run(path: Path, wishes: Wishes, *, as_json: bool) -> int:
+def run(path: Path, wishes: Changes, *, as_json: bool) -> int:
     """Print what would be done; 1 if a VM would run nowhere or a fault would stay."""
     inventory = read_inventory(path)
+    new: list[VmId] = []
     if wishes.add is not None:
-        inventory = amended(inventory, read_amendment(wishes.add, inventory))
+        amendment = read_amendment(wishes.add, inventory)
+        new = [vm.id for vm in amendment.vms if vm.host is None]
+        inventory = amended(inventory, amendment)
     snapshot = Snapshot.of(inventory)
+    new = [vm for vm in new if snapshot.vms[vm].state is VmState.READY]
     remove, fail = (_hosts(names, snapshot, path) for names in (wishes.remove, wishes.fail))
     began = perf_counter()
-    found = imagine(snapshot, Estimates(), remove=remove, fail=fail)
+    found = imagine(snapshot, Estimates(), remove=remove, fail=fail, new=new)
     wall_s = perf_counter() - began
     told = explained(found.done, wishes.why, str(path))
     if as_json:
@@ -78,11 +84,11 @@ def _more(found: Imagined) -> dict[str, object]:
 def _show_restarts(found: Imagined) -> None:
     out = console()
     for host in found.restarts.wakes:
-        out.print(f"wake {plain(host)}: no host that is on has room")
+        out.print(f"wake {plain(host)}: {WAKING}")
     for move in found.restarts.moves:
         out.print(f"move {plain(move.vm)} from {plain(move.source)} to {plain(move.target)}")
     for one in found.restarts.placed:
-        out.print(f"restart {plain(one.vm)} on {plain(one.host)}")
+        out.print(f"start {plain(one.vm)} on {plain(one.host)}")
     show_faults(found.restarts.faults)
     if found.unplaced:
         out.print(f"without a place: {plain(', '.join(found.unplaced))}")

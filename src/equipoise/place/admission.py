@@ -88,9 +88,9 @@ class Books:
             return self._capacity - self._inside[None]
         return max(0, self._resource.of_pool(self._pools[pool]) - self._inside[pool])
 
-    def admit(self, vm: Vm) -> None:
-        """Write down what is reserved for a VM that is let in."""
-        more, place = self._resource.of_vm(vm), vm.pool
+    def admit(self, vm: Vm, *, back: bool = False) -> None:
+        """Write down what is reserved for a VM that is let in, or take it ``back``."""
+        more, place = self._resource.of_vm(vm) * (-1 if back else 1), vm.pool
         while place is not None:
             before = self.held(place)
             self._inside[place] += more

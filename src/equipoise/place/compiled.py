@@ -19,10 +19,15 @@ class Kernels:
     """Functions that call each other, callee before caller.
 
     Those in ``inline`` become part of their callers: worth it where large records are handed on.
+    Only those in ``doors`` can be called from outside, if any are named: making all callable
+    would take most of the time.
     """
 
-    def __init__(self, *functions: Kernel, inline: Collection[Kernel] = ()) -> None:
+    def __init__(
+        self, *functions: Kernel, inline: Collection[Kernel] = (), doors: Collection[Kernel] = ()
+    ) -> None:
         self._inline = {function.__name__ for function in inline}
+        self._doors = {function.__name__ for function in doors or functions}
         self._functions = tuple(cast(FunctionType, function) for function in functions)
         self.plain: Any = SimpleNamespace(**{one.__name__: one for one in self._functions})
         """The functions by their names, as plain Python."""
@@ -44,7 +49,7 @@ class Kernels:
 
         compiled: dict[str, Any] = {}
         # What was compiled earlier is found by name, and must not be found after any change.
-        digest = blake2b(repr(sorted(self._inline)).encode(), digest_size=6)
+        digest = blake2b(repr((sorted(self._inline), sorted(self._doors))).encode(), digest_size=6)
         for function in self._functions:
             digest.update(repr(_essence(function)).encode())
             twin = FunctionType(
@@ -52,11 +57,15 @@ class Kernels:
             )
             twin.__module__ = function.__module__
             twin.__qualname__ = f"{function.__qualname__}_{digest.hexdigest()}"
-            inline = function.__name__ in self._inline
+            options: dict[str, Any] = {
+                "forceinline": function.__name__ in self._inline,
+                "no_cpython_wrapper": function.__name__ not in self._doors,
+                "no_cfunc_wrapper": True,
+            }
             try:
-                compiled[function.__name__] = numba.njit(cache=True, forceinline=inline)(twin)
+                compiled[function.__name__] = numba.njit(cache=True, **options)(twin)
             except RuntimeError:  # nowhere to keep it: neither beside the source nor at home
-                compiled[function.__name__] = numba.njit(forceinline=inline)(twin)
+                compiled[function.__name__] = numba.njit(**options)(twin)
         return compiled
 
 

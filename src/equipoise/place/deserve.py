@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from equipoise.model.host import HostState
 from equipoise.model.snapshot import Snapshot
@@ -43,18 +44,35 @@ def entitled(snapshot: Snapshot, vms: Sequence[Vm], *, fast: bool) -> Floats:
 def deserve(
     capacity: float, tree: Records, pools: Bounds, vms: Bounds, want: Floats, *, fast: bool
 ) -> Floats:
-    """Divide a capacity among VMs, down the tree that ``pool_tree`` has made for them."""
+    """Divide a capacity among VMs, down the tree that ``pool_tree`` has made for them.
+
+    A pool without VMs is as if it were not there: nobody could use what it reserves.
+    """
     claims = np.zeros(len(tree), dtype=CLAIMS)
     count = len(want)
     for name in Bounds._fields:
         claims[name][1 : len(tree) - count] = getattr(pools, name)
         claims[name][len(tree) - count :] = getattr(vms, name)
     claims["ceiling"][0] = NO_LIMIT
+    if pools.floor.any():
+        claims["floor"][~_inhabited(tree)] = 0.0
     claims["want"][len(tree) - count :] = want
     kernels = KERNELS.at(fast=fast)
     kernels.add_up(tree, claims, 0, len(tree), True)
     kernels.flow_down(tree, claims, 0, len(tree), capacity)
     return claims["got"][len(tree) - count :].copy()
+
+
+def _inhabited(tree: Records) -> NDArray[np.bool_]:
+    """Which nodes are VMs or have some below them."""
+    found: NDArray[np.bool_] = tree["vm"] != NOBODY
+    parent = tree["parent"]
+    pools = len(tree) - np.count_nonzero(found)
+    found[parent[pools:]] = True
+    for node in range(pools - 1, 0, -1):
+        if found[node]:
+            found[parent[node]] = True
+    return found
 
 
 def pool_tree(pool_parents: Ints, vm_pools: Ints) -> Records:

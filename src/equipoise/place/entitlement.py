@@ -1,9 +1,12 @@
 """Dynamic entitlement: the cluster's capacity divided down the tree of pools.
 
 First demands add up from the VMs to the root, each held between reservation and limit. Then what
-there is flows down: at each pool it is divided among its children by shares, nobody below the
-reservation and nobody above the demand. If all demands can be met, everybody is entitled to theirs.
-The shares of a scalable pool follow from who runs in it, and so add up from below as well.
+there is flows down: at each pool it is divided among its children by shares, nobody below what is
+guaranteed and nobody above the demand. If all demands can be met, everybody is entitled to theirs.
+
+Guarantees add up from below as well: pools are expandable, so that one guarantees what is reserved
+inside of it even if it reserves less itself. So do the shares of a scalable pool, which follow from
+who runs in it. A pool in which nobody runs is not there: nobody could use what it reserves.
 """
 
 from __future__ import annotations
@@ -81,8 +84,7 @@ class _Node:
     demand: float
     vm: VmId | None = None
     scalable: bool = False
-    inside: float = 0
-    """The shares of those who run directly in it."""
+    guaranteed: float = 0
     children: list[_Node] = field(default_factory=list)
 
 
@@ -96,27 +98,35 @@ def _tree(vms: Iterable[Vm], pools: tuple[Pool, ...], resource: Resource) -> _No
     for vm in vms:
         leaf = _Node(resource.of_vm(vm), resource.demand(vm), vm.id)
         nodes.get(vm.pool, root).children.append(leaf)
+    _prune(root)
     _ask(root)
     return root
 
 
-def _ask(node: _Node) -> float:
-    """Add demands up; each is at least the reservation and at most the limit."""
+def _prune(node: _Node) -> bool:
+    """Take away pools in which nobody runs, and say whether anybody is left."""
+    node.children = [child for child in node.children if _prune(child)]
+    return node.vm is not None or bool(node.children)
+
+
+def _ask(node: _Node) -> None:
+    """Add up demands, guarantees and shares, from below.
+
+    What is asked for and what is guaranteed are at least the reservation and at most the limit. A
+    limit below the reservation is refused in files; here the limit wins.
+    """
+    for child in node.children:
+        _ask(child)
     if node.vm is None:
-        node.demand = sum(_ask(child) for child in node.children)
-        _weigh(node)
-    controls = node.controls
-    node.demand = min(max(node.demand, controls.reservation), controls.limit)
-    return node.demand
-
-
-def _weigh(node: _Node) -> None:
-    """Add shares up, after those below; a pool in which nobody runs does not count."""
-    present = [child for child in node.children if child.vm is not None or child.inside]
-    node.inside = sum(child.controls.shares for child in present)
+        node.demand = sum(child.demand for child in node.children)
+        node.guaranteed = sum(child.guaranteed for child in node.children)
     if node.scalable:
-        shares = scaled_shares(node.controls.shares, node.inside)
+        inside = sum(child.controls.shares for child in node.children)
+        shares = scaled_shares(node.controls.shares, inside)
         node.controls = node.controls._replace(shares=shares)
+    reservation, limit, _ = node.controls
+    node.demand = min(max(node.demand, reservation), limit)
+    node.guaranteed = min(max(node.guaranteed, reservation), limit)
 
 
 def _divide(node: _Node, amount: float, found: dict[VmId, float]) -> None:
@@ -124,9 +134,7 @@ def _divide(node: _Node, amount: float, found: dict[VmId, float]) -> None:
         found[node.vm] = amount
         return
     claims = [
-        # A limit below the reservation is refused in files; here the limit wins.
-        Claim(min(child.controls.reservation, child.demand), child.demand, child.controls.shares)
-        for child in node.children
+        Claim(child.guaranteed, child.demand, child.controls.shares) for child in node.children
     ]
     for child, share in zip(node.children, fill(amount, claims), strict=True):
         _divide(child, share, found)

@@ -24,10 +24,10 @@ TREE: Final = np.dtype([("parent", "i8"), ("child", "i8"), ("sibling", "i8"), ("
 the row of its VM."""
 
 CLAIMS: Final = np.dtype(
-    [("floor", "f8"), ("ceiling", "f8"), ("shares", "f8"), ("want", "f8"), ("got", "f8")]
+    [(name, "f8") for name in ("floor", "ceiling", "shares", "want", "least", "got")]
 )
 """Reservation, limit and shares of each node; what a leaf asks for, and all below an inner node
-once ``add_up`` has run; what each gets."""
+once ``add_up`` has run; what each is guaranteed, found when there is not enough; what each gets."""
 
 
 def add_up(tree: Records, claims: Records, first: int, end: int, counts_reserved: bool) -> None:
@@ -59,44 +59,61 @@ def flow_down(tree: Records, claims: Records, first: int, end: int, amount: floa
         for node in range(first, end):
             got[node] = want[node]
         return
+    guarantee(tree, claims, first, end)
     got[first] = min(amount, want[first])
     for node in range(first, end):
         if child[node] != NOBODY:
             share(tree, claims, child[node], got[node])
 
 
+def guarantee(tree: Records, claims: Records, first: int, end: int) -> None:
+    """Add up what each node below ``first`` is guaranteed: its floor, but no more than its want.
+
+    Pools are expandable: one that reserves less than those in it are guaranteed together
+    guarantees as much as they are. Else what is reserved inside of it would be lost at its door.
+    """
+    parent, floor = tree["parent"], claims["floor"]
+    want, least = claims["want"], claims["least"]
+    for node in range(first, end):
+        least[node] = 0.0
+    for node in range(end - 1, first, -1):
+        least[node] = min(max(floor[node], least[node]), want[node])
+        least[parent[node]] += least[node]
+
+
 def share(tree: Records, claims: Records, eldest: int, amount: float) -> None:
-    """Divide an amount among siblings: at least the floor, at most the want, by shares between."""
-    sibling, floor, want = tree["sibling"], claims["floor"], claims["want"]
-    floors, wants = 0.0, 0.0
+    """Divide an amount among siblings: what is guaranteed, at most the want, by shares between."""
+    sibling, least, want = tree["sibling"], claims["least"], claims["want"]
+    guaranteed, wants = 0.0, 0.0
     node = eldest
     while node != NOBODY:
-        floors += min(floor[node], want[node])
+        guaranteed += least[node]
         wants += want[node]
         node = sibling[node]
     if amount >= wants:
         give(tree, claims, eldest, 1.0, 0.0)
-    elif amount <= floors:
-        give(tree, claims, eldest, 0.0, amount / floors if floors > 0.0 else 0.0)
+    elif amount <= guaranteed:
+        give(tree, claims, eldest, 0.0, amount / guaranteed if guaranteed > 0.0 else 0.0)
     else:
         settle(tree, claims, eldest, amount)
 
 
-def give(tree: Records, claims: Records, eldest: int, of_want: float, of_floor: float) -> None:
-    """Give every sibling a part of its want, or of its floor."""
-    sibling, floor, want, got = tree["sibling"], claims["floor"], claims["want"], claims["got"]
+def give(tree: Records, claims: Records, eldest: int, of_want: float, of_least: float) -> None:
+    """Give every sibling a part of its want, or of what it is guaranteed."""
+    sibling, least, want, got = tree["sibling"], claims["least"], claims["want"], claims["got"]
     node = eldest
     while node != NOBODY:
-        got[node] = want[node] * of_want + min(floor[node], want[node]) * of_floor
+        got[node] = want[node] * of_want + least[node] * of_least
         node = sibling[node]
 
 
 def settle(tree: Records, claims: Records, eldest: int, amount: float) -> None:
     """Find the level of the water by fixing, round after round, those that are surely at an end.
 
-    At a trial level all get their part, held between floor and want. If that is more than there is,
-    the true level is lower, and whoever is at the floor now stays there; if it is less, the same
-    goes for those at their want. What is left is divided anew among the others.
+    At a trial level all get their part, held between what is guaranteed and the want. If that is
+    more than there is, the true level is lower, and whoever has no more than is guaranteed stays
+    there; if it is less, the same goes for those at their want. What is left is divided anew among
+    the others.
     """
     sibling, shares, got = tree["sibling"], claims["shares"], claims["got"]
     width = 0.0
@@ -119,13 +136,13 @@ def settle(tree: Records, claims: Records, eldest: int, amount: float) -> None:
 
 def excess(tree: Records, claims: Records, eldest: int, level: float, left: float) -> float:
     """How much more than there is left would be given out at this level."""
-    sibling, floor, want = tree["sibling"], claims["floor"], claims["want"]
+    sibling, least, want = tree["sibling"], claims["least"], claims["want"]
     shares, got = claims["shares"], claims["got"]
     given = 0.0
     node = eldest
     while node != NOBODY:
         if got[node] < 0.0:
-            part = max(level * shares[node], floor[node])
+            part = max(level * shares[node], least[node])
             given += min(part, want[node])
         node = sibling[node]
     return given - left
@@ -134,21 +151,21 @@ def excess(tree: Records, claims: Records, eldest: int, level: float, left: floa
 def fix(
     tree: Records, claims: Records, eldest: int, level: float, over: float
 ) -> tuple[float, float, int]:
-    """Fix those at their floor if too much was given, at their want if too little, else all.
+    """Fix those at their least if too much was given, at their want if too little, else all.
 
     Says what they get, what shares the others have together, and how many were fixed. The shares
     are added up anew each time: ten millions more and less are not exactly nothing.
     """
-    sibling, floor, want = tree["sibling"], claims["floor"], claims["want"]
+    sibling, least, want = tree["sibling"], claims["least"], claims["want"]
     shares, got = claims["shares"], claims["got"]
     given, width, count = 0.0, 0.0, 0
     node = eldest
     while node != NOBODY:
         if got[node] < 0.0:
             part = level * shares[node]
-            least, most = min(floor[node], want[node]), want[node]
-            if over == 0.0 or (over > 0.0 and part <= least) or (over < 0.0 and part >= most):
-                got[node] = min(max(part, least), most)
+            low, high = least[node], want[node]
+            if over == 0.0 or (over > 0.0 and part <= low) or (over < 0.0 and part >= high):
+                got[node] = min(max(part, low), high)
                 given += got[node]
                 count += 1
             else:
@@ -157,5 +174,14 @@ def fix(
     return given, width, count
 
 
-FUNCTIONS: Final[tuple[Any, ...]] = (give, excess, fix, settle, share, add_up, flow_down)
+FUNCTIONS: Final[tuple[Any, ...]] = (
+    give,
+    excess,
+    fix,
+    settle,
+    share,
+    add_up,
+    guarantee,
+    flow_down,
+)
 """Callee before caller, for ``Kernels``."""

@@ -66,6 +66,9 @@ def test_a_tree_of_nobody_gives_nothing() -> None:
 def test_an_empty_pool_takes_nothing_from_the_others() -> None:
     vms: list[tuple[int, Claim, int]] = [(NOBODY, (0, None, 1), 100)]
     assert deserved(100, [NOBODY], [(0, None, 1000)], vms).tolist() == [100]
+    assert deserved(100, [NOBODY], [(50, None, 1000)], vms).tolist() == [100]
+    empty: list[Claim] = [(50, None, 1000), (20, None, 1000), (0, None, 1)]
+    assert deserved(100, [NOBODY, 0, NOBODY], empty, [*vms, (2, (0, None, 1), 0)])[0] == 100
 
 
 def test_a_pool_is_held_to_its_limit_although_there_is_enough() -> None:

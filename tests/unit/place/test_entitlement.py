@@ -49,6 +49,23 @@ def test_reservation_and_limit_hold() -> None:
     assert cpu(scarce) == {"a": 3000, "b": 5000}
 
 
+def test_a_reservation_holds_inside_a_pool_that_reserves_nothing() -> None:
+    pools = (Pool(id=PoolId("p")), Pool(id=PoolId("q"), parent=PoolId("p")))
+    vms = [wants("a", 9000, "q", reservation_mhz=5000), wants("b", 9000), wants("c", 9000)]
+    assert cpu(cluster(*vms, pools=pools)) == {"a": 5000, "b": 1500, "c": 1500}
+    many = [*vms, wants("d", 9000, "q", reservation_mhz=11_000)]
+    assert cpu(cluster(*many, pools=pools)) == {"a": 2500, "b": 0, "c": 0, "d": 5500}
+
+
+def test_what_a_pool_reserves_without_anybody_in_it_is_for_the_others() -> None:
+    empty = Pool(id=PoolId("empty"), cpu=CpuSettings(reservation_mhz=2000))
+    inner = empty.but(id=PoolId("inner"), parent=empty.id)
+    off = wants("b", 9000, "inner").but(state=VmState.READY, host=None)
+    assert cpu(cluster(wants("a", 9000), off, pools=(empty, inner))) == {"a": 8000}
+    idle = wants("b", 0, "inner")
+    assert cpu(cluster(wants("a", 9000), idle, pools=(empty, inner))) == {"a": 6000, "b": 0}
+
+
 def test_pools_divide_before_their_vms_do() -> None:
     pools = (
         Pool(id=PoolId("gold"), cpu=CpuSettings(shares=3000)),

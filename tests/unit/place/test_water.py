@@ -30,7 +30,7 @@ def planted(nodes: list[Node]) -> tuple[Records, Records]:
     tree["parent"] = tree["child"] = tree["sibling"] = tree["vm"] = NOBODY
     row_of = {node.name: row for row, node in enumerate(nodes)}
     for row, node in reversed(list(enumerate(nodes))):
-        claims[row] = (node.floor, node.limit, node.shares, node.want or 0, 0)
+        claims[row] = (node.floor, node.limit, node.shares, node.want or 0, 0, 0)
         if node.want is not None:
             tree["vm"][row] = row
         if node.parent is not None:
@@ -129,6 +129,45 @@ def test_floors_that_do_not_fit_are_filled_to_the_same_part() -> None:
     many = [Node("root"), Node("a", "root", want=6, floor=6), Node("b", "root", want=9, floor=3)]
     got = divided(3, many)
     assert (got["a"], got["b"]) == (2, 1)
+
+
+def test_a_reservation_holds_in_pools_that_reserve_less() -> None:
+    nested = [
+        Node("root"),
+        Node("outer", "root", shares=1, floor=1),
+        Node("inner", "outer", shares=1),
+        Node("a", "inner", want=6, shares=1, floor=4),
+        Node("b", "inner", want=9, shares=9999),
+        Node("c", "outer", want=9, shares=9999, floor=1),
+        Node("d", "root", want=9, shares=9999, floor=2),
+    ]
+    got = divided(7, nested)
+    assert [got[name] for name in "abcd"] == [4, 0, 1, 2]
+    got = divided(3.5, nested)
+    assert [got[name] for name in "abcd"] == [2, 0, 0.5, 1], "all the same part, if it is too much"
+
+
+def test_a_reservation_that_is_not_asked_for_is_left_to_others_where_only_use_counts() -> None:
+    idle = [
+        Node("root"),
+        Node("p", "root"),
+        Node("a", "p", want=1, floor=6),
+        Node("b", "root", want=9),
+    ]
+    got = divided(8, idle, counts_reserved=False)
+    assert (got["a"], got["b"]) == (1, 7)
+
+
+def test_a_pool_guarantees_no_more_than_its_limit() -> None:
+    tight = [
+        Node("root"),
+        Node("p", "root", limit=3),
+        Node("a", "p", want=9, floor=4),
+        Node("b", "p", want=9, floor=2),
+        Node("c", "root", want=9),
+    ]
+    got = divided(5, tight)
+    assert [got[name] for name in "abc"] == [2, 1, 2]
 
 
 def test_nobody_asks_and_nobody_gets() -> None:

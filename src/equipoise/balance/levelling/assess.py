@@ -38,21 +38,19 @@ class Assessment:
     """The VMs of each unit. A VM that is on its way is a second unit, where it goes to."""
     host_ids: tuple[HostId, ...]
     hosts: Ints
-    """The rows of the hosts that take part."""
-    on: Ints
-    """The rows of the hosts that are on."""
+    """The rows of the hosts that take part: on, with something to give, and not left alone."""
     resources: tuple[str, ...]
     fast: bool
 
     def loads(self) -> Floats:
-        """What is deserved on each host that is on, as a part of what it has."""
-        capacity = self.field.capacity[self.on]
-        loads: Floats = self.field.host_load[self.on] / capacity
+        """What is deserved on each host that takes part, as a part of what it has."""
+        capacity = self.field.capacity[self.hosts]
+        loads: Floats = self.field.host_load[self.hosts] / capacity
         loads[np.isinf(capacity)] = np.nan
         return loads
 
     def imbalance(self, weight: Floats | None = None) -> float:
-        """How unevenly the hosts that are on are loaded; by given weights, or by what is scarce."""
+        """How unevenly hosts are loaded; by given weights, or by what is scarce."""
         return imbalance(self.loads(), weight)
 
 
@@ -83,7 +81,7 @@ class _Assessor:
         rows = self._rows(history, members, arriving, fast=fast)
         room, capacity = self._capacities()
         sums = {name: _added(one, home, len(room)) for name, one in rows.items()}
-        open_, hosts, on = self._openness()
+        open_, hosts = self._openness()
         vm_host = np.array([self._row[_host(vm)] for vm in self._vms], dtype=np.int64)
         allowed, allowed_row = self._allowed(everyone)
         of_unit = {vm: unit for unit, names in enumerate(members) for vm in names}
@@ -120,7 +118,6 @@ class _Assessor:
             members=everyone,
             host_ids=self._host_ids,
             hosts=hosts,
-            on=on,
             resources=("cpu", "memory", *self._named),
             fast=fast,
         )
@@ -194,21 +191,18 @@ class _Assessor:
         capacity[:, 2:][room[:, 2:] == 0] = np.inf
         return room, capacity
 
-    def _openness(self) -> tuple[Ints, Ints, Ints]:
-        """Which hosts accept units; which take part; which are on."""
+    def _openness(self) -> tuple[Ints, Ints]:
+        """Which hosts accept units, and which take part."""
         overrides, idle = self._policy.hosts, self._kept_free()
         open_ = np.zeros(len(self._host_ids), dtype=np.int64)
-        hosts, on = [], []
+        hosts = []
         for row, host in enumerate(self._snapshot.hosts.values()):
-            if host.state is not HostState.ON:
-                continue
-            on.append(row)
-            if overrides.get(host.id) is HostOverride.OFF or host.id in idle:
-                continue
-            if host.requested is None:
+            alone = overrides.get(host.id) is HostOverride.OFF or host.id in idle
+            empty = min(host.usable_cpu_mhz, host.usable_memory_mib) <= 0
+            if host.state is HostState.ON and host.requested is None and not (alone or empty):
                 hosts.append(row)
                 open_[row] = host.id not in overrides
-        return open_, np.array(hosts, dtype=np.int64), np.array(on, dtype=np.int64)
+        return open_, np.array(hosts, dtype=np.int64)
 
     def _kept_free(self) -> frozenset[HostId]:
         """Hosts from which all are barred, such as those kept for failover."""

@@ -356,3 +356,5 @@ FUNCTIONS: Final[tuple[Any, ...]] = (
 """Callee before caller, for ``Kernels``."""
 INNER: Final[tuple[Any, ...]] = (*worth.FUNCTIONS, has_room, obstacle, gains, crowds)
 """Those that are asked for each pair of a unit and a host."""
+DOORS: Final[tuple[Any, ...]] = (run, measure, verdicts)
+"""Those that are called from outside; a single move is made sooner as it stands."""

@@ -22,7 +22,7 @@ from equipoise.place.compiled import Kernels
 from equipoise.place.imbalance import FULL
 from equipoise.place.water import Floats, Ints
 
-KERNELS: Final = Kernels(*climb.FUNCTIONS, inline=climb.INNER)
+KERNELS: Final = Kernels(*climb.FUNCTIONS, inline=climb.INNER, doors=climb.DOORS)
 EXACT_UP_TO: Final = 4096
 """Of so many pairs of a unit and a host, all are looked at again after each move."""
 ROUNDS: Final = 4

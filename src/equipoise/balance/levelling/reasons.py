@@ -69,7 +69,9 @@ class Reasons:
             gain, cost, risk = self._figures(move)
         source, target = state.host_ids[move.source], state.host_ids[move.target]
         names = state.members[move.unit]
-        for vm in names:
+        for number, vm in enumerate(names):
+            if number == 1:  # what the unit gains and costs as a whole stands at its first member
+                gain, cost, risk = dict.fromkeys(gain, 0.0), dict.fromkeys(cost, 0.0), {}
             others = [name for name in names if name != vm]
             with_ = f" together with {', '.join(others)}" if others else ""
             yield Advised(

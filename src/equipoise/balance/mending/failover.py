@@ -46,6 +46,11 @@ def is_spare(vm: VmId) -> bool:
     return vm.startswith(SPARE)
 
 
+def original(spare: VmId) -> str:
+    """The VM that a spare one stands for."""
+    return spare.removeprefix(SPARE).partition(":")[2]
+
+
 def _worst(snapshot: Snapshot, count: int) -> list[HostId]:
     """The hosts whose loss would be the worst: those with the most memory reserved."""
 

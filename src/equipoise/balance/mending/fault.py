@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-from equipoise.balance.mending.failover import is_spare
+from equipoise.balance.mending.failover import is_spare, original
 from equipoise.balance.mending.standing import Problem, Standing, rules_of
 from equipoise.model.host import HostState
 from equipoise.model.quantity import HostId, RuleId, VmId
@@ -24,6 +24,8 @@ class Fault(Value):
     detail: str
     rules: tuple[str, ...] = ()
     """The rules that are broken or in the way."""
+    vms: tuple[str, ...] = ()
+    """The VMs it is about."""
     unblock: str = ""
     """What would help."""
 
@@ -40,22 +42,21 @@ CODES: Final = {
 def fault_of(standing: Standing, problem: Problem) -> Fault:
     """Say what stays wrong, and why nothing helps."""
     broken = rules_of(standing, problem)
-    rule = broken[0] if broken else None
-    movable = [vm for vm in standing.members(problem) if vm not in standing.fixed]
+    members = standing.members(problem)
+    movable = [vm for vm in members if vm not in standing.fixed]
     blocks = [blocks_of(standing, vm) for vm in movable[:NAMES_SHOWN]]
     rules = dict.fromkeys([*broken, *(one for b in blocks for one in b.rules)])
     said = [f"{vm} {one.sentence}" for vm, one in zip(movable, blocks, strict=False)]
-    fixed = [vm for vm in standing.members(problem) if vm in standing.fixed]
-    if fixed and not movable:
-        said.append(f"{listed(fixed)} may not be moved now")
     helps = dict.fromkeys(help_ for one in blocks for help_ in one.helps)
-    if fixed and not movable:
-        helps["let them be moved"] = None
+    if members and not movable:
+        said.append(f"{listed(members)} may not be moved now")
+        helps[f"let {'it' if len(members) == 1 else 'them'} be moved"] = None
     return Fault(
         code=CODES[problem.kind],
         subject=_subject(standing, problem),
-        detail="; ".join([_wrong(standing, problem, rule), *said]),
+        detail="; ".join([_wrong(standing, problem, broken[0] if broken else None), *said]),
         rules=tuple(map(str, rules)),
+        vms=tuple(members),
         unblock="; or ".join(helps),
     )
 
@@ -63,47 +64,65 @@ def fault_of(standing: Standing, problem: Problem) -> Fault:
 class Blocks:
     """What keeps one VM from every other host."""
 
-    def __init__(self, why: dict[str, list[HostId]], rules: list[RuleId], helps: list[str]) -> None:
-        self.rules, self.helps = rules, helps
-        parts = [f"{listed(hosts)}: {reason}" for reason, hosts in why.items()]
-        self.sentence = (
-            f"has no other host to go to ({'; '.join(parts)})" if parts else "has no host to go to"
-        )
+    def __init__(self) -> None:
+        self._why: dict[str, list[HostId]] = defaultdict(list)
+        self.rules: list[RuleId] = []
+        self._helps: list[str] = []
+
+    def add(self, host: HostId, reason: str, help_: str = "", rules: Sequence[RuleId] = ()) -> None:
+        """Note what keeps it from a host, what would help, and the rules that are in the way."""
+        self._why[reason].append(host)
+        self.rules += rules
+        if help_:
+            self._helps.append(help_)
+
+    @property
+    def helps(self) -> list[str]:
+        """What would help, the first few."""
+        return list(dict.fromkeys(self._helps))[:NAMES_SHOWN]
+
+    @property
+    def sentence(self) -> str:
+        """Why it can go nowhere."""
+        parts = [f"{listed(hosts)}: {reason}" for reason, hosts in self._why.items()]
+        return f"has nowhere to go ({'; '.join(parts)})" if parts else "has nowhere to go"
 
 
 def blocks_of(standing: Standing, vm: VmId) -> Blocks:
     """Say for each host what keeps a VM from it, the same reasons together."""
-    why: dict[str, list[HostId]] = defaultdict(list)
-    rules: list[RuleId] = []
-    helps: list[str] = []
-    for name, host in standing.snapshot.hosts.items():
-        if name == standing.where[vm]:
-            continue
-        bars, clashes = standing.barred_by(vm, name), standing.clashes(vm, name)
-        lacks = standing.lacks(vm, name)
-        if name in standing.closed:
-            why[standing.closed[name]].append(name)
-            helps.append(f"{'wake' if host.state is HostState.STANDBY else 'open'} {name}")
-        elif bars:
-            why[f"rule {bars[0]}"].append(name)
-            rules += bars
-            helps.append(f"let {bars[0]} allow {name}")
-        elif host.cores < standing.vms[vm].vcpus:
-            why[f"fewer cores than its {standing.vms[vm].vcpus} vCPUs"].append(name)
-        elif clashes:
-            rule, other = clashes[0]
-            why[f"apart from {other} by {rule}"].append(name)
-            rules.append(rule)
-            helps.append(f"move {other} off {name}")
-        elif lacks:
-            resource, need, free = lacks[0]
-            why[f"{need:g} {resource} needed, {max(0, free):g} free"].append(name)
-            helps.append(f"free {need - max(0, free):g} {resource} on {name}")
-        elif standing.unlike(vm, name):
-            why["not compatible with the host of its other half"].append(name)
-        else:
-            why["others would then have no place"].append(name)
-    return Blocks(why, rules, list(dict.fromkeys(helps))[:NAMES_SHOWN])
+    found = Blocks()
+    for name in standing.snapshot.hosts:
+        if name != standing.where[vm]:
+            _block(standing, vm, name, found)
+    return found
+
+
+def _block(standing: Standing, vm: VmId, name: HostId, found: Blocks) -> None:
+    one, host = standing.vms[vm], standing.snapshot.hosts[name]
+    if name in standing.closed:
+        cures = {HostState.STANDBY: "wake", HostState.FAILED: "repair"}
+        found.add(name, standing.closed[name], f"{cures.get(host.state, 'open')} {name}")
+    elif bars := standing.barred_by(vm, name):
+        help_ = "" if is_spare(vm) else f"let {bars[0]} allow {name}"
+        found.add(name, f"rule {bars[0]}", help_, bars)
+    elif host.cores < one.vcpus:
+        found.add(name, f"fewer cores than its {one.vcpus} vCPUs")
+    elif too_large := standing.exceeds(vm, name):
+        found.add(name, f"it has less {too_large} than the VM needs")
+    elif clashes := standing.clashes(vm, name):
+        rule, other = clashes[0]
+        help_ = "" if other == one.ft_pair else f"move {other} off {name}"
+        found.add(name, f"apart from {other} by {rule}", help_, [rule])
+    elif lacks := standing.lacks(vm, name):
+        resource, need, free = lacks[0]
+        missing = f"{need - max(0, free):,.0f} {resource}"
+        found.add(name, f"{missing} too little is free", f"free {missing} on {name}")
+    elif standing.unlike(vm, name):
+        found.add(name, "not compatible with the host of its other half")
+    elif rules := standing.left_behind(vm, name):
+        found.add(name, f"together with others by {rules[0]}", "", rules)
+    else:
+        found.add(name, "others would then have no place")
 
 
 def listed(names: Sequence[str]) -> str:
@@ -122,7 +141,9 @@ def _wrong(standing: Standing, problem: Problem, rule: RuleId | None) -> str:
     some = standing.members(problem)
     match problem.kind:
         case "apart":
-            return f"{listed(some)} share a host, which {rule} forbids"
+            hosts, wanted = len(standing.open_hosts()), _group_size(standing, problem)
+            many = f" ({wanted} VMs, {hosts} hosts)" if wanted > hosts else ""
+            return f"{listed(some)} share hosts, which {rule} forbids{many}"
         case "together":
             return f"{listed(some)} are on different hosts, which {rule} forbids"
         case "unlike":
@@ -132,9 +153,13 @@ def _wrong(standing: Standing, problem: Problem, rule: RuleId | None) -> str:
         case _:
             host = standing.where[VmId(problem.subject)]
             if host is None:
-                name = problem.subject
-                spare = is_spare(VmId(name))
-                return f"{name} has no room to start in" if spare else f"{name} runs nowhere"
+                name = VmId(problem.subject)
+                lost = f"{original(name)} could not start again if its host were lost"
+                return lost if is_spare(name) else f"{name} runs nowhere"
             wish = standing.snapshot.hosts[host].requested
             cause = f"rule {rule}" if rule else f"{host} is to go into {wish}"
             return f"{problem.subject} must leave {host} ({cause})"
+
+
+def _group_size(standing: Standing, problem: Problem) -> int:
+    return len(standing.rules.apart[int(problem.subject)].vms)

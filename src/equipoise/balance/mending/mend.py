@@ -91,7 +91,6 @@ class _Mending:
                 *(fault_of(standing, problem) for problem in settlement.left),
                 *passed.refused,
                 *self._asleep(),
-                *self._others(),
             ),
             mends=mends if passed.moves else (),
             fewest=settlement.fewest,
@@ -194,17 +193,17 @@ class _Mending:
                     unblock="resume them, or end them",
                 )
 
-    def _others(self) -> Iterable[Fault]:
-        """Broken rules that only the gate understands, or that no move can mend."""
-        ids = (*self._rules.others, *(rule for rule, _ in self._rules.failures))
-        for rule, why in broken_rules(self._snapshot, ids):
-            yield Fault(
-                code="broken_rule",
-                subject=rule,
-                detail=f"rule {rule} is broken: {why}",
-                rules=(rule,),
-                unblock="no move is known that mends a rule of this kind",
-            )
+
+def other_faults(after: Snapshot, rules: Rules) -> Iterable[Fault]:
+    """Rules that are still broken and that only the gate understands, or that no move can mend."""
+    ids = (*rules.others, *(rule for rule, _ in rules.failures))
+    for rule, why in broken_rules(after, ids):
+        yield Fault(
+            code="broken_rule",
+            subject=rule,
+            detail=f"rule {rule} is broken ({why}), and no move is known that mends it",
+            rules=(rule,),
+        )
 
 
 def _acceptable(

@@ -53,13 +53,13 @@ def settle(standing: Standing, patience: int = PATIENCE) -> Settlement:
     standing.given_up.update(hopeless)
     found, fewest = _solved(standing, patience)
     if found is not None:
-        return _settlement(standing, found, hopeless, fewest=fewest and not hopeless)
+        return _settlement(standing, found, hopeless, fewest=fewest)
     done: list[Choice] = []
     left: list[Problem] = []
     wrong = [problem for problem in standing.problems if problem not in standing.given_up]
     standing.given_up.update(wrong)
     if len(wrong) == 1:
-        return _settlement(standing, done, [*hopeless, *wrong], fewest=False)
+        return _settlement(standing, done, [*hopeless, *wrong], fewest=fewest)
     patience = max(PER_HOST * len(standing.snapshot.hosts), patience // len(wrong))
     for problem in wrong:
         standing.given_up.discard(problem)

@@ -112,6 +112,28 @@ class Standing:
             if other != vm
         )
 
+    def left_behind(self, vm: VmId, host: HostId) -> list[RuleId]:
+        """The rules by which a VM must not be without others that would be elsewhere."""
+        return [
+            self.rules.together[number].rule
+            for number in self._together.get(vm, ())
+            if any(
+                self.where.get(other) not in (None, host)
+                for other in self.rules.together[number].vms
+                if other != vm
+            )
+        ]
+
+    def exceeds(self, vm: VmId, host: HostId) -> str:
+        """What a VM needs more of than a host has in all; nothing if there is no such thing."""
+        room = _room(self.snapshot.hosts[host], self.names)
+        short = (
+            name
+            for name, need, most in zip(self.names, self.needs[vm], room, strict=True)
+            if need > most
+        )
+        return next(short, "")
+
     def obstacles(self, vm: VmId, host: HostId) -> bool:
         """Whether anything keeps a VM from a host as things stand."""
         return bool(
@@ -290,6 +312,8 @@ def _closed(snapshot: Snapshot) -> dict[HostId, str]:
             found[host.id] = f"it is {_said(host.state)}"
         elif host.requested is not None:
             found[host.id] = f"it is to go into {host.requested}"
+        elif min(host.usable_cpu_mhz, host.usable_memory_mib) <= 0:
+            found[host.id] = "it has nothing to give"
         elif host.id in overrides:
             off = overrides[host.id] is HostOverride.OFF
             found[host.id] = f"it is {'left alone' if off else 'closed'} by the balance policy"

@@ -99,6 +99,28 @@ def test_a_reservation_of_a_pool_protects_its_vms() -> None:
     assert got(fluid, "a", "b") == [pytest.approx(3000, abs=1), pytest.approx(1000, abs=1)]
 
 
+def test_a_reservation_of_a_vm_holds_in_a_pool_that_reserves_less_or_nothing() -> None:
+    for reserved in (0, 500):
+        fluid = settled(
+            (pool("safe", shares=1, reservation_mhz=reserved), pool("loud", shares=10**6)),
+            wants("a", "h1", 3500, "safe", reservation_mhz=3000),
+            wants("b", "h1", 9000, "loud"),
+            wants("c", "h2", 9000, "safe"),
+        )
+        assert got(fluid, "a", "b") == [pytest.approx(3000, abs=1), pytest.approx(1000, abs=1)]
+        fluid.set_demand(np.array([0]), np.array([200.0]), np.array([np.nan]))
+        fluid.settle()
+        assert got(fluid, "a", "b") == [pytest.approx(200, abs=1), pytest.approx(3800, abs=1)]
+
+
+def test_what_a_pool_reserves_without_anybody_in_it_is_for_the_others() -> None:
+    fluid = settled(
+        (pool("empty", reservation_mhz=2000), pool("inner", "empty", reservation_mhz=1000)),
+        wants("a", "h1", 9000, None),
+    )
+    assert got(fluid, "a") == [4000]
+
+
 def test_inner_pools_divide_what_outer_ones_have() -> None:
     fluid = settled(
         (pool("outer", limit_mhz=2000), pool("inner", "outer", reservation_mhz=1500)),
