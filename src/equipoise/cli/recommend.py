@@ -228,7 +228,7 @@ def show_faults(faults: Sequence[Fault]) -> None:
     for fault in faults:
         out.print(f"[red]fault[/red] {fault.code}, {plain(fault.subject)}: {plain(fault.detail)}")
         if fault.unblock:
-            out.print(f"      it would help to {plain(fault.unblock)}")
+            out.print(f"      what would help: {plain(fault.unblock)}")
 
 
 def _moves_table(advice: Advice) -> Table:

@@ -52,7 +52,7 @@ class BalancePolicy(Value):
 
     automation: Automation = Automation.FULL
     threshold: Level = 3
-    """Moves of this priority or a more urgent one are made: 1 only mends rules, 5 does all."""
+    """Moves of this priority or a more urgent one are made: 1 only mends rules, 5 makes all."""
     rules_only: bool = False
     """Whether rules are mended, with the fewest moves, and nothing else is done."""
     vms: Mapping[VmKey, VmOverride] = {}

@@ -382,7 +382,7 @@ def test_a_fault_names_what_is_in_the_way_and_what_would_help() -> None:
     assert (fault.code, fault.subject) == ("keep_apart", "apart")
     assert fault.rules == ("apart", "off")
     assert "1,024 MiB of memory too little is free" in fault.detail
-    for help_ in ("let off allow h2", "free 1024 MiB of memory on h3", "wake h4"):
+    for help_ in ("let off allow h2", "free 1,024 MiB of memory on h3", "wake h4"):
         assert help_ in fault.unblock
 
 

@@ -203,6 +203,7 @@ def other_faults(after: Snapshot, rules: Rules) -> Iterable[Fault]:
             subject=rule,
             detail=f"rule {rule} is broken ({why}), and no move is known that mends it",
             rules=(rule,),
+            unblock="mend it or leave it out: as long as it is broken, what touches it is refused",
         )
 
 
