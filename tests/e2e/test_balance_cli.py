@@ -110,6 +110,26 @@ def test_what_if_a_host_dies_or_goes() -> None:
     assert len(everything["restarts"]) + len(everything["unplaced"]) == 7
 
 
+def test_what_was_kept_for_a_failure_is_there_when_it_comes(tmp_path: Path) -> None:
+    hosts = "".join(
+        f"  - {{id: {name}, cores: 8, mhz_per_core: 2000, memory_mib: 16384}}\n" for name in "abc"
+    )
+    vms = "".join(
+        f"  - {{id: {name}{n}, vcpus: 1, memory_mib: 8192, host: {name}, "
+        "memory: {reservation_mib: 4608}}\n"
+        for name in "abc"
+        for n in (1, 2)
+    )
+    rule = "{kind: satisfy, id: ha, constraint: Failover, arguments: {nb: 1, id: memory}}"
+    file = tmp_path / "ha.yaml"
+    file.write_text(f"hosts:\n{hosts}vms:\n{vms}rules:\n  - {rule}\n")
+    assert not answer("recommend", str(file))["faults"]
+    lost = answer("whatif", str(file), "--fail", "a")
+    assert {one["vm"] for one in lost["restarts"]} == {"a1", "a2"}
+    again = answer("whatif", str(file), "--fail", "a,b", code=1)
+    assert again["unplaced"], "two failures are more than was asked for"
+
+
 def test_what_if_a_host_comes_and_demand_grows() -> None:
     found = answer("whatif", SMALL, "--add", GROWTH)
     moves = {one["vm"]: one for one in found["recommendations"]}

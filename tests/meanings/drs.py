@@ -11,6 +11,7 @@ from meanings.world import (
     World,
     has,
     hosts_that_are_on,
+    hosts_that_failed,
     is_on,
     label_of_its_host,
     running,
@@ -60,12 +61,15 @@ def agents_run(world: World, _: Arguments) -> bool:
 
 
 def failover_hosts(world: World, given: Arguments) -> bool:
+    if hosts_that_failed(world.now):
+        return True
     return all(vm.agent for vm in running(world.now) if vm.host in given["ns"])
 
 
 def failover_percentage(world: World, given: Arguments) -> bool:
     used = taken(running(world.now), given["id"])
-    there_is = sum(has(host, given["id"]) for host in hosts_that_are_on(world.now))
+    hosts = [*hosts_that_are_on(world.now), *hosts_that_failed(world.now)]
+    there_is = sum(has(host, given["id"]) for host in hosts)
     return used * 100 <= there_is * (100 - int(given["percent"]))
 
 

@@ -9,6 +9,7 @@ from meanings.world import (
     World,
     has,
     hosts_that_are_on,
+    hosts_that_failed,
     is_on,
     kind,
     label_of_its_host,
@@ -60,7 +61,8 @@ def min_online(world: World, given: Arguments) -> bool:
 
 def failover(world: World, given: Arguments) -> bool:
     sizes = sorted(has(host, given["id"]) for host in hosts_that_are_on(world.now))
-    left = sizes[: max(0, len(sizes) - given["nb"])]
+    more = max(0, given["nb"] - len(hosts_that_failed(world.now)))
+    left = sizes[: max(0, len(sizes) - more)]
     return sum(left) >= taken(running(world.now), given["id"])
 
 

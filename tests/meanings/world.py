@@ -72,6 +72,10 @@ def hosts_that_are_on(state: Snapshot) -> list[Host]:
     return [host for host in state.hosts.values() if host.state is HostState.ON]
 
 
+def hosts_that_failed(state: Snapshot) -> list[Host]:
+    return [host for host in state.hosts.values() if host.state is HostState.FAILED]
+
+
 # What they have and take
 
 

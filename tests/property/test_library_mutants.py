@@ -51,6 +51,11 @@ EQUIVALENT: dict[str, dict[str, str]] = {
             "VMs never use more hosts than there are of them"
         ),
     },
+    "Failover": {
+        "{n . n : hosts, hostState(n) = failed} becomes [n . n : hosts, hostState(n) = failed]": (
+            COUNTED
+        ),
+    },
     "Sync": {
         "end(a) = end(b) becomes end(a) <= end(b)": BOTH_WAYS,
         "end(a) = end(b) becomes end(a) >= end(b)": BOTH_WAYS,

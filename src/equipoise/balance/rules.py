@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from re import findall
 from typing import Any, Final, NamedTuple
 
+from equipoise.model.host import HostState
 from equipoise.model.quantity import HostId, RuleId, VmId
 from equipoise.model.rule import KeepApart, KeepTogether, Rule, Satisfy, StayOff, StayWithin
 from equipoise.model.snapshot import Snapshot
@@ -101,6 +102,7 @@ class _Found:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._vms, self._hosts = snapshot.vms, frozenset(snapshot.hosts)
+        self._failed = sum(host.state is HostState.FAILED for host in snapshot.hosts.values())
         self._own_words = frozenset(findall(r"\w+", snapshot.settings.specification))
         self.apart: list[Group] = []
         self.together: list[Group] = []
@@ -139,16 +141,27 @@ class _Found:
             self._bar(rule.id, vms, self._hosts.difference(hosts))
         elif name in _OFF:
             self._bar(rule.id, vms, self._hosts.intersection(hosts))
-        elif name == "FailoverHosts":
+        else:
+            self._failover(rule)
+
+    def _failover(self, rule: Satisfy) -> None:
+        name, given = rule.constraint, rule.arguments
+        if name == "FailoverHosts":
             inmates = (vm.id for vm in self._vms.values() if not vm.agent)
-            self._bar(rule.id, inmates, self._hosts.intersection(hosts))
-            self.failover_hosts.append(rule.id)
-        elif name == "FtCompatible":
-            self.like.append(str(given["key"]))
-            self.ft_alike.append(rule.id)
+            if not self._failed:  # otherwise it is what they are for
+                self._bar(rule.id, inmates, self._hosts.intersection(_names(given["ns"])))
+                self.failover_hosts.append(rule.id)
         elif name == "Failover":
-            self.failures.append((rule.id, int(str(given["nb"]))))
-        elif name == "FtApart":
+            more = int(str(given["nb"])) - self._failed
+            self.failures.append((rule.id, max(0, more)))
+        else:
+            self._of_pairs(rule)
+
+    def _of_pairs(self, rule: Satisfy) -> None:
+        if rule.constraint == "FtCompatible":
+            self.like.append(str(rule.arguments["key"]))
+            self.ft_alike.append(rule.id)
+        elif rule.constraint == "FtApart":
             self.ft_apart.append(rule.id)
         else:
             self.others.append(rule.id)
