@@ -74,7 +74,7 @@ def _run(
     if not policy.rules_only:
         levelling = Levelling(snapshot, state, climber, estimates)
         levelled = levelling.run(mended, alternatives=alternatives)
-    for one in levelled.moves:
+    for one in levelled.moves if alternatives else ():  # for whoever asks further
         mended.standing.place(one.vm, one.target)
     moves = [_asked(policy, one) for one in (*mended.moves, *levelled.moves)]
     full = policy.automation is Automation.FULL

@@ -59,9 +59,11 @@ class Estimates(Value):
         """
         if seen_mib_per_s is not None:
             return max(1, round(1000 * vm.memory_mib / seen_mib_per_s))
-        written = self.written_mib_per_ghz * vm.demand.cpu_mhz / 1000 / self.migration_mib_per_s
-        rounds = 1 / max(1 - written, 1 / ROUNDS_MAX)
-        copied_mib = vm.memory_mib + (rounds - 1) * min(vm.memory_mib, vm.demand.memory_mib)
+        copied_mib = float(vm.memory_mib)
+        if self.written_mib_per_ghz:
+            written = self.written_mib_per_ghz * vm.demand.cpu_mhz / 1000
+            rounds = 1 / max(1 - written / self.migration_mib_per_s, 1 / ROUNDS_MAX)
+            copied_mib += (rounds - 1) * min(vm.memory_mib, vm.demand.memory_mib)
         return self.migration_ms + round(1000 * copied_mib / self.migration_mib_per_s)
 
     def duration_ms(self, action: Action, snapshot: Snapshot) -> int:

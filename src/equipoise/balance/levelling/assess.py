@@ -91,7 +91,8 @@ class _Assessor:
             movable=self._movable(members, len(everyone)),
             allowed_row=allowed_row,
             vcpus=np.array(
-                [max(snapshot.vms[vm].vcpus for vm in names) for names in everyone], dtype=np.int64
+                [max([snapshot.vms[vm].vcpus for vm in names]) for names in everyone],
+                dtype=np.int64,
             ),
             partner=self._partners(everyone, of_unit),
             move_s=self._move_s(everyone),
@@ -213,17 +214,15 @@ class _Assessor:
     def _movable(self, members: Sequence[tuple[VmId, ...]], count: int) -> Ints:
         stuck = stuck_vms(self._snapshot).keys()
         movable = np.zeros(count, dtype=np.int64)
-        movable[: len(members)] = [not any(name in stuck for name in names) for names in members]
+        movable[: len(members)] = [stuck.isdisjoint(names) for names in members]
         return movable
 
     def _move_s(self, everyone: Sequence[tuple[VmId, ...]]) -> Floats:
         speeds = observed_speeds(self._snapshot)
         vms = self._snapshot.vms
-        found = [
-            max(self._estimates.move_ms(vms[vm], speeds.get(vm)) for vm in names) / 1000
-            for names in everyone
-        ]
-        return np.array(found, dtype=np.float64)
+        move_ms = self._estimates.move_ms
+        found = [max([move_ms(vms[vm], speeds.get(vm)) for vm in names]) for names in everyone]
+        return np.array(found, dtype=np.float64) / 1000
 
     def _kinds(self) -> Ints:
         """Hosts that agree in the labels that matter for fault-tolerant pairs have one number."""

@@ -37,6 +37,7 @@ from equipoise.place.water import NOBODY, Floats, Ints
 NEARLY: Final = 0.97
 """What has come to be so much of the best is still taken for the best."""
 SCARCE: Final = FULL_LOAD
+FEW: Final = 3
 ROUNDING: Final = 1e-9
 """A gain of so little is none: only the last bits differ."""
 
@@ -186,29 +187,43 @@ def verdicts(
     return codes
 
 
+def is_good(
+    field: Field, scale: Scale, unit: int, host: int, gain: float, relieved: Floats
+) -> bool:
+    """Whether a unit may go to a host, and it is worth it."""
+    if obstacle(field, unit, host) != FINE or crowds(field, scale, unit, host):
+        return False
+    return is_worth_it(field, scale, unit, host, gain, relieved)
+
+
 def best_host(
     field: Field, scale: Scale, unit: int, hosts: Ints, before: float
 ) -> tuple[int, float]:
-    """Where a unit should best go, and what that gains, or nobody."""
+    """Where a unit should best go, and what that gains, or nobody.
+
+    The most gainful host is nearly always good. Where the first few are not, the others are gone
+    through in their order.
+    """
     if field.movable[unit] == 0:
         return NOBODY, 0.0
     found = np.empty(len(hosts))
     gains(field, scale, unit, hosts, before, found)
-    best, best_place = ROUNDING, NOBODY
-    most = found.max()
-    if most <= best:
+    place = int(np.argmax(found))
+    if found[place] <= ROUNDING:
         return NOBODY, 0.0
     relieved = reliefs(field, unit)
-    if is_hopeless(field, scale, unit, most, relieved):
+    if is_hopeless(field, scale, unit, found[place], relieved):
         return NOBODY, 0.0
+    for _ in range(FEW):
+        if is_good(field, scale, unit, hosts[place], found[place], relieved):
+            return hosts[place], found[place]
+        found[place] = 0.0
+        place = int(np.argmax(found))
+    best, best_place = ROUNDING, NOBODY
     for place in range(len(hosts)):
-        host = hosts[place]
-        if found[place] <= best or obstacle(field, unit, host) != FINE:
-            continue
-        if crowds(field, scale, unit, host):
-            continue
-        if is_worth_it(field, scale, unit, host, found[place], relieved):
-            best, best_place = found[place], place
+        gain = found[place]
+        if gain > best and is_good(field, scale, unit, hosts[place], gain, relieved):
+            best, best_place = gain, place
     if best_place == NOBODY:
         return NOBODY, 0.0
     return hosts[best_place], best
@@ -344,6 +359,7 @@ FUNCTIONS: Final[tuple[Any, ...]] = (
     measure,
     crowds,
     verdicts,
+    is_good,
     best_host,
     move,
     least_gain,
@@ -354,7 +370,7 @@ FUNCTIONS: Final[tuple[Any, ...]] = (
     run,
 )
 """Callee before caller, for ``Kernels``."""
-INNER: Final[tuple[Any, ...]] = (*worth.FUNCTIONS, has_room, obstacle, gains, crowds)
+INNER: Final[tuple[Any, ...]] = (*worth.FUNCTIONS, has_room, obstacle, gains, crowds, is_good)
 """Those that are asked for each pair of a unit and a host."""
 DOORS: Final[tuple[Any, ...]] = (run, measure, verdicts)
 """Those that are called from outside; a single move is made sooner as it stands."""

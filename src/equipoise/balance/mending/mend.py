@@ -197,7 +197,7 @@ class _Mending:
 def other_faults(after: Snapshot, rules: Rules) -> Iterable[Fault]:
     """Rules that are still broken and that only the gate understands, or that no move can mend."""
     ids = (*rules.others, *(rule for rule, _ in rules.failures))
-    for rule, why in broken_rules(after, ids):
+    for rule, why in broken_rules(after, ids) if ids else ():
         yield Fault(
             code="broken_rule",
             subject=rule,

@@ -8,7 +8,7 @@ promised more than it has.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from equipoise.balance.rules import FT, Bar, Group, Rules
@@ -44,12 +44,8 @@ class Standing:
         self.where |= dict.fromkeys(new)
         self.fixed = stuck_vms(snapshot).keys() - new.keys()
         self.names = _resources(self.vms.values())
-        self._sizes = {
-            host.id: (max(1, host.usable_cpu_mhz), max(1, host.usable_memory_mib))
-            for host in snapshot.hosts.values()
-        }
         self.free = {host.id: _room(host, self.names) for host in snapshot.hosts.values()}
-        self.pressure = dict.fromkeys(snapshot.hosts, 0.0)
+        self._pressure: dict[HostId, float] | None = None
         self.residents: dict[HostId, dict[VmId, None]] = {host: {} for host in snapshot.hosts}
         self.closed = _closed(snapshot)
         self._bars: dict[VmId, list[Bar]] = defaultdict(list)
@@ -216,20 +212,36 @@ class Standing:
 
     def hold(self, vm: VmId, host: HostId) -> None:
         """Take room on a host for a VM."""
-        self.free[host] = [a - b for a, b in zip(self.free[host], self.needs[vm], strict=True)]
+        free = self.free[host]
+        for place, need in enumerate(self.needs[vm]):
+            free[place] -= need
         self.residents[host][vm] = None
-        self.pressure[host] += self._weight(vm, host)
+        if self._pressure is not None:
+            self._pressure[host] += self._weight(vm, host)
 
     def release(self, vm: VmId, host: HostId) -> None:
         """Give up the room of a VM on a host."""
-        self.free[host] = [a + b for a, b in zip(self.free[host], self.needs[vm], strict=True)]
+        free = self.free[host]
+        for place, need in enumerate(self.needs[vm]):
+            free[place] += need
         del self.residents[host][vm]
-        self.pressure[host] -= self._weight(vm, host)
+        if self._pressure is not None:
+            self._pressure[host] -= self._weight(vm, host)
+
+    @property
+    def pressure(self) -> Mapping[HostId, float]:
+        """How much of each host is asked for, CPU and memory together; known once asked for."""
+        if self._pressure is None:
+            self._pressure = {
+                host: sum(self._weight(vm, host) for vm in vms)
+                for host, vms in self.residents.items()
+            }
+        return self._pressure
 
     def _weight(self, vm: VmId, host: HostId) -> float:
-        """How much of a host a VM asks for, CPU and memory together."""
-        one, (cpu_mhz, memory_mib) = self.vms[vm].demand, self._sizes[host]
-        return one.cpu_mhz / cpu_mhz + one.memory_mib / memory_mib
+        one, there = self.vms[vm].demand, self.snapshot.hosts[host]
+        cpu = one.cpu_mhz / max(1, there.usable_cpu_mhz)
+        return cpu + one.memory_mib / max(1, there.usable_memory_mib)
 
     def find_problems(self) -> None:
         """Find all that is wrong; what needs most room comes first, as it fits in fewest places."""
