@@ -37,7 +37,8 @@ from equipoise.place.water import NOBODY, Floats, Ints
 NEARLY: Final = 0.97
 """What has come to be so much of the best is still taken for the best."""
 SCARCE: Final = FULL_LOAD
-FEW: Final = 3
+LOOKS: Final = 4
+"""How often everything is looked at in one climb."""
 ROUNDING: Final = 1e-9
 """A gain of so little is none: only the last bits differ."""
 
@@ -57,6 +58,8 @@ class Climb(NamedTuple):
     """... or a tenth of it while the imbalance is so many times the target."""
     exact: bool
     """Whether everything is looked at again after each move."""
+    tries: int
+    """How many hosts are asked for each unit whether a move is worth it."""
     unit: Ints
     """The moves that were found: who, ..."""
     source: Ints
@@ -187,22 +190,22 @@ def verdicts(
     return codes
 
 
-def is_good(
-    field: Field, scale: Scale, unit: int, host: int, gain: float, relieved: Floats
-) -> bool:
-    """Whether a unit may go to a host, and it is worth it."""
-    if obstacle(field, unit, host) != FINE or crowds(field, scale, unit, host):
-        return False
-    return is_worth_it(field, scale, unit, host, gain, relieved)
+def clear(field: Field, scale: Scale, unit: int, hosts: Ints, found: Floats) -> None:
+    """Take the hosts out of the gains of a unit that it may not go to."""
+    for place in range(len(hosts)):
+        if found[place] > ROUNDING and (
+            obstacle(field, unit, hosts[place]) != FINE or crowds(field, scale, unit, hosts[place])
+        ):
+            found[place] = 0.0
 
 
 def best_host(
-    field: Field, scale: Scale, unit: int, hosts: Ints, before: float
+    field: Field, scale: Scale, unit: int, hosts: Ints, before: float, tries: int
 ) -> tuple[int, float]:
     """Where a unit should best go, and what that gains, or nobody.
 
-    The most gainful host is nearly always good. Where the first few are not, the others are gone
-    through in their order.
+    The most gainful host is asked first. If a move to so many is not worth it, it is not worth it
+    to those where it gains less, which are mostly fuller.
     """
     if field.movable[unit] == 0:
         return NOBODY, 0.0
@@ -214,19 +217,19 @@ def best_host(
     relieved = reliefs(field, unit)
     if is_hopeless(field, scale, unit, found[place], relieved):
         return NOBODY, 0.0
-    for _ in range(FEW):
-        if is_good(field, scale, unit, hosts[place], found[place], relieved):
+    for _ in range(tries):
+        place = int(np.argmax(found))
+        if found[place] <= ROUNDING:
+            break
+        if obstacle(field, unit, hosts[place]) != FINE or crowds(field, scale, unit, hosts[place]):
+            clear(field, scale, unit, hosts, found)
+            place = int(np.argmax(found))
+            if found[place] <= ROUNDING:
+                break
+        if is_worth_it(field, scale, unit, hosts[place], found[place], relieved):
             return hosts[place], found[place]
         found[place] = 0.0
-        place = int(np.argmax(found))
-    best, best_place = ROUNDING, NOBODY
-    for place in range(len(hosts)):
-        gain = found[place]
-        if gain > best and is_good(field, scale, unit, hosts[place], gain, relieved):
-            best, best_place = gain, place
-    if best_place == NOBODY:
-        return NOBODY, 0.0
-    return hosts[best_place], best
+    return NOBODY, 0.0
 
 
 def move(field: Field, unit: int, host: int) -> None:
@@ -260,7 +263,7 @@ def look(field: Field, scale: Scale, climb: Climb, before: float, keys: Floats) 
     compared with new ones.
     """
     for place in range(len(climb.units)):
-        _, gain = best_host(field, scale, climb.units[place], climb.hosts, before)
+        _, gain = best_host(field, scale, climb.units[place], climb.hosts, before, climb.tries)
         keys[place] = gain * before
 
 
@@ -276,7 +279,7 @@ def best_unit(
         place = int(np.argmax(keys))
         if keys[place] <= 0.0:
             return NOBODY, NOBODY, 0.0
-        host, gain = best_host(field, scale, climb.units[place], climb.hosts, before)
+        host, gain = best_host(field, scale, climb.units[place], climb.hosts, before, climb.tries)
         noted, keys[place] = keys[place], gain * before
         if gain > 0.0 and gain * before >= (1.0 if climb.exact else NEARLY) * noted:
             return place, host, gain
@@ -314,30 +317,33 @@ def note(
         if high[home] == 0 or field.movable[unit] == 0:
             continue
         if fuller and home == entered:
-            _, gain = best_host(field, scale, unit, climb.hosts, before)
+            _, gain = best_host(field, scale, unit, climb.hosts, before, climb.tries)
             keys[place] = max(keys[place], gain * before)
         elif emptier:
-            _, gain = best_host(field, scale, unit, there, before)
+            _, gain = best_host(field, scale, unit, there, before, climb.tries)
             keys[place] = max(keys[place], gain * before)
 
 
 def run(field: Field, scale: Scale, climb: Climb) -> int:
-    """Take the best move there is, until none is good enough; say how many were taken."""
-    found, fresh, begun = 0, False, False
+    """Take the best move there is, until none is good enough; say how many were taken.
+
+    Once everything has been looked at a few times, what little is left waits for the next pass.
+    """
+    found, fresh, looks = 0, False, 0
     keys = np.zeros(len(climb.units))
     while found < len(climb.unit) and len(climb.units) > 0:
         before = measure(field, scale, climb.hosts)
         if before <= climb.target:
             break
-        if climb.exact or not begun:
+        if climb.exact or looks == 0:
             look(field, scale, climb, before, keys)
-            fresh, begun = True, True
+            fresh, looks = True, looks + 1
         place, host, gain = best_unit(field, scale, climb, before, keys)
         if place == NOBODY or gain < least_gain(climb, before):
-            if fresh:
+            if fresh or looks >= LOOKS:
                 break
             look(field, scale, climb, before, keys)
-            fresh = True
+            fresh, looks = True, looks + 1
             continue
         unit = climb.units[place]
         home = field.home[unit]
@@ -359,7 +365,7 @@ FUNCTIONS: Final[tuple[Any, ...]] = (
     measure,
     crowds,
     verdicts,
-    is_good,
+    clear,
     best_host,
     move,
     least_gain,
@@ -370,7 +376,7 @@ FUNCTIONS: Final[tuple[Any, ...]] = (
     run,
 )
 """Callee before caller, for ``Kernels``."""
-INNER: Final[tuple[Any, ...]] = (*worth.FUNCTIONS, has_room, obstacle, gains, crowds, is_good)
+INNER: Final[tuple[Any, ...]] = (*worth.FUNCTIONS, has_room, obstacle, gains, crowds)
 """Those that are asked for each pair of a unit and a host."""
 DOORS: Final[tuple[Any, ...]] = (run, measure, verdicts)
 """Those that are called from outside; a single move is made sooner as it stands."""

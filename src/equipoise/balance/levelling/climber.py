@@ -25,6 +25,8 @@ from equipoise.place.water import Floats, Ints
 KERNELS: Final = Kernels(*climb.FUNCTIONS, inline=climb.INNER, doors=climb.DOORS)
 EXACT_UP_TO: Final = 4096
 """Of so many pairs of a unit and a host, all are looked at again after each move."""
+TRIES: Final = 24
+"""Of more pairs, so many hosts are asked for each unit whether a move is worth it."""
 ROUNDS: Final = 4
 """How often samples are drawn in one pass."""
 
@@ -120,13 +122,15 @@ class Climber:
     def _climb_on(self, hosts: Ints, units: Ints, left: int) -> list[Move]:
         policy = self._policy
         room = max(0, min(left, policy.moves_per_host * len(hosts)))
+        exact = len(hosts) * len(units) <= EXACT_UP_TO
         order = Climb(
             hosts=hosts,
             units=units,
             target=policy.imbalance_target,
             goodness=policy.goodness,
             relaxed_above=policy.relaxed_above,
-            exact=len(hosts) * len(units) <= EXACT_UP_TO,
+            exact=exact,
+            tries=len(hosts) if exact else TRIES,
             unit=np.zeros(room, dtype=np.int64),
             source=np.zeros(room, dtype=np.int64),
             host=np.zeros(room, dtype=np.int64),
