@@ -35,10 +35,7 @@ class PoolTree:
             dtype=np.int64,
         )
         self._scalable = [pool.scalable for pool in ordered]
-        self._cpu = _bounds((p.cpu.shares, p.cpu.reservation_mhz, p.cpu.limit_mhz) for p in ordered)
-        self._memory = _bounds(
-            (p.memory.shares, p.memory.reservation_mib, p.memory.limit_mib) for p in ordered
-        )
+        self._cpu, self._memory = _cpu_bounds(ordered), _memory_bounds(ordered)
 
     def rows_of(self, vms: Iterable[Vm]) -> Ints:
         """The row of each VM's pool, or ``NOBODY``."""
@@ -97,23 +94,16 @@ class PoolTree:
         return any((b.floor > 0).any() or np.isfinite(b.ceiling).any() for b in both)
 
 
-def cpu_claims(vms: Iterable[Vm]) -> tuple[Bounds, Floats]:
+def cpu_claims(vms: Sequence[Vm]) -> tuple[Bounds, Floats]:
     """What VMs may claim of the CPU, and what they ask for."""
-    return _claims((vm.cpu.shares, vm.cpu.reservation_mhz, vm.cpu.limit_mhz, vm.demand.cpu_mhz)
-                   for vm in vms)  # fmt: skip
+    return _cpu_bounds(vms), np.array([vm.demand.cpu_mhz for vm in vms], dtype=np.float64)
 
 
-def memory_claims(vms: Iterable[Vm]) -> tuple[Bounds, Floats]:
+def memory_claims(vms: Sequence[Vm]) -> tuple[Bounds, Floats]:
     """What VMs may claim of the memory, never more than their size, and what they ask for."""
-    return _claims(
-        (
-            vm.memory.shares,
-            vm.memory.reservation_mib,
-            min(vm.memory_mib, NO_LIMIT if vm.memory.limit_mib is None else vm.memory.limit_mib),
-            vm.demand.memory_mib,
-        )
-        for vm in vms
-    )
+    bounds, sizes = _memory_bounds(vms), np.array([vm.memory_mib for vm in vms], dtype=np.float64)
+    want = np.array([vm.demand.memory_mib for vm in vms], dtype=np.float64)
+    return bounds._replace(ceiling=np.minimum(bounds.ceiling, sizes)), want
 
 
 def parents_first(pools: Sequence[Pool]) -> list[Pool]:
@@ -130,17 +120,26 @@ def parents_first(pools: Sequence[Pool]) -> list[Pool]:
     return ordered
 
 
-def _bounds(figures: Iterable[tuple[float, float, float | None]]) -> Bounds:
-    bounds, _ = _claims((*one, 0.0) for one in figures)
-    return bounds
+def _cpu_bounds(some: Sequence[Vm | Pool]) -> Bounds:
+    cpus = [one.cpu for one in some]
+    return _bounds(
+        [cpu.shares for cpu in cpus],
+        [cpu.reservation_mhz for cpu in cpus],
+        [cpu.limit_mhz for cpu in cpus],
+    )
 
 
-def _claims(
-    figures: Iterable[tuple[float, float, float | None, float]],
-) -> tuple[Bounds, Floats]:
-    rows = [
-        (shares, floor, NO_LIMIT if ceiling is None else ceiling, want)
-        for shares, floor, ceiling, want in figures
-    ]
-    table = np.array(rows, dtype=np.float64).reshape(len(rows), 4).T.copy()
-    return Bounds(table[0], table[1], table[2]), table[3]
+def _memory_bounds(some: Sequence[Vm | Pool]) -> Bounds:
+    memories = [one.memory for one in some]
+    return _bounds(
+        [memory.shares for memory in memories],
+        [memory.reservation_mib for memory in memories],
+        [memory.limit_mib for memory in memories],
+    )
+
+
+def _bounds(
+    shares: Sequence[float], floors: Sequence[float], limits: Sequence[float | None]
+) -> Bounds:
+    ceilings = [NO_LIMIT if limit is None else limit for limit in limits]
+    return Bounds(*(np.array(one, dtype=np.float64) for one in (shares, floors, ceilings)))

@@ -207,6 +207,8 @@ class _Assessor:
 
     def _kept_free(self) -> frozenset[HostId]:
         """Hosts from which all are barred, such as those kept for failover."""
+        if not self._rules.bars:
+            return frozenset()
         everybody = frozenset(vm.id for vm in self._vms if not vm.agent)
         free = [bar.hosts for bar in self._rules.bars if everybody and bar.vms >= everybody]
         return frozenset().union(*free)
@@ -238,7 +240,7 @@ class _Assessor:
     def _partners(self, everyone: Sequence[tuple[VmId, ...]], of_unit: dict[VmId, int]) -> Ints:
         vms = self._snapshot.vms
         found = np.full(len(everyone), NOBODY, dtype=np.int64)
-        for unit, names in enumerate(everyone):
+        for unit, names in enumerate(everyone) if self._rules.like else ():
             for name in names:
                 pair = vms[name].ft_pair
                 if pair in of_unit:
@@ -267,8 +269,11 @@ class _Assessor:
 
     def _groups(self, everyone: Sequence[tuple[VmId, ...]]) -> tuple[Ints, Ints, Ints, Ints]:
         """The groups of each unit, and the units of each group."""
+        if not self._rules.apart:
+            nobody = np.zeros(0, dtype=np.int64)
+            return nobody, np.zeros(len(everyone) + 1, dtype=np.int64), nobody, np.zeros(1, int)
         units_of: dict[VmId, list[int]] = defaultdict(list)
-        for unit, names in enumerate(everyone) if self._rules.apart else ():
+        for unit, names in enumerate(everyone):
             for name in names:
                 units_of[name].append(unit)
         members = [
