@@ -81,7 +81,9 @@ class Explainer:
         if self._policy.hosts.get(name) is HostOverride.OFF:
             return Told(name, "override", "it is left alone by the policy")
         if self._row[name] not in self._pass.state.hosts:
-            return Told(name, "kept_free", "it takes no part: a rule keeps VMs off, or it is full")
+            return Told(
+                name, "kept_free", "it takes no part: all are kept off by a rule, or it has nothing"
+            )
         sentence, side = self._load(name)
         if gone or come:
             moves = [f"{len(gone)} leave"] * bool(gone) + [f"{len(come)} come"] * bool(come)

@@ -14,8 +14,9 @@ from typing import Final, NamedTuple
 
 from equipoise.balance.goodness import Goodness
 from equipoise.balance.mending.fault import Fault, blocks_of
+from equipoise.balance.mending.feasible import Choice
 from equipoise.balance.mending.mend import Transfer
-from equipoise.balance.mending.settle import Choice, settle
+from equipoise.balance.mending.settle import settle
 from equipoise.balance.mending.standing import Problem, Standing
 from equipoise.balance.rules import read_rules
 from equipoise.balance.wishes import Wishes, step_of

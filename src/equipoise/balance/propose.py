@@ -9,7 +9,6 @@ from equipoise.balance.levelling.foresight import foreseen
 from equipoise.balance.wishes import Wishes, step_of, switch_of
 from equipoise.model.estimate import Estimates
 from equipoise.model.plan import Intent, Proposal, Purpose, Rejection
-from equipoise.model.quantity import StepId, VmId
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.story.scenario import Scenario
 from equipoise.plan.passing import Passing
@@ -67,8 +66,11 @@ class Balance:
             if not more:
                 break
             asked |= more
-        wanted = [self._move(snapshot, one) for one in advice.moves]
-        wanted += map(Wishes(snapshot, self._estimates).switch, advice.switches)
+        wishes = Wishes(snapshot, self._estimates)
+        wanted = [
+            _with_reason(wishes.move(one.vm, one.source, one.target), one) for one in advice.moves
+        ]
+        wanted += map(wishes.switch, advice.switches)
         waiting = {step_of(vm) for vm in asked}
         waiting |= {switch_of(one.host) for one in advice.switches if not one.automatic}
         made = [one for one in wanted if waiting.isdisjoint((one.id, *one.after))]
@@ -77,17 +79,8 @@ class Balance:
         done = {one.id for one in made}
         return tuple(made), tuple(one for one in wanted if one.id not in done)
 
-    def _move(self, snapshot: Snapshot, one: Advised) -> Intent:
-        gain = one.gain.get("imbalance")
-        expected = f"; imbalance falls by {gain:.4f}" if gain is not None else ""
-        return Intent(
-            id=step_of(one.vm),
-            action=one.action,
-            duration_ms=self._estimates.duration_ms(one.action, snapshot),
-            after=_steps(one.after),
-            reason=f"{one.reason}{expected}",
-        )
 
-
-def _steps(vms: tuple[VmId, ...]) -> tuple[StepId, ...]:
-    return tuple(map(step_of, vms))
+def _with_reason(wish: Intent, one: Advised) -> Intent:
+    gain = one.gain.get("imbalance")
+    expected = f"; imbalance falls by {gain:.4f}" if gain is not None else ""
+    return wish.but(after=tuple(map(step_of, one.after)), reason=f"{one.reason}{expected}")

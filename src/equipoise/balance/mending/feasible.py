@@ -7,17 +7,23 @@ moves, so a repair that needs none of them is looked for.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from equipoise.balance.mending.standing import Standing
 from equipoise.model.quantity import HostId, VmId
 
-Put = tuple[VmId, HostId, HostId | None]
-"""A VM that is put onto a host, and where it was before."""
+
+class Choice(NamedTuple):
+    """A VM that is put onto a host, and where it was before."""
+
+    vm: VmId
+    host: HostId
+    before: HostId | None
 
 
-def can_be_made(standing: Standing, choices: Sequence[Put]) -> bool:
+def can_be_made(standing: Standing, choices: Sequence[Choice]) -> bool:
     """Whether choices can be carried out, each as soon as it can; they have been made in mind."""
-    pending = [one for one in choices if one[2] is not None]
+    pending = [one for one in choices if one.before is not None]
     if len(pending) <= 1:
         return True
     course = _Course(standing, choices)
@@ -32,7 +38,7 @@ def can_be_made(standing: Standing, choices: Sequence[Put]) -> bool:
 class _Course:
     """Who is where and which room is free, beginning with how it was before the choices."""
 
-    def __init__(self, standing: Standing, choices: Sequence[Put]) -> None:
+    def __init__(self, standing: Standing, choices: Sequence[Choice]) -> None:
         self._standing = standing
         self._where = {vm: before for vm, _, before in choices}
         self._free: dict[HostId, list[float]] = {}

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from equipoise.balance.advice import MANDATORY, Advised, Code, Switch
 from equipoise.balance.mending.failover import is_spare, spares
 from equipoise.balance.mending.fault import Fault, fault_of, listed
-from equipoise.balance.mending.settle import Choice, Settlement, settle
+from equipoise.balance.mending.feasible import Choice
+from equipoise.balance.mending.settle import Settlement, settle
 from equipoise.balance.mending.standing import Problem, Standing, rules_of
 from equipoise.balance.rules import Rules
 from equipoise.balance.wishes import Wishes, step_of, switch_of

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
-from equipoise.balance.mending.feasible import can_be_made
+from equipoise.balance.mending.feasible import Choice, can_be_made
 from equipoise.balance.mending.standing import Problem, Standing
 from equipoise.model.quantity import HostId, VmId
 
@@ -26,14 +26,6 @@ PER_HOST: Final = 8
 """How many for each host at the least, for one problem among many."""
 DEEPER: Final = 8
 """How many moves more than the least are tried for the fewest."""
-
-
-class Choice(NamedTuple):
-    """A VM that is put onto a host."""
-
-    vm: VmId
-    host: HostId
-    before: HostId | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ class Problem(NamedTuple):
 
 
 class Standing:
-    """Who is where. ``place`` and ``take_back`` keep the open problems right."""
+    """Who is where. ``place`` keeps the open problems right, there and back."""
 
     def __init__(self, snapshot: Snapshot, rules: Rules, newcomers: Iterable[Vm] = ()) -> None:
         self.snapshot, self.rules = snapshot, rules
