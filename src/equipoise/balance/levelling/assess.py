@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from equipoise.balance.levelling.field import Field, Weighing
 from equipoise.balance.levelling.history import History
@@ -68,6 +69,7 @@ class _Assessor:
         self._row = {host: row for row, host in enumerate(self._host_ids)}
         self._place = {vm.id: place for place, vm in enumerate(self._vms)}
         self._named = _named(snapshot)
+        self._speeds = observed_speeds(snapshot)
 
     def assess(self) -> Assessment:
         snapshot, policy = self._snapshot, self._policy
@@ -75,14 +77,16 @@ class _Assessor:
         members = _members(self._vms, self._rules)
         arriving = _arriving(snapshot)
         everyone = (*members, *((vm,) for vm, _ in arriving))
-        at = [_host(snapshot.vms[names[0]]) for names in members] + [host for _, host in arriving]
-        home = np.array([self._row[host] for host in at], dtype=np.int64)
+        guests = [snapshot.vms[vm] for vm, _ in arriving]
+        vm_host = np.array([self._row[_host(vm)] for vm in self._vms], dtype=np.int64)
+        unit_of = self._unit_of(members)
+        goes_to = [self._row[host] for _, host in arriving]
+        home = _largest(vm_host, unit_of, len(members), goes_to)  # a unit is on one host
         history = History(snapshot, self._vms, self._named)
-        rows = self._rows(history, members, arriving, fast=fast)
+        rows = self._rows(history, unit_of, len(members), arriving, fast=fast)
         room, capacity = self._capacities()
         sums = {name: _added(one, home, len(room)) for name, one in rows.items()}
         open_, hosts = self._openness()
-        vm_host = np.array([self._row[_host(vm)] for vm in self._vms], dtype=np.int64)
         allowed, allowed_row = self._allowed(everyone)
         of_unit = {vm: unit for unit, names in enumerate(members) for vm in names}
         groups = self._groups(everyone)
@@ -90,12 +94,14 @@ class _Assessor:
             home=home,
             movable=self._movable(members, len(everyone)),
             allowed_row=allowed_row,
-            vcpus=np.array(
-                [max([snapshot.vms[vm].vcpus for vm in names]) for names in everyone],
-                dtype=np.int64,
+            vcpus=_largest(
+                np.array([vm.vcpus for vm in self._vms], dtype=np.int64),
+                unit_of,
+                len(members),
+                [vm.vcpus for vm in guests],
             ),
             partner=self._partners(everyone, of_unit),
-            move_s=self._move_s(everyone),
+            move_s=_largest(self._move_s(self._vms), unit_of, len(members), self._move_s(guests)),
             **rows,
             open=open_,
             cores=np.array([host.cores for host in snapshot.hosts.values()], dtype=np.int64),
@@ -126,7 +132,8 @@ class _Assessor:
     def _rows(
         self,
         history: History,
-        members: Sequence[tuple[VmId, ...]],
+        unit_of: Ints,
+        units: int,
         arriving: Sequence[tuple[VmId, HostId]],
         *,
         fast: bool,
@@ -139,14 +146,15 @@ class _Assessor:
             "most": history.most,
             "reserved": self._reserved(self._vms),
         }
-        unit_of = self._unit_of(members)
         guests = [self._place[vm] for vm, _ in arriving if vm in self._place]
-        rows = {name: _grouped(one, unit_of, len(members), guests) for name, one in figures.items()}
+        rows = {name: _grouped(one, unit_of, units, guests) for name, one in figures.items()}
         if len(guests) < len(arriving):  # those that start hold their reservation, no more
-            rows |= self._starting(rows, members, arriving)
+            rows |= self._starting(rows, units, arriving)
         return rows
 
     def _unit_of(self, members: Sequence[tuple[VmId, ...]]) -> Ints:
+        if len(members) == len(self._vms):
+            return np.arange(len(members))
         unit_of = np.zeros(len(self._vms), dtype=np.int64)
         for unit, names in enumerate(members):
             for name in names:
@@ -170,7 +178,7 @@ class _Assessor:
     def _starting(
         self,
         rows: dict[str, Floats],
-        members: Sequence[tuple[VmId, ...]],
+        units: int,
         arriving: Sequence[tuple[VmId, HostId]],
     ) -> dict[str, Floats]:
         """Rows for all who arrive, in their order; of who does not run yet only what is held."""
@@ -179,8 +187,8 @@ class _Assessor:
         running = [vm in self._place for vm, _ in arriving]
         for name, one in rows.items():
             more = held.copy() if name == "reserved" else np.zeros_like(held)
-            more[running] = one[len(members) :]
-            found[name] = np.concatenate([one[: len(members)], more])
+            more[running] = one[units:]
+            found[name] = np.concatenate([one[:units], more])
         return found
 
     def _capacities(self) -> tuple[Floats, Floats]:
@@ -216,14 +224,15 @@ class _Assessor:
     def _movable(self, members: Sequence[tuple[VmId, ...]], count: int) -> Ints:
         stuck = stuck_vms(self._snapshot).keys()
         movable = np.zeros(count, dtype=np.int64)
-        movable[: len(members)] = [stuck.isdisjoint(names) for names in members]
+        movable[: len(members)] = [stuck.isdisjoint(names) for names in members] if stuck else 1
         return movable
 
-    def _move_s(self, everyone: Sequence[tuple[VmId, ...]]) -> Floats:
-        speeds = observed_speeds(self._snapshot)
-        vms = self._snapshot.vms
-        move_ms = self._estimates.move_ms
-        found = [max([move_ms(vms[vm], speeds.get(vm)) for vm in names]) for names in everyone]
+    def _move_s(self, vms: Sequence[Vm]) -> Floats:
+        speeds, move_ms = self._speeds, self._estimates.move_ms
+        if speeds:
+            found = [move_ms(vm, speeds.get(vm.id)) for vm in vms]
+        else:
+            found = [move_ms(vm) for vm in vms]
         return np.array(found, dtype=np.float64) / 1000
 
     def _kinds(self) -> Ints:
@@ -333,6 +342,17 @@ def _arriving(snapshot: Snapshot) -> list[tuple[VmId, HostId]]:
             if vm is not None and vm.host != action.target:
                 found.append((vm.id, action.target))
     return found
+
+
+def _largest(
+    figures: NDArray[Any], unit_of: Ints, units: int, guests: NDArray[Any] | list[int]
+) -> NDArray[Any]:
+    """The largest figure of the VMs of each unit, then those of VMs that are on their way."""
+    most = figures
+    if units < len(figures):
+        most = np.zeros(units, dtype=figures.dtype)
+        np.maximum.at(most, unit_of, figures)
+    return np.concatenate([most, np.asarray(guests, dtype=figures.dtype)])
 
 
 def _grouped(figures: Floats, unit_of: Ints, units: int, guests: list[int]) -> Floats:

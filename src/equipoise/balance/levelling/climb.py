@@ -116,7 +116,7 @@ def gains(field: Field, scale: Scale, unit: int, hosts: Ints, before: float, fou
     for place in range(len(hosts)):
         found[place] = before
     for resource in range(field.room.shape[1]):
-        amount, count = load[unit, resource], max(1.0, scale.there[resource])
+        amount, part = load[unit, resource], 1.0 / max(1.0, scale.there[resource])
         x = amount * inverse[home, resource]
         a = host_load[home, resource] * inverse[home, resource]
         total_a = scale.sums[resource] - x
@@ -127,9 +127,8 @@ def gains(field: Field, scale: Scale, unit: int, hosts: Ints, before: float, fou
             y = amount * inverse[host, resource]
             b = host_load[host, resource] * inverse[host, resource]
             total = total_a + y
-            variance = (square_a + y * (y + 2.0 * b) - total * total / count) / count
-            if variance > 0.0:
-                found[place] -= weight * sqrt(variance)
+            variance = (square_a + y * (y + 2.0 * b) - total * total * part) * part
+            found[place] -= weight * sqrt(max(0.0, variance))
 
 
 def measure(field: Field, scale: Scale, hosts: Ints) -> float:

@@ -51,15 +51,17 @@ class Reasons:
 
         With ``alternatives``, also what it is worth, and where else it could have gone.
         """
-        for move in reversed(moves):
-            self._climber.take_back(move)
         found: list[Advised] = []
-        for move in moves:
-            found += self._advised(move, alternatives)
-            self._climber.take_again(move)
+        said = self._loads(moves)
+        for move in reversed(moves) if alternatives else ():
+            self._climber.take_back(move)
+        for move, loads in zip(moves, said, strict=True):
+            found += self._advised(move, loads, alternatives)
+            if alternatives:
+                self._climber.take_again(move)
         return found
 
-    def _advised(self, move: Move, alternatives: bool) -> Iterator[Advised]:
+    def _advised(self, move: Move, loads: str, alternatives: bool) -> Iterator[Advised]:
         state = self._state
         gain, cost = {"imbalance": move.gain}, {"seconds": float(state.field.move_s[move.unit])}
         risk: dict[str, float] = {}
@@ -80,20 +82,30 @@ class Reasons:
                 target=target,
                 code=Code.BALANCE,
                 priority=priority(move.before, self._together),
-                reason=f"{self._loads(move)}: it evens them out{with_}",
+                reason=f"{loads}: it evens them out{with_}",
                 gain=gain,
                 cost=cost,
                 risk=risk,
                 considered=considered,
             )
 
-    def _loads(self, move: Move) -> str:
-        """How full the two hosts are."""
-        field, said = self._state.field, []
-        for row in (move.source, move.target):
-            cpu, memory = field.host_load[row, :2] / field.capacity[row, :2]
-            said.append(f"{self._state.host_ids[row]} {cpu:.0%} CPU, {memory:.0%} memory")
-        return f"{said[0]}; {said[1]}"
+    def _loads(self, moves: Sequence[Move]) -> list[str]:
+        """How full the two hosts of each move were before it, found from the end backwards."""
+        field, found = self._state.field, []
+        rows = sorted({row for move in moves for row in (move.source, move.target)})
+        load = dict(zip(rows, field.host_load[rows, :2].tolist(), strict=True))
+        full = dict(zip(rows, field.capacity[rows, :2].tolist(), strict=True))
+        for move in reversed(moves):
+            for resource, part in enumerate(field.load[move.unit, :2].tolist()):
+                load[move.source][resource] += part
+                load[move.target][resource] -= part
+            said = [
+                f"{self._state.host_ids[row]} {load[row][0] / full[row][0]:.0%} CPU, "
+                f"{load[row][1] / full[row][1]:.0%} memory"
+                for row in (move.source, move.target)
+            ]
+            found.append("; ".join(said))
+        return found[::-1]
 
     def _figures(self, move: Move) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
         """What is gained while things stay as they are, what it costs, and what may come of it."""

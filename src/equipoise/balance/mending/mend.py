@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from equipoise.balance.advice import MANDATORY, Advised, Code, Switch
-from equipoise.balance.mending.failover import is_spare, spares
+from equipoise.balance.mending.failover import spares
 from equipoise.balance.mending.fault import Fault, fault_of, listed
 from equipoise.balance.mending.feasible import Choice
 from equipoise.balance.mending.settle import Settlement, settle
@@ -68,6 +68,7 @@ class _Mending:
         self._snapshot, self._estimates = snapshot, estimates
         self._wishes = Wishes(snapshot, estimates)
         spare, bars = spares(snapshot, rules)
+        self._spares = [vm.id for vm in spare]
         self._rules = replace(rules, bars=(*rules.bars, *bars)) if bars else rules
         self._standing = Standing(snapshot, self._rules, spare)
         self._standing.find_problems()
@@ -98,8 +99,8 @@ class _Mending:
             standing=standing,
             reserved=tuple(
                 (host, standing.needs[vm])
-                for vm, host in standing.where.items()
-                if is_spare(vm) and host is not None
+                for vm in self._spares
+                if (host := standing.where[vm]) is not None
             ),
         )
 

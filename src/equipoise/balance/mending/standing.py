@@ -54,7 +54,7 @@ class Standing:
                 self._bars[vm].append(bar)
         self._apart = _indexed(rules.apart)
         self._together = _indexed(rules.together)
-        self.needs = {vm.id: _need(vm, self.names) for vm in self.vms.values()}
+        self.needs = {vm: _need(one, self.names) for vm, one in self.vms.items()}
         for vm, host in self.where.items():
             if host is not None:
                 self.hold(vm, host)
@@ -212,8 +212,10 @@ class Standing:
 
     def hold(self, vm: VmId, host: HostId) -> None:
         """Take room on a host for a VM."""
-        free = self.free[host]
-        for place, need in enumerate(self.needs[vm]):
+        free, (cpu_mhz, memory_mib, *more) = self.free[host], self.needs[vm]
+        free[0] -= cpu_mhz
+        free[1] -= memory_mib
+        for place, need in enumerate(more, start=2):
             free[place] -= need
         self.residents[host][vm] = None
         if self._pressure is not None:
@@ -352,7 +354,8 @@ def _said(state: HostState) -> str:
 
 
 def _resources(vms: Iterable[Vm]) -> tuple[str, ...]:
-    named = sorted({name for vm in vms for name, amount in vm.consumption.items() if amount})
+    some = [vm.consumption for vm in vms if vm.consumption]
+    named = sorted({name for one in some for name, amount in one.items() if amount})
     return ("MHz of CPU", "MiB of memory", *named)
 
 
@@ -363,11 +366,11 @@ def _room(host: Host, names: tuple[str, ...]) -> list[float]:
 
 
 def _need(vm: Vm, names: tuple[str, ...]) -> tuple[float, ...]:
+    held = (vm.cpu.reservation_mhz, vm.memory.reservation_mib)
     if not vm.consumption:
-        return (vm.cpu.reservation_mhz, vm.memory.reservation_mib, *[0] * (len(names) - 2))
+        return held + (0,) * (len(names) - 2)
     consumed = {str(name): amount for name, amount in vm.consumption.items()}
-    more = (consumed.get(name, 0) for name in names[2:])
-    return (vm.cpu.reservation_mhz, vm.memory.reservation_mib, *more)
+    return (*held, *(consumed.get(name, 0) for name in names[2:]))
 
 
 def _indexed(groups: tuple[Group, ...]) -> dict[VmId, list[int]]:
