@@ -265,6 +265,31 @@ def replay(
     raise typer.Exit(command.run(url, as_json=json))
 
 
+@app.command()
+def wake(
+    access: Annotated[Path, typer.Argument(help="How the hosts are reached, in YAML or JSON.")],
+    hosts: Annotated[
+        Optional[list[str]],  # noqa: UP045  (typer reads the annotation at run time)
+        typer.Argument(help="Which of them; all without it.", metavar="HOST"),
+    ] = None,
+    state: Annotated[bool, typer.Option("--state", help="Only look whether they are on.")] = False,
+    sleep: Annotated[bool, typer.Option("--sleep", help="Let them shut down instead.")] = False,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=1, help="How many seconds to wait for each.")
+    ] = 600,
+    json: Json = False,
+) -> None:
+    """Wake real hosts, and wait until they are on.
+
+    Exit code 3 if one of them is not.
+    """
+    from equipoise.cli.hosts import wake as command
+
+    task = command.task_of(state=state, sleep=sleep)
+    wishes = command.Wishes(hosts=tuple(hosts or ()), task=task, timeout_s=timeout)
+    raise typer.Exit(command.run(access, wishes, as_json=json))
+
+
 spec_app = typer.Typer(help="The specification language.", no_args_is_help=True)
 app.add_typer(spec_app, name="spec")
 

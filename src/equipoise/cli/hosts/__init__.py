@@ -1,0 +1,1 @@
+"""Hosts: the commands that touch real machines."""

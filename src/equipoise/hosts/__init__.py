@@ -1,0 +1,5 @@
+"""Hosts: real machines, as far as they can be reached from here.
+
+Enter by ``wake``: how hosts are woken and put to sleep. Never decides who is to sleep, never reads
+a clock of its own, and never takes "accepted" for "done".
+"""
