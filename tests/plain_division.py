@@ -184,6 +184,19 @@ def spread(cpu: Sequence[float], memory: Sequence[float]) -> float:
     return of_cpu * pstdev(cpu) + of_memory * pstdev(memory)
 
 
+def watts_saved(host: Host) -> float:
+    """What a host that sleeps would draw more if it were on and had nothing to do."""
+    if host.state is not HostState.STANDBY or not any(curve_of(host)):
+        return 0
+    return curve_of(host)[0] - watts_of(host, 0)
+
+
+def curve_of(host: Host) -> tuple[int, ...]:
+    """What a host draws when it is on, from no use to full use."""
+    power = host.power
+    return power.managed_watts if power.managed else (power.idle_watts, power.peak_watts)
+
+
 def watts_of(host: Host, used_mhz: float) -> float:
     """What a host draws."""
     power = host.power
@@ -193,7 +206,7 @@ def watts_of(host: Host, used_mhz: float) -> float:
         return power.standby_watts
     if host.state is HostState.MAINTENANCE:
         return power.idle_watts
-    curve = power.managed_watts if power.managed else (power.idle_watts, power.peak_watts)
+    curve = curve_of(host)
     at = min(1.0, used_mhz / host.cpu_mhz) * (len(curve) - 1)
     left = min(int(at), len(curve) - 2)
     return curve[left] + (at - left) * (curve[left + 1] - curve[left])

@@ -32,7 +32,7 @@ from equipoise.model.vm import Demand, Vm, VmState
 from equipoise.place.entitlement import CPU, MEMORY, entitlements
 from equipoise.sim.load import Demands, TraceReader
 from plain_copy import Copy
-from plain_division import Claim, divided, spread, tree, watts_of, weights
+from plain_division import Claim, divided, spread, tree, watts_of, watts_saved, weights
 
 FACTS = (ActionFinished, HostFailed, HostRecovered, VmCrashed)
 SUMS = ("cpu_want", "memory_want", "cpu_got", "memory_got", "ready", "ran", "down")
@@ -98,7 +98,7 @@ class PlainWorld:
         self.steps: dict[StepId, Step] = {}
         self.ended: dict[StepId, int] = {}
         self.samples: list[Sample] = []
-        self.joules = 0.0
+        self.joules = self.joules_saved = self.asleep_s = 0.0
         self.now_ms = 0
         self._cues = list(asked)
         self._happenings = sorted(scenario.happenings, key=lambda one: one.at_ms)
@@ -159,7 +159,10 @@ class PlainWorld:
                 sums["memory_got"] += guest.memory_got * passed_ms
                 sums["ready"] += guest.ready * passed_ms
                 sums["ran"] += passed_ms
-        self.joules += sum(self._watts(host) for host in self.hosts.values()) * passed_ms / 1000
+        for host in self.hosts.values():
+            self.joules += self._watts(host) * passed_ms / 1000
+            self.joules_saved += watts_saved(host) * passed_ms / 1000
+            self.asleep_s += (host.state is HostState.STANDBY) * passed_ms / 1000
         for copy in self.copies.values():
             if copy.begun:
                 copy.progress(passed_ms)
@@ -390,6 +393,7 @@ class PlainWorld:
             "ballooned_mib": ballooned,
             "swapped_mib": swapped,
             "watts": self._watts(host),
+            "watts_saved": watts_saved(host),
         }
 
 

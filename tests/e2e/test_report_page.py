@@ -20,7 +20,7 @@ TESTS = Path(__file__).parent.parent
 CHROMIUM = next(filter(None, map(which, ("chromium", "chromium-browser", "google-chrome"))), None)
 MARKS = {"path": {"line", "column", "deed"}, "rect": {"deed"}, "circle": {"dot"}}
 
-# What a person would do: point at the first chart, look at memory, and type into the filter.
+# What a person would do: point at some charts, look at memory, and type into the filter.
 A_VISITOR = """<script>
 addEventListener("load", () => {
   const chart = document.querySelector("figure.lines > svg");
@@ -28,10 +28,14 @@ addEventListener("load", () => {
   const at = { clientX: box.left + box.width / 2, clientY: box.top + 60, bubbles: true };
   document.querySelector("#hosts-1").checked = true;
   chart.dispatchEvent(new PointerEvent("pointermove", at));
-  const heat = document.querySelector("figure.heat > svg");
-  const area = heat.getBoundingClientRect();
-  const on = { clientX: area.left + area.width / 2, clientY: area.top + area.height / 3 };
-  heat.dispatchEvent(new PointerEvent("pointermove", { ...on, bubbles: true }));
+  const read = document.createElement("pre");
+  for (const heat of document.querySelectorAll("figure.heat > svg")) {
+    const area = heat.getBoundingClientRect();
+    const on = { clientX: area.left + area.width / 2, clientY: area.top + area.height / 3 };
+    heat.dispatchEvent(new PointerEvent("pointermove", { ...on, bubbles: true }));
+    read.append(heat.parentElement.querySelector(".readout").textContent + "; ");
+  }
+  document.body.append(read);
   const filter = document.querySelector("#filter");
   filter.value = "Refused";
   filter.dispatchEvent(new Event("input"));
@@ -78,7 +82,7 @@ def test_every_chart_has_marks_and_no_script_is_refused(tmp_path: Path) -> None:
         write_run(tmp_path / name, given.summary, given.record, given.journal, tell)
     both = tmp_path / "both.html"
     both.write_text(compare(read_run(tmp_path / "a"), read_run(tmp_path / "b")))
-    for path, count in ((tmp_path / "a" / "report.html", 11), (both, 6)):
+    for path, count in ((tmp_path / "a" / "report.html", 12), (both, 6)):
         page = opened(path)
         assert page.one("html").attributes["data-ready"] == str(count)
         charts = page.all("figure")
@@ -97,9 +101,10 @@ def test_values_are_read_out_and_the_table_is_filtered(tmp_path: Path) -> None:
     assert all(said)
     assert re.fullmatch(r"[\d:]+ · used [\d,.]+ GHz · demand .* · capacity .*",
                         " ".join(said[0].split()))  # fmt: skip
-    heat = made.one("figure", "heat").one("p", "readout").text
-    assert re.search(r"esx-\d+ +· +memory \d+ %", heat)
-    rows = made.all("tbody")[0].all("tr")
+    heat = made.one("pre").text
+    assert re.search(r"esx-\d+ +· +memory \d+ %; .* esx-\d+ +· +power \d+ W;", heat)
+    decided = next(one for one in made.all() if one.attributes.get("id") == "rows")
+    rows = decided.one("tbody").all("tr")
     shown = [row for row in rows if "hidden" not in row.attributes.get("class", "")]
     assert len(rows) > len(shown) == 1
     assert "refused" in shown[0].text

@@ -82,6 +82,58 @@ def test_the_power_testbed_draws_what_was_measured(tmp_path: Path) -> None:
         assert drawn[2700] == pytest.approx(busy, rel=0.03)
 
 
+def test_energy_is_told_with_its_price_and_what_vms_missed() -> None:
+    found = answer("simulate", "dpm-testbed", "--without", "balance")
+    energy = found["energy"]
+    assert set(energy) >= {
+        "kwh", "saved_kwh", "saved_pct", "price", "saved_price", "currency", "co2_kg",
+        "saved_co2_kg", "host_hours_asleep",
+    }  # fmt: skip
+    assert energy["kwh"] == found["energy_kwh"]
+    assert energy["price"] == pytest.approx(0.3 * energy["kwh"], abs=0.001)
+    assert energy["co2_kg"] == pytest.approx(0.4 * energy["kwh"], abs=0.001)
+    assert (energy["currency"], energy["saved_kwh"], energy["host_hours_asleep"]) == ("EUR", 0, 0)
+    assert set(found["unsatisfied"]) == {"cpu_mhz_h", "memory_mib_h"}
+    assert "saved by sleep" not in call("simulate", "dpm-testbed", "--without", "balance").stdout
+
+
+def test_a_host_that_sleeps_saves_by_the_tariff_of_its_cluster(tmp_path: Path) -> None:
+    story = tmp_path / "asleep.yaml"
+    story.write_text(
+        """
+name: asleep
+duration_s: 7200
+cluster:
+  hosts:
+    - id: h1
+      cores: 2
+      mhz_per_core: 1000
+      memory_mib: 4096
+      power: {idle_watts: 100, peak_watts: 200, standby_watts: 10}
+    - id: h2
+      cores: 2
+      mhz_per_core: 1000
+      memory_mib: 4096
+      state: standby
+      power: {idle_watts: 100, peak_watts: 200, standby_watts: 10}
+  vms: [{id: v, vcpus: 1, memory_mib: 512, host: h1, demand: {cpu_mhz: 3000, memory_mib: 256}}]
+  power: {tariff: {price_per_kwh: 0.5, currency: CHF, co2_g_per_kwh: 100}}
+"""
+    )
+    found = answer("simulate", str(story))
+    assert found["energy"] == {
+        "kwh": 0.42, "saved_kwh": 0.18, "saved_pct": 30.0, "price": 0.21, "saved_price": 0.09,
+        "currency": "CHF", "price_per_kwh": 0.5, "co2_kg": 0.042, "saved_co2_kg": 0.018,
+        "co2_g_per_kwh": 100, "host_hours_asleep": 2.0,
+    }  # fmt: skip
+    assert found["unsatisfied"] == {"cpu_mhz_h": 2000.0, "memory_mib_h": 0.0}
+    shown = call("simulate", str(story), "--out", str(tmp_path / "out")).stdout
+    for words in ("sleep of all hosts", "0.18 kWh, 30.0 %", "0.09 CHF", "2,000 MHz h"):
+        assert words in shown, words
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Sleep saved 0.18 kWh, 30 % of that." in page
+
+
 def test_balancing_gains_what_the_paper_says_with_fewer_moves() -> None:
     table = answer("simulate", "drs-table1")
     assert table["payload_pct"]["cpu"] >= 73.7
@@ -98,7 +150,6 @@ def test_seeds_and_deciders_can_be_chosen() -> None:
     assert other["seed"] == 7
     assert other["journal_sha256"] != answer("simulate", "drs-table1")["journal_sha256"]
     for options, words in (
-        (("--with", "power"), "not part of this version"),
         (("--with", "restrat"), "did you mean restart?"),
         (("--without", "gremlins"), "no decider 'gremlins'"),
         (("--seed", "-1"), "--seed"),

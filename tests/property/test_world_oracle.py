@@ -84,7 +84,13 @@ def summed(run: Run) -> Iterator[Pair]:
     satisfied = percent(total["memory_got"], total["memory_want"], 100)
     yield "satisfied memory", found.satisfied_memory_pct, satisfied
     yield "ready", found.cpu_ready_pct, percent(total["ready"], total["ran"])
+    missed = (total["cpu_want"] - total["cpu_got"]) / 3_600_000
+    yield "unsatisfied cpu", found.unsatisfied.cpu_mhz_h, missed
+    missed = (total["memory_want"] - total["memory_got"]) / 3_600_000
+    yield "unsatisfied memory", found.unsatisfied.memory_mib_h, missed
     yield "energy", found.energy_kwh, plain.joules / 3_600_000
+    yield "energy saved", found.energy.saved_kwh, plain.joules_saved / 3_600_000
+    yield "hours asleep", found.energy.host_hours_asleep, plain.asleep_s / 3600
     yield "downtime", found.downtime_s, total["down"] / 1000
     yield "first imbalance", found.imbalance_initial, plain.samples[0].imbalance
 

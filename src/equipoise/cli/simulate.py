@@ -27,7 +27,8 @@ from equipoise.model.action import Migrate, PowerOff, PowerOn
 from equipoise.model.event import KINDS, kind_of
 from equipoise.model.story.scenario import Scenario
 from equipoise.sim.builtin import builtin
-from equipoise.sim.deciders import COMING, decider_names
+from equipoise.sim.deciders import decider_names
+from equipoise.sim.measure.energy import Energy
 from equipoise.sim.measure.measures import Measures
 from equipoise.sim.play import Play, Result
 from equipoise.store import Journal, MemoryJournal, open_journal
@@ -91,7 +92,7 @@ def load(name: str) -> tuple[Scenario, Path | None]:
 def as_wished(scenario: Scenario, wishes: Wishes) -> Scenario:
     """The scenario with another seed, or with other deciders."""
     for name in wishes.without_deciders:
-        if name not in (*scenario.deciders, *decider_names(), *COMING):
+        if name not in (*scenario.deciders, *decider_names()):
             cure = f"it has {', '.join(scenario.deciders)}" if scenario.deciders else "leave it out"
             problem = Problem(key="--without", what=f"there is no decider {name!r}", cure=cure)
             raise InvalidInput(scenario.name, [problem])
@@ -149,7 +150,12 @@ def _figures(measures: Measures) -> dict[str, object]:
         "satisfied_pct": _both(measures.satisfied_cpu_pct, measures.satisfied_memory_pct),
         "share_classes": [_rounded(asdict(one)) for one in measures.share_classes],
         "cpu_ready_pct": round(measures.cpu_ready_pct, 2),
+        "unsatisfied": {
+            "cpu_mhz_h": round(measures.unsatisfied.cpu_mhz_h, 3),
+            "memory_mib_h": round(measures.unsatisfied.memory_mib_h, 3),
+        },
         "energy_kwh": round(measures.energy_kwh, 3),
+        "energy": _energy(measures.energy),
         "imbalance": {
             "initial": round(measures.imbalance_initial, 4),
             "final": round(measures.imbalance_final, 4),
@@ -173,6 +179,23 @@ def _figures(measures: Measures) -> dict[str, object]:
             }
             for tenant, breach in measures.breaches.items()
         ],
+    }
+
+
+def _energy(energy: Energy) -> dict[str, object]:
+    return {
+        "kwh": round(energy.kwh, 3),
+        "saved_kwh": round(energy.saved_kwh, 3),
+        "saved_pct": round(energy.saved_pct, 2),
+        # Four digits, because an hour of a small cluster costs cents.
+        "price": round(energy.price, 4),
+        "saved_price": round(energy.saved_price, 4),
+        "currency": energy.tariff.currency,
+        "price_per_kwh": energy.tariff.price_per_kwh,
+        "co2_kg": round(energy.co2_kg, 4),
+        "saved_co2_kg": round(energy.saved_co2_kg, 4),
+        "co2_g_per_kwh": energy.tariff.co2_g_per_kwh,
+        "host_hours_asleep": round(energy.host_hours_asleep, 3),
     }
 
 
@@ -233,6 +256,7 @@ def _show_measures(outcome: Outcome) -> None:
         ("imbalance at the end", f"{measures.imbalance_final:.3f}"),
         ("below the target from", "never" if below is None else clock(round(below * 1000))),
         ("energy", f"{measures.energy_kwh:.2f} kWh" if measures.energy_kwh else "not known"),
+        *_slept(measures),
         ("downtime of VMs", f"{measures.downtime_s:,.1f} s"),
         ("migrations", f"{outcome.result.finished[Migrate]:,}"),
     ):
@@ -243,6 +267,24 @@ def _show_measures(outcome: Outcome) -> None:
     for tenant, breach in measures.breaches.items():
         rows.add_row(f"SLA of {plain(tenant)} broken", f"{breach.seconds:,.1f} s")
     console().print(rows)
+
+
+def _slept(measures: Measures) -> list[tuple[str, str]]:
+    """What sleep saved and what VMs missed, if any host slept."""
+    energy, missed = measures.energy, measures.unsatisfied
+    if not energy.host_hours_asleep:
+        return []
+    price = f"{energy.saved_price:,.2f} {plain(energy.tariff.currency)}"
+    saved = [
+        ("saved by sleep", f"{energy.saved_kwh:.2f} kWh, {energy.saved_pct:.1f} %"),
+        ("saved price and CO2", f"{price}, {energy.saved_co2_kg:,.2f} kg"),
+    ]
+    return [
+        ("sleep of all hosts", f"{energy.host_hours_asleep:,.2f} h"),
+        *(saved if energy.kwh else []),
+        ("CPU demand not met", f"{missed.cpu_mhz_h:,.0f} MHz h"),
+        ("memory demand not met", f"{missed.memory_mib_h:,.0f} MiB h"),
+    ]
 
 
 def tell_journal(journal: Journal) -> None:

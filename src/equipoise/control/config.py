@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from equipoise.model.quantity import CountPresent, Milliseconds, MillisecondsPresent
+from equipoise.model.quantity import CountPresent, Milliseconds, MillisecondsPresent, PercentMore
 from equipoise.model.value import Value
 
 
@@ -19,5 +19,9 @@ class ControlConfig(Value):
     """How long the answer to a cancelling is waited for before the outcome counts as unknown."""
     attempts_max: CountPresent = 3
     """How often an action is tried."""
+    wake_attempts_max: CountPresent = 1
+    """How often a plan tries to wake a host: the next pass may wake another one instead ..."""
+    wake_timeout_pct: PercentMore = 150
+    """... as soon as it has taken so much of the planned time: VMs are waiting for it."""
     retry_delay_ms: Milliseconds = 10_000
     """How long after a failure it is tried again."""

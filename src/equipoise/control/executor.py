@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from equipoise.control.config import ControlConfig
 from equipoise.control.ports import Cancel, Instruction, Start
 from equipoise.errors import Conflict
+from equipoise.model.action import PowerOn
 from equipoise.model.change.draft import Touched
 from equipoise.model.event import (
     ActionFailed,
@@ -72,6 +73,10 @@ class Executor:
         times = [attempt.deadline_ms for attempt in self._running.values()]
         return min([*times, *self._retries.values()], default=None)
 
+    def left(self) -> tuple[Step, ...]:
+        """The steps that have not been started yet."""
+        return self._waiting.steps()
+
     def unanswered(self) -> tuple[Instruction, ...]:
         """The instructions to give again after a crash: the world may or may not have got them."""
         given: list[Instruction] = []
@@ -123,17 +128,25 @@ class Executor:
         step = event.step
         if step.id not in self._steps:
             return
-        patience_ms = max(
-            self._config.timeout_ms_min, self._config.timeout_factor * step.duration_ms
-        )
         self._retries.pop(step.id, None)
         if step.id in self._waiting:
             self._waiting.take(step.id)
         self._attempts[step.id] = event.attempt
-        self._running[step.id] = _Attempt(step, event.attempt, event.at_ms + patience_ms)
+        self._running[step.id] = _Attempt(
+            step, event.attempt, event.at_ms + self._patience_ms(step)
+        )
+
+    def _patience_ms(self, step: Step) -> int:
+        config, expected_ms = self._config, step.duration_ms
+        most_ms = config.timeout_factor * expected_ms
+        if isinstance(step.action, PowerOn):
+            most_ms = min(most_ms, config.wake_timeout_pct * expected_ms // 100)
+        return max(config.timeout_ms_min, most_ms)
 
     def _answered_failed(self, event: ActionFailed) -> None:
-        if event.attempt < self._config.attempts_max and not self._cancelled:
+        waking = isinstance(self._steps[event.step].action, PowerOn)
+        most = self._config.wake_attempts_max if waking else self._config.attempts_max
+        if event.attempt < most and not self._cancelled:
             del self._running[event.step]
             self._retries[event.step] = event.at_ms + self._config.retry_delay_ms
         else:

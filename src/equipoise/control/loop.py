@@ -13,10 +13,12 @@ from equipoise.control.arbitrate import arbitrate
 from equipoise.control.config import ControlConfig
 from equipoise.control.drift import drift
 from equipoise.control.executor import Executor, instruction
-from equipoise.control.ports import Cancel, Decider, Journal, World
+from equipoise.control.ports import Cancel, Decider, Journal, Reconsidering, World
 from equipoise.control.reopen import reopen, written_off
 from equipoise.errors import Conflict
+from equipoise.model.action import PowerOn
 from equipoise.model.event import (
+    ActionFailed,
     ActionLost,
     ClusterLoaded,
     Event,
@@ -62,7 +64,8 @@ class Loop:
         else:
             self._begin()
         self._now_ms = self._ledger.draft.at_ms
-        self._next_pass_ms = self._now_ms
+        self._next_pass_ms = self._next_look_ms = self._now_ms
+        self._watchers = [one for one in deciders if isinstance(one, Reconsidering)]
 
     @property
     def now_ms(self) -> int:
@@ -84,10 +87,18 @@ class Loop:
             if self.idle and self._now_ms >= self._next_pass_ms:
                 self._next_pass_ms = self._now_ms + self._config.pass_interval_ms
                 self._think()
+            elif not self.idle and self._watchers and self._now_ms >= self._next_look_ms:
+                self._look_again()
             self._react()
             if self._now_ms >= until_ms:
                 return
-            self._wait(min(until_ms, self._next_pass_ms) if self.idle else until_ms)
+            self._wait(min(until_ms, self._next_ms(until_ms)))
+
+    def _next_ms(self, until_ms: int) -> int:
+        """When it is time to think again, or to look again at the plan under way."""
+        if self.idle:
+            return self._next_pass_ms
+        return self._next_look_ms if self._watchers else until_ms
 
     def carry_out(self, plan: Plan) -> VerifiedPlan | Refusal:
         """Verify a plan that somebody made for the present state, and execute it to its end."""
@@ -158,6 +169,19 @@ class Loop:
             else:
                 self._submit(ordered)
 
+    def _look_again(self) -> None:
+        """A plan may take longer than things stay as they are: ask whether to go on with it."""
+        self._next_look_ms = self._now_ms + self._config.pass_interval_ms
+        assert self._executor is not None
+        self._observe()
+        for watcher in self._watchers:
+            left = self._executor.left()
+            why = watcher.reconsider(self.snapshot(), left) if left else ""
+            if why:
+                plan = self._executor.plan.id
+                self._record([PlanCancelled(at_ms=self._now_ms, plan=plan, reason=why)])
+                return
+
     def _observe(self) -> None:
         self._record(drift(self.snapshot(), self._world.observe()))
         self._unsure = False
@@ -173,6 +197,7 @@ class Loop:
         accepted = PlanAccepted(at_ms=self._now_ms, plan=plan)
         self._append([accepted])
         self._executor = executor
+        self._next_look_ms = self._now_ms + self._config.pass_interval_ms
         self._take_in(accepted)
         return verdict
 
@@ -233,6 +258,10 @@ class Loop:
             self._journal.append(events)
             self._lost_journal = False
 
+    def _was_waking(self, step: StepId) -> bool:
+        steps = self._executor.plan.steps if self._executor is not None else ()
+        return any(isinstance(one.action, PowerOn) for one in steps if one.id == step)
+
     def _take_in(self, event: Event) -> None:
         if isinstance(event, PlanAccepted):
             self._used.update(step.id for step in event.plan.steps)
@@ -240,6 +269,8 @@ class Loop:
             self._unsure = True
         touched = self._ledger.apply(event)
         if self._executor is not None:
+            if isinstance(event, ActionFailed | ActionLost) and self._was_waking(event.step):
+                self._next_pass_ms = min(self._next_pass_ms, event.at_ms)  # another one may help
             self._executor.handle(event, touched)
             if self._executor.ended:
                 self._executor = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from equipoise.model.event import Event
 from equipoise.model.plan import Proposal, Step
@@ -67,6 +67,15 @@ class Journal(Protocol):
 
     def __len__(self) -> int:
         """How many events there are."""
+        ...
+
+
+@runtime_checkable
+class Reconsidering(Protocol):
+    """A decider that looks again at plans that are under way."""
+
+    def reconsider(self, snapshot: Snapshot, left: Sequence[Step]) -> str:
+        """Say why what is left of a plan should not be done any more; nothing if it should."""
         ...
 
 

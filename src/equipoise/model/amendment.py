@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from equipoise.model.host import Host
 from equipoise.model.inventory import Inventory
-from equipoise.model.policy import BalancePolicy
+from equipoise.model.policy import BalancePolicy, PowerPolicy
 from equipoise.model.pool import Pool
 from equipoise.model.quantity import RuleKey, VmKey
 from equipoise.model.rule import Rule
@@ -28,6 +28,8 @@ class Amendment(Value):
     """Rules that no longer hold."""
     balance: BalancePolicy | None = None
     """What balancing goes by instead."""
+    power: PowerPolicy | None = None
+    """What saving power goes by instead."""
 
 
 def amended(inventory: Inventory, amendment: Amendment) -> Inventory:
@@ -46,6 +48,7 @@ def amended(inventory: Inventory, amendment: Amendment) -> Inventory:
         pools=(*amendment.pools, *inventory.pools),
         rules=(*amendment.rules, *(rule for rule in inventory.rules if rule.id not in gone)),
         balance=inventory.balance if amendment.balance is None else amendment.balance,
+        power=inventory.power if amendment.power is None else amendment.power,
     )  # fmt: skip
 
 

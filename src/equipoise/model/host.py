@@ -14,6 +14,7 @@ from equipoise.model.quantity import (
     Mib,
     MibPresent,
     NameKey,
+    Temperature,
     Watts,
 )
 from equipoise.model.value import Value
@@ -45,6 +46,39 @@ class PowerFigures(Value):
     """Whether the host saves power by itself when it has little to do (P-states)."""
     managed_watts: tuple[Watts, ...] = ()
     """What it draws then: evenly spaced from no use to full use, at least two figures."""
+    cap_watts: Watts | None = None
+    """What it may draw at the most, by its own controls: then not all cycles can be used."""
+
+    @property
+    def curve(self) -> tuple[Watts, ...]:
+        """What it draws, evenly spaced from no use to full use."""
+        if self.managed and self.managed_watts:
+            return self.managed_watts
+        return (self.idle_watts, self.peak_watts)
+
+    @property
+    def known(self) -> bool:
+        """Whether anything is known about what it draws."""
+        return any(self.curve)
+
+    @property
+    def most_watts(self) -> int:
+        """What it draws at the most."""
+        top = self.curve[-1]
+        return top if self.cap_watts is None else min(top, max(self.cap_watts, self.curve[0]))
+
+    @property
+    def usable_part(self) -> float:
+        """What part of all cycles can be used under the cap."""
+        curve, cap = self.curve, self.cap_watts
+        if cap is None or cap >= curve[-1]:
+            return 1.0
+        steps = len(curve) - 1
+        below = sum(watts <= cap for watts in curve)  # a curve never falls
+        if below == 0:
+            return 0.0
+        left, right = curve[below - 1], curve[below]
+        return (below - 1 + (cap - left) / (right - left)) / steps
 
 
 class HostReserve(Value):
@@ -66,6 +100,8 @@ class Host(Value):
     """What it is to become: deciders see to it that its VMs leave and that it is switched."""
     power: PowerFigures = PowerFigures()
     reserve: HostReserve = HostReserve()
+    temperature_c: Temperature | None = None
+    """How hot it is, where somebody measures it."""
     labels: Mapping[str, str] = {}
     capacity: Mapping[NameKey, Amount] = {}
     """Shareable resources beyond CPU and memory, e.g. ``network_mbps: 10000``."""
@@ -78,7 +114,9 @@ class Host(Value):
     @property
     def usable_cpu_mhz(self) -> int:
         """Cycles left for VMs."""
-        return self.cpu_mhz - self.reserve.cpu_mhz
+        if self.power.cap_watts is None:
+            return self.cpu_mhz - self.reserve.cpu_mhz
+        return max(0, int(self.power.usable_part * self.cpu_mhz) - self.reserve.cpu_mhz)
 
     @property
     def usable_memory_mib(self) -> int:

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from equipoise.model.host import Host
 from equipoise.model.plan import Limits
-from equipoise.model.policy import BalancePolicy
+from equipoise.model.policy import BalancePolicy, PowerPolicy
 from equipoise.model.pool import Pool
 from equipoise.model.resource import Dependency, Resource, ResourceGroup
 from equipoise.model.rule import Rule
@@ -30,6 +30,7 @@ class Settings(Value):
     groups: tuple[ResourceGroup, ...] = ()
     limits: Limits = Limits()
     balance: BalancePolicy = BalancePolicy()
+    power: PowerPolicy = PowerPolicy()
 
 
 class Inventory(Settings):

@@ -38,6 +38,14 @@ class LastMove(NamedTuple):
     """Its memory by the time it took: what rounds of copying cost is in it."""
 
 
+class LastSwitch(NamedTuple):
+    """The last time somebody wanted a host to wake, or to sleep."""
+
+    ended_ms: int
+    on: bool
+    failed: bool
+
+
 @dataclass(frozen=True, slots=True)
 class DemandFrame:
     """The demand of all VMs as one observation left it."""
@@ -62,6 +70,8 @@ class Snapshot:
     """The observations of the last hour, oldest first."""
     moves: FrozenMap[VmId, LastMove] = field(default_factory=FrozenMap)
     """The last migration of each VM that has moved since the cluster was loaded."""
+    switches: FrozenMap[HostId, LastSwitch] = field(default_factory=FrozenMap)
+    """How the last waking or putting to sleep of each host went."""
 
     @classmethod
     def of(cls, inventory: Inventory, *, at_ms: int = 0, version: int = 0) -> Self:

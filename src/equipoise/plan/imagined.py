@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from equipoise.model.change.draft import Draft
 from equipoise.model.host import Host
 from equipoise.model.quantity import HostId, StepId, VmId
-from equipoise.model.snapshot import LastMove, Running
+from equipoise.model.snapshot import LastMove, LastSwitch, Running
 from equipoise.model.vm import Vm, VmState
 
 K = TypeVar("K")
@@ -60,6 +60,9 @@ class Imagined(Draft):
 
     def note_move(self, vm: VmId, move: LastMove) -> None:
         """What is imagined teaches nothing about speed."""
+
+    def note_switch(self, host: HostId, switch: LastSwitch) -> None:
+        """Nor about who wakes."""
 
     def vm_names(self) -> frozenset[VmId]:
         """The names of all VMs."""

@@ -53,15 +53,12 @@ class Difference:
     measure: str
     a: float | None
     b: float | None
+    difference: float | None
+    """How much more B has than A, where they can be compared."""
     better: Better
     """Which run has the better figure; empty if neither direction is good or one is not known."""
     words: tuple[str, str, str]
     """A, B and B less A, as people read them."""
-
-    @property
-    def difference(self) -> float | None:
-        """How much more B has than A."""
-        return None if self.a is None or self.b is None else self.b - self.a
 
 
 def differences(run_a: Run, run_b: Run) -> list[Difference]:
@@ -77,12 +74,13 @@ def _difference(in_a: Measure | None, in_b: Measure | None) -> Difference:
     known = in_a or in_b
     assert known is not None, "a measure comes from one of the runs"
     a, b = in_a.value if in_a else None, in_b.value if in_b else None
-    less = None if a is None or b is None else b - a
+    less = None if a is None or b is None or _unlike(in_a, in_b) else b - a
     sign = "+" if less is not None and less > 0 else ""
     return Difference(
         measure=known.label,
         a=a,
         b=b,
+        difference=less,
         better=_better(in_a, in_b),
         words=(
             in_a.words if in_a else NONE,
@@ -93,13 +91,18 @@ def _difference(in_a: Measure | None, in_b: Measure | None) -> Difference:
 
 
 def _better(in_a: Measure | None, in_b: Measure | None) -> Better:
-    if in_a is None or in_b is None or in_a.better == NEITHER:
+    if in_a is None or in_b is None or in_a.better == NEITHER or _unlike(in_a, in_b):
         return ""
     # What never came to pass is worse than what came late.
     a, b = (one.better * (one.value if one.value is not None else np.inf) for one in (in_a, in_b))
     if a == b or isclose(a, b, rel_tol=1e-9):
         return "same"
     return "A" if a > b else "B"
+
+
+def _unlike(in_a: Measure | None, in_b: Measure | None) -> bool:
+    """Whether they have different units: prices can be in two currencies."""
+    return in_a is not None and in_b is not None and in_a.unit != in_b.unit
 
 
 def compare(run_a: Run, run_b: Run) -> str:

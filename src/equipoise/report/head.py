@@ -63,7 +63,7 @@ def _tiles(summary: Summary) -> list[Markup]:
         _imbalance(summary),
         _happiness(summary),
         _tile("migrations", figure(summary, "migrations"), "", _downtime(summary)),
-        _tile("energy", figure(summary, "energy_kwh"), "kWh", _switched(summary)),
+        _tile("energy", figure(summary, "energy_kwh"), "kWh", _switching(summary)),
         _sla(summary),
         _broken(summary),
     ]
@@ -119,11 +119,14 @@ def _downtime(summary: Summary) -> str:
     return "" if down is None else f"downtime {duration(down)}"
 
 
-def _switched(summary: Summary) -> str:
+def _switching(summary: Summary) -> str:
     ons, offs = figure(summary, "power_ons"), figure(summary, "power_offs")
-    if ons is None or offs is None:
-        return ""
-    return f"hosts powered on {number(ons)}, off {number(offs)} times" if ons or offs else ""
+    parts = []
+    if figure(summary, "energy.host_hours_asleep") and figure(summary, "energy_kwh"):
+        parts.append(f"saved by sleep {with_unit(figure(summary, 'energy.saved_kwh'), 'kWh')}")
+    if ons is not None and offs is not None and (ons or offs):
+        parts.append(f"hosts powered on {number(ons)}, off {number(offs)} times")
+    return ", ".join(parts)
 
 
 def _sla(summary: Summary) -> Markup:

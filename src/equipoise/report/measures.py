@@ -49,6 +49,10 @@ class _Group(NamedTuple):
 
 
 _NEVER: Final = "imbalance.below_target_at_s"
+_MONEY: Final = "money"
+"""In place of a unit: the currency of the run."""
+_SAID: Final = ("energy.kwh", "energy.currency")
+"""What other measures say already."""
 _KNOWN: Final = (
     _Known("satisfied_pct.cpu", "CPU demand met", "%", HIGHER),
     _Known("satisfied_pct.memory", "memory demand met", "%", HIGHER),
@@ -64,7 +68,18 @@ _KNOWN: Final = (
     _Known("sla.violation_s", "SLA violated", "s", LOWER),
     _Known("sla.vm_s", "VM time missing", "s", LOWER),
     _Known("violations", "rules broken", "", LOWER),
+    _Known("unsatisfied.cpu_mhz_h", "CPU demand not met", "MHz h", LOWER),
+    _Known("unsatisfied.memory_mib_h", "memory demand not met", "MiB h", LOWER),
     _Known("energy_kwh", "energy", "kWh", LOWER),
+    _Known("energy.price", "price of the energy", _MONEY, LOWER),
+    _Known("energy.co2_kg", "CO2 of the energy", "kg", LOWER),
+    _Known("energy.price_per_kwh", "price of a kWh", _MONEY),
+    _Known("energy.co2_g_per_kwh", "CO2 of a kWh", "g"),
+    _Known("energy.saved_kwh", "energy saved by sleep", "kWh"),
+    _Known("energy.saved_pct", "energy saved by sleep, of all", "%"),
+    _Known("energy.saved_price", "price saved by sleep", _MONEY),
+    _Known("energy.saved_co2_kg", "CO2 saved by sleep", "kg"),
+    _Known("energy.host_hours_asleep", "sleep of all hosts", "h"),
     _Known("power_ons", "hosts powered on", ""),
     _Known("power_offs", "hosts powered off", ""),
 )
@@ -105,7 +120,7 @@ def measures(summary: Summary) -> list[Measure]:
     """Every figure of a summary, the known ones first and in a fixed order."""
     found = [_known(summary, one) for one in _KNOWN if _is_there(summary, one.path)]
     found += [one for group in _GROUPS for one in _of_group(summary, group)]
-    seen = {one.path for one in found}
+    seen = {*_SAID, *(one.path for one in found)}
     rest = [one for one in _leaves(summary, "") if one.path not in seen]
     rest.sort(key=lambda one: _LAST.index(one.path) if one.path in _LAST else -1)
     return found + rest
@@ -127,6 +142,8 @@ def _is_there(summary: Summary, path: str) -> bool:
 def _known(summary: Summary, known: _Known) -> Measure:
     found = looked_up(summary, known.path)
     value = float(len(found)) if isinstance(found, list) else figure(summary, known.path)
+    if known.unit == _MONEY:
+        known = known._replace(unit=str(looked_up(summary, "energy.currency") or ""))
     return _measure(known, value, "never" if value is None and known.path == _NEVER else None)
 
 

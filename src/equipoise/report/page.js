@@ -46,7 +46,7 @@
     const checked = chart.figure.parentElement.querySelector(":scope > input:checked");
     const [name, rows] = chart.views[checked ? Number(checked.className.slice(1)) : 0];
     const cell = rows[row].split(" ")[column(chart.edges, at)];
-    const value = states[cell] ?? `${name} ${cell} %`;
+    const value = states[cell] ?? `${name} ${cell} ${chart.unit}`;
     return `${moment(at)}  ·  ${chart.rows[row]}  ·  ${value}`;
   };
 

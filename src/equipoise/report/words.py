@@ -13,6 +13,7 @@ NONE: Final = "-"
 
 _DECIMALS: Final = ((100, 0), (10, 1), (1, 2))
 _DECIMALS_SMALL: Final = 3
+_SMALL_PRICE: Final = 0.1
 _NEARLY_ALL_PCT, _MOST_PCT, _ALL_PCT = 99, 99.99, 100
 
 
@@ -56,6 +57,12 @@ def with_unit(value: float | None, unit: str) -> str:
     if value is None or not isfinite(value):
         return NONE
     return f"{number(value)} {unit}".rstrip()
+
+
+def money(value: float, currency: str) -> str:
+    """Write a price: ``1,234.50 EUR``; what is less than a tenth has as many digits as it takes."""
+    small = value and abs(value) < _SMALL_PRICE
+    return f"{number(value) if small else f'{value:,.2f}'} {currency}".rstrip()
 
 
 def percent(value: float | None) -> str:

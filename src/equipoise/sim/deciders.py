@@ -28,8 +28,6 @@ from equipoise.errors import InvalidInput, Problem
 from equipoise.model.story.scenario import Scenario
 
 GROUP: Final = "equipoise.deciders"
-COMING: Final = ("power",)
-"""Deciders that are not part of this version, but which a run can be asked to do without."""
 
 
 def decider_names() -> tuple[str, ...]:
@@ -51,6 +49,4 @@ def decider(name: str, scenario: Scenario) -> Decider:
     close = get_close_matches(name, known, n=1)
     cure = f"did you mean {close[0]}?" if close else f"one of {', '.join(known)}"
     what = f"there is no decider {name!r}"
-    if name in COMING:
-        what, cure = f"the decider {name!r} is not part of this version", "leave it out"
     raise InvalidInput(scenario.name, [Problem(key="deciders", what=what, cure=cure)])

@@ -19,6 +19,7 @@ from equipoise.place.pools import PoolTree
 from equipoise.sim.calendar import Rank
 from equipoise.sim.fluid.fluid import Fluid
 from equipoise.sim.load import Demands, TraceReader
+from equipoise.sim.measure.energy import energy_of
 from equipoise.sim.measure.measures import Measures, measure
 from equipoise.sim.measure.record import Record
 from equipoise.sim.measure.watch import Watch
@@ -88,10 +89,10 @@ class SimulatedWorld:
         truth = self._stage.truth
         truth.fluid.add_up()
         truth.promises.advance(truth.now_ms)
+        vms, hosts = truth.fluid.vms, truth.fluid.hosts
+        energy = energy_of(hosts, self._scenario.cluster.power.tariff)
         target = self._scenario.measuring.imbalance_target
-        return measure(
-            truth.fluid.vms, truth.fluid.hosts, self.record(), target, truth.promises.breaches
-        )
+        return measure(vms, hosts, self.record(), target, energy, truth.promises.breaches)
 
     def _work(self, demands: Demands, fluid: Fluid) -> float:
         """About how often a VM's share will be worked out."""

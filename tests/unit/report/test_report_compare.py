@@ -60,6 +60,40 @@ def test_a_measure_that_one_run_lacks_is_shown_without_a_judgement(tmp_path: Pat
     assert novel.words == ("5 s", "-", "")
 
 
+def test_energy_price_and_what_vms_missed_stand_side_by_side(tmp_path: Path) -> None:
+    dear = {"kwh": 200.0, "price": 60.0, "saved_kwh": 0.0, "currency": "EUR", "co2_kg": 80.0}
+    cheap = {"kwh": 150.0, "price": 45.0, "saved_kwh": 50.0, "currency": "EUR", "co2_kg": 60.0}
+    missed = [{"cpu_mhz_h": figure, "memory_mib_h": 0.0} for figure in (0.0, 2500.0)]
+    found = differences(
+        *a_pair(
+            tmp_path,
+            {"energy_kwh": 200.0, "energy": dear, "unsatisfied": missed[0]},
+            {"energy_kwh": 150.0, "energy": cheap, "unsatisfied": missed[1]},
+        )
+    )
+    price = one(found, "price of the energy")
+    assert (price.words, price.better) == (("60 EUR", "45 EUR", "-15 EUR"), "B")
+    assert one(found, "CO2 of the energy").better == "B"
+    assert one(found, "energy saved by sleep").words == ("0 kWh", "50 kWh", "+50 kWh")
+    assert one(found, "energy saved by sleep").better == "", "it may have used more all the same"
+    cost = one(found, "CPU demand not met")
+    assert (cost.words[1], cost.better) == ("2,500 MHz h", "A")
+    assert len([each for each in found if each.a == 200.0]) == 1, "the energy stands there once"
+
+
+def test_prices_in_two_currencies_are_not_compared(tmp_path: Path) -> None:
+    found = differences(
+        *a_pair(
+            tmp_path,
+            {"energy": {"price": 60.0, "currency": "EUR"}},
+            {"energy": {"price": 45.0, "currency": "CHF"}},
+        )
+    )
+    price = one(found, "price of the energy")
+    assert (price.words, price.better) == (("60 EUR", "45 CHF", ""), "")
+    assert price.difference is None
+
+
 def test_the_page_shows_measures_and_both_runs_over_time(tmp_path: Path) -> None:
     page = parsed(compare(*a_pair(tmp_path, {}, {"seed": 8})))
     assert "The runs are not of the same seed: compare with care." in page.text

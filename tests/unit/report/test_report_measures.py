@@ -27,6 +27,19 @@ def test_known_measures_have_names_units_and_a_good_direction() -> None:
     assert found["seed"].words == "7"
 
 
+def test_prices_are_in_the_currency_of_the_run() -> None:
+    summary = a_run(hosts=30, samples=2).summary
+    found = {one.path: one for one in measures(summary)}
+    assert found["energy.price"].words == "55 EUR"
+    assert found["energy.price"].better == LOWER
+    assert found["energy.saved_price"].words == "0.622 EUR"
+    assert found["energy.price_per_kwh"].words == "0.3 EUR"
+    assert found["energy.host_hours_asleep"].words == "19.2 h"
+    assert found["unsatisfied.cpu_mhz_h"].words == "415,000 MHz h"
+    assert not {"energy.kwh", "energy.currency"} & set(found), "they are said already"
+    assert by_path({"energy": {"price": 2.5}})["energy.price"] == "2.5"
+
+
 def test_a_target_that_was_never_met_says_so() -> None:
     summary = {"imbalance": {"below_target_at_s": None}}
     assert by_path(summary)["imbalance.below_target_at_s"] == "never"

@@ -10,6 +10,7 @@ from equipoise.report.words import (
     cut,
     duration,
     moment,
+    money,
     number,
     percent,
     shortened,
@@ -80,3 +81,16 @@ def test_names_are_cut_in_the_middle_and_sentences_at_the_end() -> None:
 def test_one_is_not_plural() -> None:
     assert counted(1, "host") == "1 host"
     assert counted(1200, "host") == "1,200 hosts"
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(1234.5, "1,234.50 EUR"), (0.3, "0.30 EUR"), (0.0125, "0.013 EUR"), (0.0, "0.00 EUR"),
+     (-2.0, "-2.00 EUR"), (0.00001, "0 EUR")],
+)  # fmt: skip
+def test_prices_have_cents(value: float, words: str) -> None:
+    assert money(value, "EUR") == words
+
+
+def test_a_price_may_have_no_currency() -> None:
+    assert money(3.0, "") == "3.00"

@@ -109,6 +109,7 @@ def test_the_cluster_is_the_sum_of_its_hosts_of_which_only_those_count_that_are_
         "memory_demand_mib": 300,
         "memory_used_mib": 300,
         "watts": 0,
+        "watts_saved": 0,
         "hosts_on": 2,
         "vms_running": 2,
         "migrations_running": 0,

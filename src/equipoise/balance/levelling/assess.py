@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from equipoise.balance.levelling.field import Field, Weighing
 from equipoise.balance.levelling.history import History
+from equipoise.balance.levelling.units import (
+    added,
+    arriving_at,
+    flat,
+    grouped,
+    largest,
+    members_of,
+)
 from equipoise.balance.rules import Rules
 from equipoise.balance.speed import observed_speeds
 from equipoise.balance.stuck import stuck_vms
-from equipoise.model.action import Boot, Migrate, Resume
 from equipoise.model.estimate import Estimates
 from equipoise.model.host import HostState
 from equipoise.model.policy import BalancePolicy, HostOverride
@@ -42,6 +48,23 @@ class Assessment:
     """The rows of the hosts that take part: on, with something to give, and not left alone."""
     resources: tuple[str, ...]
     fast: bool
+    history: History
+    unit_of: Ints
+    """The unit of each VM of the history."""
+    guests: tuple[int, ...]
+    """For the units that are on their way: their VM, or nobody if it does not run yet."""
+
+    def units(self, figures: Floats) -> Floats:
+        """Figures of the VMs of the history, added up for each unit."""
+        units = len(self.members) - len(self.guests)
+        running = [place for place in self.guests if place != NOBODY]
+        sums = grouped(figures, self.unit_of, units, running)
+        if len(running) == len(self.guests):
+            return sums
+        found = np.zeros((len(self.members), sums.shape[1]))
+        found[:units] = sums[:units]
+        found[units:][np.array(self.guests) != NOBODY] = sums[units:]
+        return found
 
     def loads(self) -> Floats:
         """What is deserved on each host that takes part, as a part of what it has."""
@@ -74,18 +97,18 @@ class _Assessor:
     def assess(self) -> Assessment:
         snapshot, policy = self._snapshot, self._policy
         fast = len(self._vms) * len(self._host_ids) > WORTH_COMPILING
-        members = _members(self._vms, self._rules)
-        arriving = _arriving(snapshot)
+        members = members_of(self._vms, self._rules)
+        arriving = arriving_at(snapshot)
         everyone = (*members, *((vm,) for vm, _ in arriving))
         guests = [snapshot.vms[vm] for vm, _ in arriving]
         vm_host = np.array([self._row[_host(vm)] for vm in self._vms], dtype=np.int64)
         unit_of = self._unit_of(members)
         goes_to = [self._row[host] for _, host in arriving]
-        home = _largest(vm_host, unit_of, len(members), goes_to)  # a unit is on one host
+        home = largest(vm_host, unit_of, len(members), goes_to)  # a unit is on one host
         history = History(snapshot, self._vms, self._named)
         rows = self._rows(history, unit_of, len(members), arriving, fast=fast)
         room, capacity = self._capacities()
-        sums = {name: _added(one, home, len(room)) for name, one in rows.items()}
+        sums = {name: added(one, home, len(room)) for name, one in rows.items()}
         open_, hosts = self._openness()
         allowed, allowed_row = self._allowed(everyone)
         of_unit = {vm: unit for unit, names in enumerate(members) for vm in names}
@@ -94,14 +117,14 @@ class _Assessor:
             home=home,
             movable=self._movable(members, len(everyone)),
             allowed_row=allowed_row,
-            vcpus=_largest(
+            vcpus=largest(
                 np.array([vm.vcpus for vm in self._vms], dtype=np.int64),
                 unit_of,
                 len(members),
                 [vm.vcpus for vm in guests],
             ),
             partner=self._partners(everyone, of_unit),
-            move_s=_largest(self._move_s(self._vms), unit_of, len(members), self._move_s(guests)),
+            move_s=largest(self._move_s(self._vms), unit_of, len(members), self._move_s(guests)),
             **rows,
             open=open_,
             cores=np.array([host.cores for host in snapshot.hosts.values()], dtype=np.int64),
@@ -127,6 +150,9 @@ class _Assessor:
             hosts=hosts,
             resources=("cpu", "memory", *self._named),
             fast=fast,
+            history=history,
+            unit_of=unit_of,
+            guests=tuple(self._place.get(vm, NOBODY) for vm, _ in arriving),
         )
 
     def _rows(
@@ -147,7 +173,7 @@ class _Assessor:
             "reserved": self._reserved(self._vms),
         }
         guests = [self._place[vm] for vm, _ in arriving if vm in self._place]
-        rows = {name: _grouped(one, unit_of, units, guests) for name, one in figures.items()}
+        rows = {name: grouped(one, unit_of, units, guests) for name, one in figures.items()}
         if len(guests) < len(arriving):  # those that start hold their reservation, no more
             rows |= self._starting(rows, units, arriving)
         return rows
@@ -293,7 +319,7 @@ class _Assessor:
         for number, units in enumerate(members):
             for unit in units:
                 of_unit[unit].append(number)
-        return (*_flat(of_unit), *_flat(members))
+        return (*flat(of_unit), *flat(members))
 
 
 def _host(vm: Vm) -> HostId:
@@ -313,67 +339,6 @@ def _named(snapshot: Snapshot) -> tuple[ResourceName, ...]:
         if name in offered
     }
     return tuple(sorted(used))
-
-
-def _members(vms: Sequence[Vm], rules: Rules) -> tuple[tuple[VmId, ...], ...]:
-    """VMs that a rule keeps together and that are together now move as one."""
-    if not rules.together:
-        return tuple((vm.id,) for vm in vms)
-    host_of = {vm.id: vm.host for vm in vms}
-    together = {vm.id: [vm.id] for vm in vms}
-    for group in rules.together:
-        here: dict[HostId | None, VmId] = {}
-        for name in filter(host_of.__contains__, group.vms):
-            first = together[here.setdefault(host_of[name], name)]
-            if together[name] is not first:
-                first += together[name]
-                together |= dict.fromkeys(together[name], first)
-    # Each list stands under all its members; the first of them stands for it.
-    return tuple(tuple(names) for vm, names in together.items() if names[0] == vm)
-
-
-def _arriving(snapshot: Snapshot) -> list[tuple[VmId, HostId]]:
-    """Those that are on their way to a host: until they are there, they count on both."""
-    found = []
-    for running in snapshot.in_flight.values():
-        action = running.step.action
-        if isinstance(action, Migrate | Boot | Resume):
-            vm = snapshot.vms.get(action.vm)
-            if vm is not None and vm.host != action.target:
-                found.append((vm.id, action.target))
-    return found
-
-
-def _largest(
-    figures: NDArray[Any], unit_of: Ints, units: int, guests: NDArray[Any] | list[int]
-) -> NDArray[Any]:
-    """The largest figure of the VMs of each unit, then those of VMs that are on their way."""
-    most = figures
-    if units < len(figures):
-        most = np.zeros(units, dtype=figures.dtype)
-        np.maximum.at(most, unit_of, figures)
-    return np.concatenate([most, np.asarray(guests, dtype=figures.dtype)])
-
-
-def _grouped(figures: Floats, unit_of: Ints, units: int, guests: list[int]) -> Floats:
-    """The figures of VMs added up for their units, then those of VMs that are on their way."""
-    added = figures if units == len(figures) else _added(figures, unit_of, units)
-    return np.ascontiguousarray(np.concatenate([added, figures[guests]]))
-
-
-def _added(figures: Floats, place: Ints, count: int) -> Floats:
-    columns = [
-        np.bincount(place, weights=figures[:, column], minlength=count)
-        for column in range(figures.shape[1])
-    ]
-    return np.ascontiguousarray(np.stack(columns, axis=1))
-
-
-def _flat(lists: Iterable[Sequence[int]]) -> tuple[Ints, Ints]:
-    """Lists one after the other, and where each begins."""
-    some = list(lists)
-    first = np.concatenate([[0], np.cumsum([len(one) for one in some])]).astype(np.int64)
-    return np.array([each for one in some for each in one], dtype=np.int64), first
 
 
 def _weighing(policy: BalancePolicy) -> Weighing:

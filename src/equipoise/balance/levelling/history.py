@@ -29,6 +29,7 @@ class History:
         maps = {id(past.demand): past.demand for past in snapshot.history}
         frames = {key: self._frame(demand) for key, demand in maps.items()}
         self._frames = [frames[id(past.demand)] for past in snapshot.history] or [self.now]
+        self._at_ms = [past.at_ms for past in snapshot.history] or [snapshot.at_ms]
         self._span_s: float | None = None
         if snapshot.history:
             self._span_s = (snapshot.at_ms - snapshot.history[0].at_ms) / 1000
@@ -36,6 +37,16 @@ class History:
         for frame in frames.values():
             np.minimum(self.least, frame, out=self.least)
             np.maximum(self.most, frame, out=self.most)
+
+    @property
+    def vms(self) -> Sequence[Vm]:
+        """The VMs, one for each row."""
+        return self._vms
+
+    def since(self, at_ms: int) -> list[Floats]:
+        """What was asked for after some time, in the order of the observations; now, if none."""
+        pairs = zip(self._at_ms, self._frames, strict=True)
+        return [frame for at, frame in pairs if at > at_ms] or [self.now]
 
     def stable_s(self, host: Ints, cpu_mhz: Floats, least_s: float, most_s: float) -> Floats:
         """How long, on average, the CPU demand on each host stayed about the same.

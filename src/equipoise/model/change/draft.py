@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from equipoise.model.host import Host
 from equipoise.model.inventory import Settings
 from equipoise.model.quantity import HostId, StepId, VmId
-from equipoise.model.snapshot import DemandFrame, LastMove, Running, Snapshot
+from equipoise.model.snapshot import DemandFrame, LastMove, LastSwitch, Running, Snapshot
 from equipoise.model.value import FrozenMap
 from equipoise.model.vm import Demand, Vm, VmState
 
@@ -40,6 +40,7 @@ class Draft:
         self.vms: FrozenMap[VmId, Vm] = base.vms
         self.in_flight: FrozenMap[StepId, Running] = base.in_flight
         self.moves: FrozenMap[VmId, LastMove] = base.moves
+        self.switches: FrozenMap[HostId, LastSwitch] = base.switches
         self._owns_hosts = self._owns_vms = self._owns_in_flight = self._owns_moves = False
         self._residents: dict[HostId, dict[VmId, None]] | None = None
         self._runners: dict[HostId, frozenset[VmId]] = {}
@@ -68,6 +69,7 @@ class Draft:
             in_flight=self.in_flight,
             history=self.history,
             moves=self.moves,
+            switches=self.switches,
         )
 
     def vm_names(self) -> frozenset[VmId]:
@@ -127,6 +129,8 @@ class Draft:
         self.comings_and_goings += 1
         dict.__delitem__(self._own_hosts(), host)
         self.touched_hosts[host] = None
+        if host in self.switches:
+            self.switches = FrozenMap({k: v for k, v in self.switches.items() if k != host})
 
     def put_vm(self, vm: Vm) -> None:
         """Add or replace a VM."""
@@ -154,6 +158,10 @@ class Draft:
         """Note that a VM has migrated, and how fast."""
         dict.__setitem__(self._own_moves(), vm, move)
 
+    def note_switch(self, host: HostId, switch: LastSwitch) -> None:
+        """Note how the waking of a host went, or its being put to sleep."""
+        self.switches = FrozenMap({**self.switches, host: switch})  # it happens seldom
+
     def put_running(self, running: Running) -> None:
         """Note that an action is under way."""
         if running.step.id in self.in_flight:
@@ -177,7 +185,7 @@ class Draft:
         self.name, self.settings = snapshot.name, snapshot.settings
         self.hosts, self.vms = snapshot.hosts, snapshot.vms
         self.in_flight, self.history = snapshot.in_flight, snapshot.history
-        self.moves = snapshot.moves
+        self.moves, self.switches = snapshot.moves, snapshot.switches
         self._owns_hosts = self._owns_vms = self._owns_in_flight = self._owns_moves = False
         self._residents = None
         self._runners = {}

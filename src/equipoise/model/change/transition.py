@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from equipoise.model.action import Action, Allocate, HostAction, Kill, Migrate
+from equipoise.model.action import Action, Allocate, HostAction, Kill, Migrate, PowerOff, PowerOn
 from equipoise.model.change.draft import Draft
 from equipoise.model.change.lifecycle import HOST_PASSAGES, passage
 from equipoise.model.event import (
@@ -33,7 +33,14 @@ from equipoise.model.event import (
 )
 from equipoise.model.host import HostState
 from equipoise.model.quantity import HostId, VmId
-from equipoise.model.snapshot import HISTORY_MS, DemandFrame, LastMove, Running, Snapshot
+from equipoise.model.snapshot import (
+    HISTORY_MS,
+    DemandFrame,
+    LastMove,
+    LastSwitch,
+    Running,
+    Snapshot,
+)
 from equipoise.model.value import FrozenMap
 from equipoise.model.vm import VmState
 
@@ -159,6 +166,9 @@ def _action_ended(draft: Draft, event: ActionFinished | ActionFailed | ActionLos
         _finish(draft, running.step.action)
         if isinstance(running.step.action, Migrate):
             _note_move(draft, running.step.action, running.started_ms, event.at_ms)
+    if isinstance(running.step.action, PowerOn | PowerOff):
+        on, failed = isinstance(running.step.action, PowerOn), not isinstance(event, ActionFinished)
+        draft.note_switch(running.step.action.host, LastSwitch(event.at_ms, on, failed))
 
 
 def _note_move(draft: Draft, action: Migrate, started_ms: int, ended_ms: int) -> None:

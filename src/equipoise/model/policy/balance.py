@@ -1,8 +1,4 @@
-"""Policies: how far deciders may go, and what they weigh. An operator's choice, like the rules.
-
-They are part of the cluster's settings, so that a what-if can change them and a journal keeps them.
-Defaults are the values of the DRS paper where it gives them.
-"""
+"""The balance policy: when VMs are moved, and what a move must be worth."""
 
 from __future__ import annotations
 

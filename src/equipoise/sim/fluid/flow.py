@@ -27,6 +27,9 @@ def add_time(state: State, host: int, now_ms: int) -> None:
     one["cpu_used_sum"] += one["cpu_used"] * passed
     one["cpu_sum"] += one["cpu"] * passed
     one["memory_sum"] += one["memory"] * passed
+    if one["awake"] == 0:
+        one["energy_saved"] += one["watts_saved"] * passed
+        one["asleep_ms"] += one["asleep"] * passed
     vm_of = state.nodes.tree["vm"]
     for node in range(one["first"], one["end"]):
         if vm_of[node] != NOBODY:

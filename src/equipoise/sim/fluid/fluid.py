@@ -86,6 +86,8 @@ class Fluid:
         one["cpu_all"] = host.cpu_mhz
         one["power_curve"] = _power_curve(host)
         one["watts_asleep"] = _watts_asleep(host, waking)
+        one["watts_saved"] = _watts_saved(host, waking)
+        one["asleep"] = host.state is HostState.STANDBY and not waking
 
     def drop_host(self, host: HostId) -> None:
         """A host has left; its sums stay."""
@@ -94,6 +96,7 @@ class Fluid:
             self._touch(row)
             one = self._state.hosts[row]
             one["awake"] = one["cpu"] = one["memory"] = one["watts_asleep"] = 0
+            one["watts_saved"] = one["asleep"] = 0
 
     def put_vm(self, vm: Vm) -> int:
         """Add a VM, or note what has become of it, and give its row."""
@@ -269,10 +272,7 @@ class Fluid:
 
 
 def _power_curve(host: Host) -> Floats:
-    power = host.power
-    figures: tuple[int, ...] = (power.idle_watts, power.peak_watts)
-    if power.managed and power.managed_watts:
-        figures = power.managed_watts
+    figures = host.power.curve
     places = np.linspace(0, 1, CURVE)
     return np.interp(places, np.linspace(0, 1, len(figures)), figures)
 
@@ -283,3 +283,10 @@ def _watts_asleep(host: Host, waking: bool) -> float:
     if host.state is HostState.MAINTENANCE or waking:
         return host.power.idle_watts
     return host.power.standby_watts
+
+
+def _watts_saved(host: Host, waking: bool) -> float:
+    """What it would draw on top, were it on and idle; less than nothing if waking takes more."""
+    if host.state is not HostState.STANDBY or not host.power.known:
+        return 0
+    return host.power.curve[0] - _watts_asleep(host, waking)

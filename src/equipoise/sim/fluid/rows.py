@@ -53,12 +53,13 @@ HOST: Final = np.dtype(
         *_whole("first", "end"),
         # What VMs can have; with what the host keeps for itself; what migrations take of it.
         *_floats("cpu", "cpu_all", "cpu_taken", "memory", "memory_taken"),
-        # Watts from no use to full use; when it is not awake; now.
+        # Watts from no use to full use; when it is not awake; now; what it would draw more if it
+        # did not sleep; 1 if it sleeps.
         ("power_curve", "f8", (CURVE,)),
-        *_floats("watts_asleep", "watts"),
+        *_floats("watts_asleep", "watts", "watts_saved", "asleep"),
         *_floats("cpu_want", "cpu_used", "memory_want", "memory_used", "ballooned", "swapped"),
         # Sums are amounts times milliseconds.
-        *_floats("cpu_used_sum", "cpu_sum", "memory_sum", "energy"),
+        *_floats("cpu_used_sum", "cpu_sum", "memory_sum", "energy", "energy_saved", "asleep_ms"),
     ]
 )
 

@@ -9,10 +9,9 @@ import numpy as np
 
 from equipoise.model.quantity import TenantId
 from equipoise.place.water import Floats, Records
+from equipoise.sim.measure.energy import MS_PER_HOUR, Energy
 from equipoise.sim.measure.promises import Breach
 from equipoise.sim.measure.record import Record
-
-MS_PER_HOUR = 3600 * 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +39,14 @@ class ShareClass:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unsatisfied:
+    """What VMs wanted and did not get, whatever the reason; what is down wants as before."""
+
+    cpu_mhz_h: float
+    memory_mib_h: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Measures:
     """The figures of a whole run."""
 
@@ -49,6 +56,7 @@ class Measures:
     satisfied_cpu_pct: float
     """Of what VMs wanted, what they got."""
     satisfied_memory_pct: float
+    unsatisfied: Unsatisfied
     cpu_ready_pct: float
     """Of the time that VMs ran, the part they waited for a CPU."""
     share_classes: tuple[ShareClass, ...]
@@ -57,14 +65,24 @@ class Measures:
     imbalance_final: float
     imbalance_target: float
     below_target_at_s: float | None
-    energy_kwh: float
+    energy: Energy
     downtime_s: float
     """VM-seconds in which a VM that should have run did not."""
     breaches: Mapping[TenantId, Breach]
 
+    @property
+    def energy_kwh(self) -> float:
+        """What all hosts used."""
+        return self.energy.kwh
+
 
 def measure(
-    vms: Records, hosts: Records, record: Record, target: float, breaches: Mapping[TenantId, Breach]
+    vms: Records,
+    hosts: Records,
+    record: Record,
+    target: float,
+    energy: Energy,
+    breaches: Mapping[TenantId, Breach],
 ) -> Measures:
     """Add everything up."""
     cpu, memory = float(hosts["cpu_sum"].sum()), float(hosts["memory_sum"].sum())
@@ -77,6 +95,7 @@ def measure(
         satisfied_memory_pct=_percent(
             vms["memory_got_sum"].sum(), vms["memory_want_sum"].sum(), 100.0
         ),
+        unsatisfied=Unsatisfied(cpu_mhz_h=_missed(vms, "cpu"), memory_mib_h=_missed(vms, "memory")),
         cpu_ready_pct=_percent(vms["ready_sum"].sum(), vms["run_ms"].sum()),
         share_classes=(*_share_classes(vms, "cpu", cpu), *_share_classes(vms, "memory", memory)),
         happiness=_happiness(record),
@@ -84,7 +103,7 @@ def measure(
         imbalance_final=float(unevenness[-1]),
         imbalance_target=target,
         below_target_at_s=float(at_s[below[0]]) if len(below) else None,
-        energy_kwh=float(hosts["energy"].sum()) / MS_PER_HOUR / 1000,
+        energy=energy,
         downtime_s=float(vms["down_ms"].sum()) / 1000,
         breaches=breaches,
     )
@@ -92,6 +111,12 @@ def measure(
 
 def _percent(part: float, whole: float, of_nothing: float = 0.0) -> float:
     return 100 * float(part) / float(whole) if whole else of_nothing
+
+
+def _missed(vms: Records, resource: str) -> float:
+    """What was wanted and not got, in amounts times hours; one VM's plenty helps no other."""
+    missed = vms[f"{resource}_want_sum"] - vms[f"{resource}_got_sum"]
+    return float(np.maximum(missed, 0.0).sum()) / MS_PER_HOUR
 
 
 def _share_classes(vms: Records, resource: str, capacity: float) -> tuple[ShareClass, ...]:

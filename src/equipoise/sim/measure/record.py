@@ -30,9 +30,10 @@ class Record:
 
     cluster: Table
     """at_s, cpu_capacity_mhz, cpu_demand_mhz, cpu_used_mhz, memory_capacity_mib, memory_demand_mib,
-    memory_used_mib, imbalance, watts, hosts_on, vms_running, migrations_running."""
+    memory_used_mib, watts, watts_saved, imbalance, hosts_on, vms_running, migrations_running."""
     hosts: Table
     """at_s, host, state, vms, cpu_capacity_mhz, cpu_demand_mhz, cpu_used_mhz, memory_capacity_mib,
-    memory_demand_mib, memory_used_mib, ballooned_mib, swapped_mib, watts."""
+    memory_demand_mib, memory_used_mib, ballooned_mib, swapped_mib, watts, watts_saved (what a
+    host that sleeps would draw on top, were it on and idle)."""
     pools: Table
     """at_s, pool, vms, happiness_pct, happy_pct, cpu_demand_mhz, cpu_used_mhz."""

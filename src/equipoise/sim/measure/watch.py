@@ -29,6 +29,7 @@ _HOST_FIGURES: Final = {
     "ballooned_mib": "ballooned",
     "swapped_mib": "swapped",
     "watts": "watts",
+    "watts_saved": "watts_saved",
 }
 
 

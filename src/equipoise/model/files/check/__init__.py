@@ -20,6 +20,7 @@ from equipoise.model.files.check.scenario import check_scenario
 from equipoise.model.files.check.settings import (
     check_balance,
     check_pools,
+    check_power,
     check_rules,
     check_tenants,
 )
@@ -75,6 +76,7 @@ def _check_inventory(roster: Roster, found: Findings) -> None:
     check_rules(roster, found)
     check_tenants(roster, found)
     check_balance(roster, found)
+    check_power(roster, found)
     check_infrastructure(roster, found)
 
 

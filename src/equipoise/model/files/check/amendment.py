@@ -48,7 +48,7 @@ def _check_names(amendment: Amendment, base: Inventory, found: Findings) -> None
 def _is_about(finding: Finding, amendment: Amendment) -> bool:
     """Whether it lies in what is new, which stands first; the cluster itself was found right."""
     kind, *rest = finding.path
-    if kind == "balance":
-        return amendment.balance is not None
+    if kind in ("balance", "power"):
+        return getattr(amendment, kind) is not None
     new = getattr(amendment, str(kind), ())
     return bool(rest) and isinstance(rest[0], int) and rest[0] < len(new)

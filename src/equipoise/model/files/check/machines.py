@@ -43,6 +43,10 @@ def check_host(host: Host, path: Path, found: Findings) -> None:
         what = f"{host.power.idle_watts} is more than peak_watts {host.power.peak_watts}"
         cure = f"at most {host.power.peak_watts}, or raise peak_watts"
         found.add((*path, "power", "idle_watts"), what, cure)
+    if host.power.cap_watts is not None and host.power.cap_watts < host.power.curve[0]:
+        what = f"{host.power.cap_watts} is less than it draws when it does nothing"
+        cure = f"at least {host.power.curve[0]}, or leave it out"
+        found.add((*path, "power", "cap_watts"), what, cure)
     _check_managed(host.power, (*path, "power", "managed_watts"), found)
 
 

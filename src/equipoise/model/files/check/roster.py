@@ -113,6 +113,7 @@ class Roster:
             inventory.dependencies, gaps.get(("dependencies",))
         )
         self.balance = inventory.balance
+        self.power = inventory.power
 
     @property
     def named(self) -> tuple[NamedElements[Any], ...]:

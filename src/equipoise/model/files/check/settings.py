@@ -45,6 +45,21 @@ def check_balance(roster: Roster, found: Findings) -> None:
         roster.hosts.check(host, ("balance", "hosts", host), found)
 
 
+def check_power(roster: Roster, found: Findings) -> None:
+    """Find hosts that the power policy names and nobody knows, and windows that never hold."""
+    for host in roster.power.hosts:
+        roster.hosts.check(host, ("power", "hosts", host), found)
+    for place, window in enumerate(roster.power.windows):
+        path = ("power", "windows", place)
+        if window.start == window.end:
+            cure = "00:00 to 24:00 is all day"
+            found.add((*path, "end"), f"it ends when it begins, at {window.start}", cure)
+        if window.start == "24:00":
+            found.add((*path, "start"), "no day begins at its end", "00:00 of the next day")
+        if not window.days:
+            found.add((*path, "days"), "it begins on no day", "name days, or leave it out")
+
+
 def check_tenants(roster: Roster, found: Findings) -> None:
     """Find promises that cannot be kept, and groups of VMs that are somebody else's."""
     for place, tenant in roster.tenants:

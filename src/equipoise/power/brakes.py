@@ -1,0 +1,142 @@
+"""Brakes: what keeps a host from being put to sleep, or from being woken, whatever the load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from equipoise.balance.mending.fault import listed
+from equipoise.model.host import Host, HostState
+from equipoise.model.policy.power import PowerAutomation, PowerOverride, PowerPolicy
+from equipoise.model.quantity import HostId
+from equipoise.model.snapshot import Snapshot
+from equipoise.model.vm import VmState
+from equipoise.power.advice import Code, Told
+from equipoise.power.ground import Ground
+
+
+def sleepy(ground: Ground) -> tuple[list[HostId], list[Told]]:
+    """The hosts that may be put to sleep as far as that can be told without trying, and the
+    others that are on, each with what keeps it so."""
+    snapshot, told, found = ground.snapshot, [], []
+    moving = {vm for vm, _ in ground.moves}
+    used = {snapshot.vms[vm].host for vm in moving} | {host for _, host in ground.moves}
+    for running in snapshot.in_flight.values():
+        used.update(running.step.footprint.hosts)
+    general = _general(snapshot)
+    for host in snapshot.hosts.values():
+        if host.state is not HostState.ON:
+            continue
+        against = _own(host, ground) or general
+        if against is None and host.id in used:
+            against = Code.IN_USE, "VMs are on their way to it or from it"
+        if against is None:
+            against = _inmates(host, ground)
+        if against is None:
+            found.append(host.id)
+        else:
+            told.append(Told(host.id, *against))
+    return found, told
+
+
+def _general(snapshot: Snapshot) -> tuple[Code, str] | None:
+    """What keeps all hosts from being put to sleep now."""
+    policy, now_ms = snapshot.settings.power, snapshot.at_ms
+    if policy.automation_at(now_ms) is PowerAutomation.OFF:
+        return Code.OFF, "no host is put to sleep at this time, by the power policy"
+    if policy.threshold == 1:
+        return Code.THRESHOLD, "the threshold of the power policy is 1: nobody is put to sleep"
+    seen_s = (now_ms - snapshot.history[0].at_ms) // 1000 if snapshot.history else 0
+    if seen_s < policy.observe_s:
+        detail = f"demand was observed for {seen_s} s, and {policy.observe_s} s are wanted first"
+        return Code.OBSERVING, detail
+    woken = [one for one in snapshot.switches.items() if one[1].on and not one[1].failed]
+    for host, switch in sorted(woken, key=lambda one: -one[1].ended_ms)[:1]:
+        ago_s = (now_ms - switch.ended_ms) // 1000
+        if ago_s < policy.cooldown_s:
+            detail = f"{host} was woken {ago_s} s ago, and for {policy.cooldown_s} s nobody sleeps"
+            return Code.COOLDOWN, detail
+    return None
+
+
+def _own(host: Host, ground: Ground) -> tuple[Code, str] | None:
+    """What keeps one host from being put to sleep, by its nature or by what was decided on it."""
+    override = ground.policy.hosts.get(host.id)
+    switch = ground.snapshot.switches.get(host.id)
+    if override is PowerOverride.STAYS_ON:
+        return Code.STAYS_ON, "the power policy says that it stays on"
+    if override is PowerOverride.LEFT_ALONE:
+        return Code.LEFT_ALONE, "the power policy says that it is left alone"
+    if host.requested is not None:
+        return Code.REQUESTED, f"it is to go into {host.requested} anyway"
+    if not host.power.known:
+        return Code.NO_FIGURES, "nobody knows what it draws: it has no power figures"
+    failed = switch is not None and switch.on and switch.failed
+    if failed and override is not PowerOverride.FULL:
+        return Code.WAKE_FAILED, "it failed to wake the last time"
+    return None
+
+
+def _inmates(host: Host, ground: Ground) -> tuple[Code, str] | None:
+    """Who on a host cannot leave it."""
+    snapshot = ground.snapshot
+    some = [snapshot.vms[vm] for vm in snapshot.residents[host.id]]
+    asleep = [vm.id for vm in some if vm.state is VmState.SLEEPING and not vm.agent]
+    if asleep:
+        verb = "sleeps" if len(asleep) == 1 else "sleep"
+        return Code.STUCK, f"{listed(asleep)} {verb} there, and nobody can move them"
+    row = ground.row[host.id]
+    if not ground.on[row]:
+        return Code.STUCK, "it takes no part: its VMs are left alone by rules or by the policy"
+    for unit in ground.units_on(row).tolist():
+        blocker = ground.blocker(unit)
+        if blocker is not None:
+            vm, why = blocker
+            return Code.STUCK, f"{vm} cannot leave: {why.sentence}"
+    return None
+
+
+def wakeable(ground: Ground) -> tuple[list[HostId], list[Told]]:
+    """The hosts that may be woken, and those that sleep and may not, with the reason."""
+    found, told = [], []
+    policy = ground.policy
+    for host in ground.snapshot.hosts.values():
+        if host.state is not HostState.STANDBY or host.id in ground.waking:
+            continue
+        if policy.hosts.get(host.id) is PowerOverride.LEFT_ALONE:
+            why = "the power policy says that it is left alone"
+            told.append(Told(host.id, Code.LEFT_ALONE, why))
+        elif host.requested is not None:
+            told.append(Told(host.id, Code.REQUESTED, f"it is to be in {host.requested}"))
+        elif min(host.usable_cpu_mhz, host.usable_memory_mib) <= 0:
+            told.append(Told(host.id, Code.NOT_NEEDED, "it has nothing to give"))
+        else:
+            found.append(host.id)
+    return found, told
+
+
+def is_automatic(policy: PowerPolicy, host: HostId, at_ms: int) -> bool:
+    """Whether a host is switched without asking."""
+    override = policy.hosts.get(host)
+    if override in (PowerOverride.MANUAL, PowerOverride.FULL):
+        return override is PowerOverride.FULL
+    return policy.automation_at(at_ms) is not PowerAutomation.MANUAL
+
+
+def over_cap(ground: Ground, more: HostId) -> str:
+    """Why a host may not be woken under the cap of the cluster; empty if it may."""
+    cap = ground.policy.cap_watts
+    if cap is None:
+        return ""
+    watts = sum(_most_watts(ground, more))
+    if watts <= cap:
+        return ""
+    return f"all hosts that are on could then draw {watts} W, and {cap} W is the cap"
+
+
+def _most_watts(ground: Ground, more: HostId) -> Iterator[int]:
+    for host in ground.snapshot.hosts.values():
+        on = host.state in (HostState.ON, HostState.MAINTENANCE) or ground.on[ground.row[host.id]]
+        if on or host.id == more:
+            yield host.power.most_watts
+        elif host.state is HostState.STANDBY:
+            yield host.power.standby_watts

@@ -1,0 +1,41 @@
+"""Reconsidering: is it still right to put hosts to sleep, now that some time has passed?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from equipoise.balance.levelling.assess import assess
+from equipoise.balance.rules import read_rules
+from equipoise.model.action import Migrate, PowerOff
+from equipoise.model.estimate import Estimates
+from equipoise.model.plan import Step
+from equipoise.model.snapshot import Snapshot
+from equipoise.power.ground import Ground
+from equipoise.power.score import raised
+
+
+def too_busy(snapshot: Snapshot, estimates: Estimates, left: Sequence[Step]) -> str:
+    """Why hosts that are still to be put to sleep should not be: others would have too much to do.
+
+    What has begun is done; what is left is tried in mind, with the demand of now.
+    """
+    asleep = [one.action.host for one in left if isinstance(one.action, PowerOff)]
+    if not asleep:
+        return ""
+    ground = Ground(snapshot, assess(snapshot, read_rules(snapshot), estimates))
+    before = ground.scores()
+    unit_of = {vm: unit for unit, vms in enumerate(ground.state.members) for vm in vms}
+    going = [one.action for one in left if isinstance(one.action, Migrate)]
+    there = {unit_of[one.vm]: ground.row[one.target] for one in going if one.vm in unit_of}
+    ground.send(np.array(list(there), dtype=np.int64), np.array(list(there.values()), np.int64))
+    for host in asleep:
+        if host in ground.row:
+            ground.close(ground.row[host])
+    after = ground.scores()
+    if not raised(before.high, after.high):
+        return ""
+    part = f"{snapshot.settings.power.high:.0%}"
+    hosts = f"{len(asleep)} more hosts" if len(asleep) > 1 else f"{asleep[0]}"
+    return f"demand has risen: without {hosts}, others would use more than {part} of what they have"

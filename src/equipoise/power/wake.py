@@ -1,0 +1,252 @@
+"""Waking hosts: for those that have too much to do, for rules, and where too few are on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from equipoise.balance.advise import advise
+from equipoise.model.estimate import Estimates
+from equipoise.model.host import HostState
+from equipoise.model.policy.power import PowerAutomation
+from equipoise.model.quantity import HostId
+from equipoise.model.snapshot import Snapshot
+from equipoise.model.value import FrozenMap
+from equipoise.model.vm import VmState
+from equipoise.place.water import NOBODY, Ints
+from equipoise.power.advice import Code, Told, Wake
+from equipoise.power.brakes import is_automatic, over_cap, wakeable
+from equipoise.power.demand import Span
+from equipoise.power.ground import Ground
+from equipoise.power.order import wake_order
+from equipoise.power.score import DUST, Scores, lowered, raised
+
+MANDATORY = 1
+VERY_BUSY = 0.9
+"""Above so much of what a host has, waking another one is more urgent."""
+
+
+class _Helped(NamedTuple):
+    """What came of a host that was woken in mind."""
+
+    scores: Scores
+    stable: bool
+    """Whether it is the host that helped, and not the moving about."""
+
+
+class Waking:
+    """Wakes hosts in mind, one after the other, until nobody has too much to do."""
+
+    def __init__(self, ground: Ground, estimates: Estimates, seed: int) -> None:
+        self._ground, self._estimates, self._seed = ground, estimates, seed
+        may, self.told = wakeable(ground)
+        self._order = wake_order(ground, may, seed)
+        self.wakes: list[Wake] = []
+
+    def run(self) -> None:
+        """Fill ``wakes`` and ``told``."""
+        ground = self._ground
+        if ground.policy.automation_at(ground.snapshot.at_ms) is PowerAutomation.OFF:
+            self._wake_all(self._order, Code.WAKE_WINDOW, "no host sleeps at this time, by policy")
+        self._for_the_minimum()
+        self._for_the_busy()
+        if not self.wakes and not ground.waking:
+            self._for_the_rules()
+        said = {one.host for one in self.told}
+        for host in self._order:
+            if host not in said:
+                self.told.append(Told(host, Code.NOT_NEEDED, "it sleeps, and nobody needs it"))
+
+    def _for_the_minimum(self) -> None:
+        ground = self._ground
+        hosts = ground.snapshot.hosts.values()
+        on = sum(host.state is HostState.ON and host.requested is None for host in hosts)
+        on += len(ground.waking) + len(self.wakes)
+        least = ground.policy.hosts_on_min
+        few = f"{on} hosts are on, and at least {least} must be"
+        self._wake_all(self._order[: max(0, least - on)], Code.WAKE_MINIMUM, few)
+
+    def _wake_all(self, hosts: Sequence[HostId], code: Code, reason: str) -> None:
+        for host in list(hosts):
+            if not self._capped(host):
+                self._wake(host, code, MANDATORY, reason)
+
+    def _for_the_busy(self) -> None:
+        """Wake one host after the other while that helps."""
+        ground = self._ground
+        if not self._order or not ground.scores().is_high:
+            return
+        self._use_what_is_on()
+        scores = ground.scores()
+        while scores.is_high and self._order:
+            chosen = self._choose(scores)
+            if chosen is None:
+                return
+            host, helped = chosen
+            priority, reason = self._urgency()
+            if priority > max(1, ground.policy.threshold):
+                detail = f"{reason}; that is less urgent than the threshold"
+                self.told += [Told(one, Code.THRESHOLD, detail) for one in self._order]
+                return
+            ground.open(ground.row[host])
+            self._relieve(np.array([ground.row[host]]))
+            fall = max(scores.high) - max(helped.scores.high)
+            self._wake(host, Code.WAKE_BUSY, priority, reason, {"high_score": fall})
+            scores = ground.scores()
+
+    def _use_what_is_on(self) -> None:
+        """Let those that are on help each other in mind, as balancing will within some passes."""
+        ground = self._ground
+        used = ground.used(Span.ON).max(axis=1)
+        self._relieve(ground.rows[np.argsort(used, kind="stable")])
+
+    def _relieve(self, helpers: Ints) -> None:
+        packing = self._ground.relieve(helpers)
+        self._ground.settle(packing.units[packing.target != NOBODY])
+
+    def _choose(self, before: Scores) -> tuple[HostId, _Helped] | None:
+        """The first host that helps; of those that help with all there is, the one that is then
+        least idle itself."""
+        best: tuple[HostId, _Helped] | None = None
+        tried: dict[tuple[object, ...], HostId] = {}
+        for host in list(self._order):
+            alike = self._kind(host)
+            if alike in tried or self._capped(host):
+                continue  # it would be the same once more
+            tried[alike] = host
+            helped = self._helped(host)
+            if not lowered(before.high, helped.scores.high):
+                self._tell_alike(
+                    alike, Code.USELESS, "those that have too much to do cannot use it"
+                )
+            elif not helped.stable:
+                detail = "moving VMs between those that are on does as much"
+                self._tell_alike(alike, Code.NOT_NEEDED, detail)
+            elif helped.scores.is_high:
+                return best or (host, helped)  # others will be needed as well
+            elif not raised(before.low, helped.scores.low):
+                return host, helped
+            elif best is None or sum(helped.scores.low) < sum(best[1].scores.low) - DUST:
+                best = host, helped
+        return best
+
+    def _kind(self, host: HostId) -> tuple[object, ...]:
+        """Hosts of which this is the same are as good as each other."""
+        field, row = self._ground.state.field, self._ground.row[host]
+        return (
+            *field.room[row].tolist(),
+            int(field.cores[row]),
+            int(field.kind[row]),
+            *field.host_reserved[row].tolist(),
+            field.allowed[:, row].tobytes(),
+        )
+
+    def _tell_alike(self, alike: tuple[object, ...], code: Code, why: str) -> None:
+        some = [host for host in self._order if self._kind(host) == alike]
+        self.told += [Told(host, code, why) for host in some]
+        self._order = [host for host in self._order if host not in some]
+
+    def _helped(self, host: HostId) -> _Helped:
+        """What if a host were on? And what if it were emptied again?"""
+        ground, row = self._ground, self._ground.row[host]
+        with ground.what_if():
+            ground.open(row)
+            packing = ground.relieve(np.array([row]))
+            scores = ground.scores()
+            came = packing.units[packing.target != NOBODY]
+            others = ground.rows
+            used = ground.used(Span.ON).max(axis=1)
+            again = ground.empty(row, came, others[np.argsort(-used, kind="stable")])
+            stable = bool((again.target == NOBODY).any())
+        return _Helped(scores, stable)
+
+    def _urgency(self) -> tuple[int, str]:
+        """How urgent it is to wake somebody, and why."""
+        ground = self._ground
+        used = ground.used(Span.ON)
+        worst = int(used.max(axis=1).argmax())
+        name = ground.state.host_ids[int(ground.rows[worst])]
+        cpu, memory = used[worst].tolist()
+        most = max(cpu, memory)
+        said = f"{name} needs {cpu:.0%} of its CPU and {memory:.0%} of its memory"
+        priority = MANDATORY if most > 1 else 2 if most > VERY_BUSY else 3
+        return priority, f"{said}, and {ground.policy.high:.0%} is the most it should"
+
+    def _for_the_rules(self) -> None:
+        """Wake as few hosts as it takes, in their order, if rules stay broken without them.
+
+        With all of them awake nothing is better than it can be; halving finds how many it takes.
+        """
+        snapshot, order = self._ground.snapshot, self._order
+        if not order:
+            return
+        wrong = self._ground.faults
+        wrong = self._faults(snapshot) if wrong is None else wrong
+        if not wrong:
+            return
+        hosts = [host for host in order if not over_cap(self._ground, host)]
+        fewest = len(self._faults(_awake(snapshot, hosts)))
+        if fewest >= len(wrong):
+            return
+        low, high = 0, len(hosts)  # so many are too few, so many are enough
+        while high - low > 1:
+            middle = (low + high) // 2
+            enough = len(self._faults(_awake(snapshot, hosts[:middle]))) <= fewest
+            low, high = (low, middle) if enough else (middle, high)
+        reason = f"what is wrong without it: {wrong[0]}"
+        for host in hosts[:high]:
+            self._wake(host, Code.WAKE_RULE, MANDATORY, reason)
+
+    def _faults(self, snapshot: Snapshot) -> list[str]:
+        advice = advise(snapshot, self._estimates, seed=self._seed).advice
+        return [one.detail for one in advice.faults]
+
+    def _capped(self, host: HostId) -> bool:
+        """Whether the cap of the cluster is against waking a host, which is then told."""
+        why = over_cap(self._ground, host)
+        if why:
+            self._order = [one for one in self._order if one != host]
+            self.told.append(Told(host, Code.CAP, why))
+        return bool(why)
+
+    def _wake(
+        self,
+        host: HostId,
+        code: Code,
+        priority: int,
+        reason: str,
+        gain: dict[str, float] | None = None,
+    ) -> None:
+        ground = self._ground
+        ground.open(ground.row[host])
+        self._order = [one for one in self._order if one != host]
+        automatic = is_automatic(ground.policy, host, ground.snapshot.at_ms)
+        self.wakes.append(
+            Wake(
+                host=host,
+                code=code,
+                priority=priority,
+                reason=reason,
+                gain=gain or {},
+                automatic=automatic,
+            )
+        )
+
+
+def _awake(snapshot: Snapshot, hosts: Sequence[HostId]) -> Snapshot:
+    """The cluster with hosts that are on; their agents run."""
+    woken = {host: snapshot.hosts[host].but(state=HostState.ON) for host in hosts}
+    agents = {
+        vm: snapshot.vms[vm].but(state=VmState.RUNNING)
+        for host in hosts
+        for vm in snapshot.residents[host]
+        if snapshot.vms[vm].agent
+    }
+    return replace(
+        snapshot,
+        hosts=FrozenMap({**snapshot.hosts, **woken}),
+        vms=FrozenMap({**snapshot.vms, **agents}) if agents else snapshot.vms,
+    )

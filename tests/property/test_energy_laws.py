@@ -1,0 +1,110 @@
+"""Laws of energy: what was used and saved is what the same world draws if nobody sleeps."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders import a_plan, a_step
+from equipoise.model.action import PowerOff, PowerOn
+from equipoise.model.host import Host, HostState, PowerFigures
+from equipoise.model.plan import Limits, Step
+from equipoise.model.story.physics import SwitchPhysics
+from equipoise.model.story.scenario import Scenario
+from equipoise.sim.measure.energy import Energy
+from equipoise.sim.play import Play, Result
+from equipoise.store import MemoryJournal
+from plain_stories import some_hosts, stories
+
+CLOSE = 1e-9
+
+
+def played(story: Scenario) -> Result:
+    play = Play(story, MemoryJournal())
+    play.run(1000 * story.duration_s)
+    return play.result()
+
+
+def known(host: Host) -> Host:
+    """A host of which nothing is known awake saves nothing; then it must not draw more asleep."""
+    return host if host.power.known else host.but(power=PowerFigures())
+
+
+def awake(story: Scenario) -> Scenario:
+    """The same world, in which nobody sleeps."""
+    hosts = tuple(
+        host.but(state=HostState.ON) if host.state is HostState.STANDBY else host
+        for host in story.cluster.hosts
+    )
+    return story.but(cluster=story.cluster.but(hosts=hosts), plan=None)
+
+
+@st.composite
+def switches(draw: st.DrawFn, host: Host) -> list[Step]:
+    """Some waking and putting to sleep of an empty host, one after the other."""
+    sleeps, at_ms, steps = host.state is HostState.STANDBY, 0, []
+    for number in range(draw(st.integers(0, 4))):
+        start_ms = at_ms + draw(st.integers(0, 50_000))
+        at_ms = start_ms + draw(st.integers(1, 90_000))
+        action = PowerOn(host=host.id) if sleeps else PowerOff(host=host.id)
+        after = [f"{host.id}-{number - 1}"] if number else []
+        steps.append(a_step(f"{host.id}-{number}", action, start_ms, at_ms, *after))
+        sleeps = not sleeps
+    return steps
+
+
+@st.composite
+def sleepy(draw: st.DrawFn) -> Scenario:
+    """A small cluster with some hosts more that have no VMs, and sleep and wake."""
+    story = draw(stories())
+    states = st.sampled_from([HostState.ON, HostState.STANDBY, HostState.STANDBY])
+    extra = [
+        draw(some_hosts(f"e{number}")).but(state=draw(states))
+        for number in range(draw(st.integers(1, 3)))
+    ]
+    steps = [step for host in extra for step in draw(switches(host))]
+    hosts = tuple(known(host) for host in (*story.cluster.hosts, *extra))
+    # The hosts that VMs run on fail as they do; whoever would boot them elsewhere stays out of it.
+    limits = Limits(actions_per_host=9, actions_total=99)
+    switching = draw(st.none() | st.just(SwitchPhysics(power_on_s=20, power_off_s=7)))
+    return story.but(
+        deciders=(),
+        cluster=story.cluster.but(hosts=hosts, limits=limits),
+        physics=story.physics.but(switching=switching),
+        plan=a_plan(*steps) if steps else None,
+    )
+
+
+def agree(one: float, other: float) -> bool:
+    return abs(one - other) <= CLOSE * max(1, abs(one), abs(other))
+
+
+@given(sleepy())
+def test_what_was_used_and_saved_is_what_the_world_draws_if_nobody_sleeps(story: Scenario) -> None:
+    slept, never = played(story), played(awake(story))
+    assert slept.violations == ()
+    assert never.measures.energy.saved_kwh == 0
+    assert never.measures.energy.host_hours_asleep == 0
+    found = slept.measures.energy
+    assert agree(found.kwh + found.saved_kwh, never.measures.energy.kwh)
+    missed, either_way = slept.measures.unsatisfied, never.measures.unsatisfied
+    assert agree(missed.cpu_mhz_h, either_way.cpu_mhz_h), "those who slept had no VMs"
+    assert agree(missed.memory_mib_h, either_way.memory_mib_h)
+
+
+@given(sleepy())
+def test_nobody_sleeps_longer_than_the_run_or_saves_more_than_being_idle(story: Scenario) -> None:
+    found = played(story).measures.energy
+    hours = story.duration_s / 3600
+    hosts = story.cluster.hosts
+    assert 0 <= found.host_hours_asleep <= len(hosts) * hours + CLOSE
+    idle = sum(host.power.curve[0] for host in hosts) / 1000
+    assert found.saved_kwh <= idle * hours + CLOSE
+    check_prices(found)
+
+
+def check_prices(found: Energy) -> None:
+    tariff = found.tariff
+    together = (found.kwh + found.saved_kwh) * tariff.price_per_kwh
+    assert agree(found.price + found.saved_price, together)
+    assert found.saved_pct <= 100 + CLOSE
