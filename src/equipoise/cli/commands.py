@@ -109,6 +109,10 @@ def check(
 def recommend(
     inventory: Inventory,
     why: Why = None,
+    with_: Annotated[
+        Optional[list[str]],  # noqa: UP045  (typer reads the annotation at run time)
+        typer.Option("--with", help="Also ask this decider: power.", metavar="DECIDER"),
+    ] = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
@@ -116,9 +120,9 @@ def recommend(
 
     Exit code 1 if something is wrong that no move mends.
     """
-    from equipoise.cli import recommend as command
+    from equipoise.cli.advice import recommend as command
 
-    questions = command.Questions(why=tuple(why or ()), seed=seed)
+    questions = command.Questions(why=tuple(why or ()), seed=seed, deciders=tuple(with_ or ()))
     raise typer.Exit(command.run(inventory, questions, as_json=json))
 
 
@@ -132,7 +136,7 @@ def place(
 
     Exit code 1 if some can start nowhere.
     """
-    from equipoise.cli import place as command
+    from equipoise.cli.advice import place as command
 
     raise typer.Exit(command.run(inventory, vms, as_json=json))
 
@@ -161,7 +165,7 @@ def whatif(
 
     Exit code 1 if a VM would run nowhere, or something would stay wrong.
     """
-    from equipoise.cli import whatif as command
+    from equipoise.cli.advice import whatif as command
 
     wishes = command.Changes(
         remove=tuple(remove or ()), add=add, fail=tuple(fail or ()), why=tuple(why or ())
@@ -192,6 +196,12 @@ def simulate(  # noqa: PLR0913, PLR0917  (typer has no other way to say what a c
         Optional[list[str]],  # noqa: UP045
         typer.Option("--without", help="Leave this decider out; may be repeated."),
     ] = None,
+    set_: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(
+            "--set", help="Change a figure, as cluster.power.threshold=4.", metavar="KEY=VALUE"
+        ),
+    ] = None,
     seed: Annotated[
         Optional[int],  # noqa: UP045
         typer.Option("--seed", min=0, max=2**63 - 1, help="Other chance than the scenario's."),
@@ -213,6 +223,7 @@ def simulate(  # noqa: PLR0913, PLR0917  (typer has no other way to say what a c
 
     wishes = command.Wishes(
         seed=seed,
+        changes=tuple(set_ or ()),
         with_deciders=tuple(with_ or ()),
         without_deciders=tuple(without or ()),
         pace=pace,
@@ -351,7 +362,9 @@ def spec_functions(json: Json = False) -> None:
 def bench(
     name: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Argument(help="model, gate, spec, journal, files, sim or balance; all without it."),
+        typer.Argument(
+            help="model, gate, spec, journal, files, sim, balance, power; all without it."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:

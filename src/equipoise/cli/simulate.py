@@ -23,6 +23,7 @@ from equipoise.cli.pace import run_to_end
 from equipoise.cli.read import read_scenario
 from equipoise.cli.story import tell
 from equipoise.errors import InvalidInput, Problem
+from equipoise.model import files
 from equipoise.model.action import Migrate, PowerOff, PowerOn
 from equipoise.model.event import KINDS, kind_of
 from equipoise.model.story.scenario import Scenario
@@ -31,6 +32,7 @@ from equipoise.sim.deciders import decider_names
 from equipoise.sim.measure.energy import Energy
 from equipoise.sim.measure.measures import Measures
 from equipoise.sim.play import Play, Result
+from equipoise.spec.rules import check_rules
 from equipoise.store import Journal, MemoryJournal, open_journal
 
 _STORY_KINDS: Final = tuple(kind for kind in KINDS if kind != "demand_observed")
@@ -43,6 +45,8 @@ class Wishes:
     """What the person wants different from the scenario."""
 
     seed: int | None = None
+    changes: tuple[str, ...] = ()
+    """Figures of the scenario to be changed, as ``KEY=VALUE``."""
     with_deciders: tuple[str, ...] = ()
     without_deciders: tuple[str, ...] = ()
     pace: float | None = None
@@ -90,7 +94,9 @@ def load(name: str) -> tuple[Scenario, Path | None]:
 
 
 def as_wished(scenario: Scenario, wishes: Wishes) -> Scenario:
-    """The scenario with another seed, or with other deciders."""
+    """The scenario with another seed, with other deciders, or with other figures."""
+    if wishes.changes:
+        scenario = files.assigned(scenario, wishes.changes, scenario.name, check_rules)
     for name in wishes.without_deciders:
         if name not in (*scenario.deciders, *decider_names()):
             cure = f"it has {', '.join(scenario.deciders)}" if scenario.deciders else "leave it out"

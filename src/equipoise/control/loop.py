@@ -8,6 +8,7 @@ on where the last one stopped.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from equipoise.control.arbitrate import arbitrate
 from equipoise.control.config import ControlConfig
@@ -19,6 +20,7 @@ from equipoise.errors import Conflict
 from equipoise.model.action import PowerOn
 from equipoise.model.event import (
     ActionFailed,
+    ActionFinished,
     ActionLost,
     ClusterLoaded,
     Event,
@@ -33,6 +35,8 @@ from equipoise.model.quantity import PlanId, StepId
 from equipoise.model.snapshot import Snapshot
 from equipoise.plan import Judge, Refusal, VerifiedPlan, order, verify
 from equipoise.plan.ledger import Ledger
+
+_ANSWERS: Final = ActionFinished | ActionFailed | ActionLost
 
 
 class Loop:
@@ -269,8 +273,9 @@ class Loop:
             self._unsure = True
         touched = self._ledger.apply(event)
         if self._executor is not None:
-            if isinstance(event, ActionFailed | ActionLost) and self._was_waking(event.step):
-                self._next_pass_ms = min(self._next_pass_ms, event.at_ms)  # another one may help
+            if isinstance(event, _ANSWERS) and self._was_waking(event.step):
+                # VMs wait for it; or, if it did not wake, for another one.
+                self._next_pass_ms = min(self._next_pass_ms, event.at_ms)
             self._executor.handle(event, touched)
             if self._executor.ended:
                 self._executor = None

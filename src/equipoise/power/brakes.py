@@ -19,16 +19,19 @@ def sleepy(ground: Ground) -> tuple[list[HostId], list[Told]]:
     others that are on, each with what keeps it so."""
     snapshot, told, found = ground.snapshot, [], []
     moving = {vm for vm, _ in ground.moves}
-    used = {snapshot.vms[vm].host for vm in moving} | {host for _, host in ground.moves}
-    for running in snapshot.in_flight.values():
-        used.update(running.step.footprint.hosts)
+    balanced = {snapshot.vms[vm].host for vm in moving} | {host for _, host in ground.moves}
+    busy = {
+        host for running in snapshot.in_flight.values() for host in running.step.footprint.hosts
+    }
     general = _general(snapshot)
     for host in snapshot.hosts.values():
         if host.state is not HostState.ON:
             continue
         against = _own(host, ground) or general
-        if against is None and host.id in used:
-            against = Code.IN_USE, "VMs are on their way to it or from it"
+        if against is None and host.id in busy:
+            against = Code.IN_USE, "something is being done with it"
+        if against is None and host.id in balanced:
+            against = Code.IN_USE, "balancing moves VMs to it or from it in this pass"
         if against is None:
             against = _inmates(host, ground)
         if against is None:

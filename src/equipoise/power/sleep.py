@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from equipoise.balance.levelling.climb import obstacle
+from equipoise.balance.levelling.field import FINE, HERE
+from equipoise.balance.levelling.reasons import NAMES
+from equipoise.balance.mending.fault import listed
 from equipoise.balance.mending.mend import mend
 from equipoise.balance.rules import Rules, read_rules
 from equipoise.balance.wishes import after_moves
@@ -168,10 +173,21 @@ class Sleeping:
         if not len(nowhere):
             return None
         unit = int(packing.units[nowhere[0]])
-        names = " and ".join(self._ground.state.members[unit][:3])
-        limit = f"{self._ground.policy.high:.0%}"
-        detail = f"{names} fits on no other host without its using more than {limit} or a rule"
-        return Told(host, Code.NO_ROOM, detail)
+        names = listed(self._ground.state.members[unit])
+        return Told(host, Code.NO_ROOM, f"{names} fits nowhere else: {self._obstacles(unit)}")
+
+    def _obstacles(self, unit: int) -> str:
+        """What keeps a unit from each other host, those with the same reason together."""
+        ground = self._ground
+        full = f"it would use more than {ground.policy.high:.0%} of its CPU or memory"
+        found: dict[str, list[HostId]] = defaultdict(list)
+        for row in ground.rows.tolist():
+            code = obstacle(ground.state.field, unit, row)
+            if code != HERE:
+                why = full if code == FINE else NAMES[code][1]
+                found[why].append(ground.state.host_ids[row])
+        said = (f"{listed(hosts)}: {why}" for why, hosts in found.items())
+        return "; ".join(said) or "no other host is on"
 
     def _judged(
         self, host: HostId, packing: Packing, before: Scores, short: Shortage
@@ -254,7 +270,7 @@ class Sleeping:
         ground = self._ground
         power = ground.snapshot.hosts[host].power
         watts = power.curve[0] - power.standby_watts
-        used = ground.used(Span.OFF).max(axis=0)
+        used = ground.used(Span.OFF).max(axis=0, initial=0.0)
         said = f"its {_counted(len(moves), 'VM')} can be elsewhere" if moves else "it is empty"
         self.sleeps.append(
             Sleep(

@@ -8,4 +8,5 @@ from equipoise.store import MemoryJournal
 world = SimulatedWorld(builtin("nightly"))  # which has pools and changes: it takes every way
 world.next_event(3_600_000)
 world.measures()
-Play(builtin("drs-testbed"), MemoryJournal()).run(1)  # and those of the balance decider
+surge = builtin("dpm-testbed")  # and the deciders: hosts are emptied, and woken again
+Play(surge.but(deciders=("balance", "power")), MemoryJournal()).run(2_400_000)

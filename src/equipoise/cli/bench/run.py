@@ -16,6 +16,7 @@ from time import perf_counter
 
 from equipoise.cli.answer import console, print_json, table, watched
 from equipoise.cli.bench import balance as bench_balance
+from equipoise.cli.bench import power as bench_power
 from equipoise.cli.bench import sim as bench_sim
 from equipoise.cli.bench import spec as bench_spec
 from equipoise.cli.bench.row import Row, a_cluster, best
@@ -170,4 +171,5 @@ SUITES: dict[str, Callable[[], Iterator[Row]]] = {
     "files": _files,
     "sim": bench_sim.rows,
     "balance": bench_balance.rows,
+    "power": bench_power.rows,
 }

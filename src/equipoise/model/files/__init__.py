@@ -5,6 +5,7 @@ file, and leave by ``to_yaml`` and ``to_json``. What is wrong is told all at onc
 key and cure. Never opens a file: the caller reads it, after ``check_size``.
 """
 
+from equipoise.model.files.assign import assigned
 from equipoise.model.files.check import problems_of
 from equipoise.model.files.parse import (
     parse_amendment,
@@ -18,6 +19,7 @@ from equipoise.model.files.text import check_size
 from equipoise.model.files.write import to_json, to_yaml
 
 __all__ = [
+    "assigned",
     "check_size",
     "parse_amendment",
     "parse_case",

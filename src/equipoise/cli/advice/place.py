@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from equipoise.balance.placement import WAKING, Placement, place
+from equipoise.cli.advice.recommend import as_row, show_faults
 from equipoise.cli.answer import console, counted, fitted, plain, print_json, table
 from equipoise.cli.read import read_amendment, read_inventory
-from equipoise.cli.recommend import as_row, show_faults
 from equipoise.errors import InvalidInput, Problem
 from equipoise.model.amendment import amended
 from equipoise.model.estimate import Estimates

@@ -13,6 +13,7 @@ from equipoise.balance.advise import Pass, advise
 from equipoise.balance.explain import Explainer, Told
 from equipoise.balance.mending.fault import Fault
 from equipoise.balance.wishes import after_moves
+from equipoise.cli.advice import power
 from equipoise.cli.answer import console, counted, fitted, plain, print_json, table
 from equipoise.cli.read import read_inventory
 from equipoise.errors import InvalidInput, Problem
@@ -21,11 +22,15 @@ from equipoise.model.estimate import Estimates
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.snapshot import Snapshot
 from equipoise.place.host_settings import HostPool, HostPools, changes, host_pools
+from equipoise.power.advice import PowerAdvice
+from equipoise.power.advise import advise_power
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 ALL = "all"
+POWER = "power"
+DECIDERS = ("balance", POWER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,20 +40,46 @@ class Questions:
     why: Sequence[str] = ()
     """VMs and hosts to explain, or ``all``."""
     seed: int = 0
+    deciders: Sequence[str] = ()
+    """Who is asked besides balance."""
 
 
 def run(path: Path, questions: Questions, *, as_json: bool) -> int:
     """Print what is recommended; 1 if something is wrong that no move mends."""
+    for name in questions.deciders:
+        if name not in DECIDERS:
+            what, cure = (
+                f"there is no decider {name!r} to be asked",
+                f"one of {', '.join(DECIDERS)}",
+            )
+            raise InvalidInput(str(path), [Problem(key="--with", what=what, cure=cure)])
     snapshot = Snapshot.of(read_inventory(path))
     began = perf_counter()
     done = advise(snapshot, Estimates(), seed=questions.seed, alternatives=True)
+    switched = None
+    if POWER in questions.deciders:
+        switched = advise_power(snapshot, Estimates(), seed=questions.seed)
     wall_s = perf_counter() - began
     told = explained(done, questions.why, str(path))
     if as_json:
-        print_json(document(done, told) | {"wall_s": round(wall_s, 4)})
+        found = document(done, told)
+        if switched is not None:
+            found = _with_power(found, switched)
+        print_json(found | {"wall_s": round(wall_s, 4)})
     else:
         show(done, told)
+        if switched is not None:
+            power.show(switched, questions.why)
     return 1 if done.advice.faults else 0
+
+
+def _with_power(found: dict[str, object], switched: PowerAdvice) -> dict[str, object]:
+    moves = found["recommendations"]
+    assert isinstance(moves, list)
+    return found | {
+        "recommendations": [*moves, *power.rows(switched)],
+        "power": power.document(switched),
+    }
 
 
 def explained(done: Pass, names: Sequence[str], source: str) -> list[Told]:

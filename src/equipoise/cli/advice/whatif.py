@@ -9,9 +9,9 @@ from time import perf_counter
 
 from equipoise.balance.placement import WAKING
 from equipoise.balance.whatif import Imagined, imagine
+from equipoise.cli.advice.recommend import as_row, document, explained, show, show_faults
 from equipoise.cli.answer import console, plain, print_json
 from equipoise.cli.read import read_amendment, read_inventory
-from equipoise.cli.recommend import as_row, document, explained, show, show_faults
 from equipoise.errors import InvalidInput, Problem
 from equipoise.model.amendment import amended
 from equipoise.model.estimate import Estimates

@@ -1,0 +1,72 @@
+"""A scenario with a few figures changed, as ``KEY=VALUE``: for sweeps, and to try a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from equipoise.errors import InvalidInput, Problem
+from equipoise.model.files.parse import Also, parse_scenario
+from equipoise.model.files.words import closest
+from equipoise.model.story.scenario import Scenario
+
+
+def assigned(
+    scenario: Scenario, changes: Sequence[str], source: str, also: Also | None = None
+) -> Scenario:
+    """The scenario with changes such as ``cluster.power.foresight_s=1800``; values are JSON, and
+    what is not JSON is a word. All that a file is checked for is checked again."""
+    tree = msgspec.to_builtins(scenario)
+    for change in changes:
+        key, equals, text = change.partition("=")
+        if not equals:
+            raise _refused(source, change, "is no assignment", "KEY=VALUE")
+        _put(tree, key.strip(), _value(text.strip()), source)
+    return parse_scenario(msgspec.json.encode(tree), source, also)
+
+
+def _put(tree: Any, key: str, value: Any, source: str) -> None:
+    *way, last = key.split(".")
+    place = tree
+    for step in way:
+        place = _inside(place, step, key, source)
+    if isinstance(place, dict):
+        if way and last not in place and not _is_open(place, way):
+            raise _unknown(place, last, key, source)
+        place[last] = value
+    elif isinstance(place, list) and last.isdigit() and int(last) < len(place):
+        place[int(last)] = value
+    else:
+        raise _refused(source, key, f"there is no {last!r} in it", "a key of the scenario")
+
+
+def _is_open(place: dict[str, Any], way: Sequence[str]) -> bool:
+    """Whether it is a map of names, which may get new ones."""
+    return not place or way[-1] in {"hosts", "vms", "loads", "vm_loads", "labels"}
+
+
+def _inside(place: Any, step: str, key: str, source: str) -> Any:
+    if isinstance(place, dict) and step in place:
+        return place[step]
+    if isinstance(place, list) and step.isdigit() and int(step) < len(place):
+        return place[int(step)]
+    raise _unknown(place if isinstance(place, dict) else {}, step, key, source)
+
+
+def _unknown(place: dict[str, Any], step: str, key: str, source: str) -> InvalidInput:
+    near = closest(step, place)
+    cure = f"did you mean {near}?" if near else f"one of {', '.join(place)}" if place else ""
+    return _refused(source, key, f"there is no {step!r}", cure)
+
+
+def _refused(source: str, key: str, what: str, cure: str) -> InvalidInput:
+    return InvalidInput(source, [Problem(key=f"--set {key}", what=what, cure=cure)])
+
+
+def _value(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text

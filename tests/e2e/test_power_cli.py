@@ -1,0 +1,109 @@
+"""Power as the installed command shows it: who can sleep, who cannot and why, and failed wakes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from command import answer, call
+
+ROOT = Path(__file__).parent.parent.parent
+NIGHT = str(ROOT / "examples" / "night.yaml")
+
+
+def test_recommend_says_who_can_sleep_and_why_the_others_cannot() -> None:
+    found = answer("recommend", NIGHT, "--with", "power")
+    power = found["power"]
+    assert power["sleeps"] == ["old-1", "h2", "h4"]
+    assert power["watts_saved"] == 394
+    kept = {one["host"]: one for one in power["kept"]}
+    assert {host: one["code"] for host, one in kept.items()} == {
+        "h1": "rule",
+        "h3": "rule",
+        "h5": "stays_on",
+        "lab": "no_figures",
+        "spare": "not_needed",
+    }
+    assert "ceph-quorum would be broken" in kept["h1"]["sentence"]
+    rows = found["recommendations"]
+    assert [(one["action"], one["vm"], one["from"]) for one in rows] == [
+        ("migrate", "build", "old-1"),
+        ("power_off", None, "old-1"),
+        ("migrate", "web-1", "h2"),
+        ("power_off", None, "h2"),
+        ("migrate", "db", "h4"),
+        ("power_off", None, "h4"),
+    ]
+    assert rows[1]["after"] == ["build"]
+    assert power["scores"]["after"]["low"]["cpu"] < power["scores"]["before"]["low"]["cpu"]
+    said = call("recommend", NIGHT, "--with", "power", "--why", "h5").stdout
+    assert "3 hosts (old-1, h2, h4) can sleep" in said
+    assert "the power policy says that it stays on" in said
+
+
+def test_what_is_recommended_passes_the_gate(tmp_path: Path) -> None:
+    rows = answer("recommend", NIGHT, "--with", "power")["recommendations"]
+    steps = []
+    for number, one in enumerate(rows):
+        if one["action"] == "migrate":
+            action = f"do: migrate, vm: {one['vm']}, source: {one['from']}, target: {one['to']}"
+            times = "start_ms: 0, end_ms: 60000"
+        else:
+            action, times = f"do: power_off, host: {one['from']}", "start_ms: 60000, end_ms: 90000"
+        steps.append(f"  - {{id: s{number}, action: {{{action}}}, {times}}}")
+    plan = tmp_path / "plan.yaml"
+    plan.write_text("id: p\nsteps:\n" + "\n".join(steps) + "\n")
+    assert answer("check", str(plan), "--instance", NIGHT)["accepted"]
+
+
+def test_what_cannot_be_meant_is_refused_with_a_cure() -> None:
+    for options, words in (
+        (("recommend", NIGHT, "--with", "pwer"), "no decider 'pwer'"),
+        (("simulate", "dpm-table3", "--set", "cluster.powr.threshold=4"), "did you mean power?"),
+        (("simulate", "dpm-table3", "--set", "cluster.power.treshold=4"), "threshold?"),
+        (("simulate", "dpm-table3", "--set", "cluster.power.threshold=9"), "1 to 5"),
+        (("simulate", "dpm-table3", "--set", "threshold"), "KEY=VALUE"),
+    ):
+        found = call(*options)
+        assert found.returncode == 2
+        assert words in found.stderr, found.stderr
+
+
+SURGE = """
+name: surge
+duration_s: 7200
+deciders: [balance, power]
+cluster: {hosts: []}
+fleet:
+  hosts:
+    - count: 6
+      like: {id: host, cores: 8, mhz_per_core: 2500, memory_mib: 65536,
+             power: {idle_watts: 100, peak_watts: 300, standby_watts: 5}}
+  vms:
+    - {count: 48, like: {id: vm, vcpus: 1, memory_mib: 1024}, load: surge, start: {hosts: [host]}}
+loads:
+  surge:
+    cpu_mhz:
+      - {kind: steps, points: [{at_s: 0, level: 150}, {at_s: 2400, level: 1500}]}
+    memory_mib: [{kind: constant, level: 300}]
+physics:
+  migration: {link_mbps: 10000}
+  switching: {power_on_s: 180, power_off_s: 60, jitter_pct: 0}
+happenings:
+"""
+
+
+def test_a_host_that_does_not_wake_is_told_and_another_one_helps(tmp_path: Path) -> None:
+    """Of four hosts that sleep, two hang once; the load needs five of six."""
+    story = tmp_path / "surge.yaml"
+    stuck = [f"  - {{event: power_on_stuck, at_ms: 1, host: host-{n}}}\n" for n in (1, 2)]
+    story.write_text(SURGE + "".join(stuck))
+    out = tmp_path / "out"
+    found = answer("simulate", str(story), "--out", str(out))
+    assert found["power_offs"] == 4
+    assert found["power_ons"] >= 3
+    assert "action_timed_out" in (out / "journal.jsonl").read_text()
+    rows = (out / "cluster.csv").read_text().splitlines()
+    names = rows[0].split(",")
+    last = dict(zip(names, rows[-1].split(","), strict=True))
+    demand, used = float(last["cpu_demand_mhz"]), float(last["cpu_used_mhz"])
+    assert used >= 0.999 * demand, "in the end nobody lacks anything"
