@@ -69,7 +69,7 @@ def _run(
     before, weight = start.imbalance(), weights(start.loads())
     _hold(state, mended, {one.vm for one in mended.moves} | _newly_come(snapshot))
     chance = (seed * 1_000_003 + snapshot.version) % 2**63
-    climber = Climber(state, policy, weight, chance)
+    climber = Climber(state, _filling(snapshot), weight, chance)
     levelled = Levelled((), ())
     if not policy.rules_only:
         levelling = Levelling(snapshot, state, climber, estimates)
@@ -116,6 +116,16 @@ def _newly_come(snapshot: Snapshot) -> set[VmId]:
     """Those that moved a moment ago, and have not shown yet what that was worth."""
     since_ms = snapshot.at_ms - 1000 * snapshot.settings.balance.stable_s_min
     return {vm for vm, move in snapshot.moves.items() if move.ended_ms > since_ms}
+
+
+def _filling(snapshot: Snapshot) -> BalancePolicy:
+    """The policy, with more moves while hosts that were woken are to be filled: VMs wait for it."""
+    policy = snapshot.settings.balance
+    since_ms = snapshot.at_ms - 1000 * policy.filling_s
+    for host, last in snapshot.switches.items():
+        if last.on and not last.failed and last.ended_ms > since_ms and host in snapshot.hosts:
+            return policy.but(moves_per_host=max(policy.moves_per_host, policy.moves_to_fill))
+    return policy
 
 
 def _asked(policy: BalancePolicy, advised: Advised) -> Advised:

@@ -17,7 +17,7 @@ from equipoise.place.water import Floats
 from equipoise.power.advice import PowerAdvice, Told
 from equipoise.power.advise import advise_power
 from equipoise.power.intents import PowerWishes
-from equipoise.power.reconsider import too_busy
+from equipoise.power.reconsider import reasons_to_stop
 
 
 def for_scenario(scenario: Scenario) -> Power:
@@ -64,11 +64,8 @@ class Power:
         )
 
     def reconsider(self, snapshot: Snapshot, left: Sequence[Step]) -> str:
-        """Say why no further host should be emptied and put to sleep; nothing if they may.
-
-        A plan may take longer than demand stays as it was.
-        """
-        return too_busy(snapshot, self._estimates, left)
+        """Say why the rest of a plan should not be done: it may take longer than demand stays."""
+        return reasons_to_stop(snapshot, self._estimates, left, self._seed)
 
     def _ahead(self, snapshot: Snapshot) -> Floats | None:
         """What each VM that runs is foretold to ask for, at the most."""

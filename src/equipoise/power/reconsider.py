@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from equipoise.balance.levelling.assess import assess
+from equipoise.balance.mending.fault import listed
 from equipoise.balance.rules import read_rules
 from equipoise.model.action import Migrate, PowerOff
 from equipoise.model.estimate import Estimates
@@ -14,6 +15,23 @@ from equipoise.model.plan import Step
 from equipoise.model.snapshot import Snapshot
 from equipoise.power.ground import Ground
 from equipoise.power.score import raised
+from equipoise.power.wake import Waking
+
+
+def reasons_to_stop(
+    snapshot: Snapshot, estimates: Estimates, left: Sequence[Step], seed: int
+) -> str:
+    """Why what is left of a plan should not be done any more; nothing if it should."""
+    return too_busy(snapshot, estimates, left) or to_be_woken(snapshot, estimates, seed)
+
+
+def to_be_woken(snapshot: Snapshot, estimates: Estimates, seed: int) -> str:
+    """Which hosts should be woken now, and not only when a long plan has come to its end."""
+    ground = Ground(snapshot, assess(snapshot, read_rules(snapshot), estimates), faults=())
+    waking = Waking(ground, estimates, seed)
+    waking.run()
+    hosts = [one.host for one in waking.wakes if one.automatic]
+    return f"{listed(hosts)} should wake first: {waking.wakes[0].reason}" if hosts else ""
 
 
 def too_busy(snapshot: Snapshot, estimates: Estimates, left: Sequence[Step]) -> str:

@@ -59,6 +59,10 @@ class BalancePolicy(Value):
     """How many moves one pass proposes at most, for each host that is on, ..."""
     moves_per_pass: CountPresent = 1000
     """... and in all."""
+    moves_to_fill: CountPresent = 20
+    """How many for each host while one that was woken is still to be filled, ..."""
+    filling_s: Count = 1800
+    """... which is so long after it was."""
     goodness: Part = 0.1
     """A move must lower the imbalance by this part of the excess, divided over the hosts ..."""
     relaxed_above: Times = 3.0
