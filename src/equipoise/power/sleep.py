@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,16 +12,12 @@ from equipoise.balance.levelling.climb import obstacle
 from equipoise.balance.levelling.field import FINE, HERE
 from equipoise.balance.levelling.reasons import NAMES
 from equipoise.balance.mending.fault import listed
-from equipoise.balance.mending.mend import mend
-from equipoise.balance.rules import Rules, read_rules
-from equipoise.balance.wishes import after_moves
 from equipoise.model.estimate import Estimates
 from equipoise.model.host import HostState
-from equipoise.model.quantity import HostId, RuleId, VmId
-from equipoise.model.snapshot import Snapshot
-from equipoise.model.value import FrozenMap
+from equipoise.model.quantity import HostId, VmId
 from equipoise.place.water import NOBODY, Ints
 from equipoise.power.advice import Code, Going, Sleep, Told
+from equipoise.power.aftermath import Aftermath
 from equipoise.power.brakes import is_automatic, sleepy
 from equipoise.power.demand import Span
 from equipoise.power.ground import Ground
@@ -29,9 +25,24 @@ from equipoise.power.order import sleep_order
 from equipoise.power.packing import Packing
 from equipoise.power.score import Scores, lowered, raised
 from equipoise.power.worth import Shortage, Worth, shortage, wanted_times, worth
-from equipoise.spec.rules import broken_rules
 
-LEAST_URGENT = 5
+
+class _Chosen(NamedTuple):
+    """A host that sleeps in mind."""
+
+    host: HostId
+    units: Ints
+    """Those who leave it."""
+    worth: Worth
+    priority: int
+
+
+class _Mark(NamedTuple):
+    """How far everything is known to be right."""
+
+    place: int
+    chosen: int
+    told: int
 
 
 class Sleeping:
@@ -39,78 +50,49 @@ class Sleeping:
 
     def __init__(self, ground: Ground, estimates: Estimates) -> None:
         self._ground, self._estimates = ground, estimates
-        self._rules: Rules = read_rules(ground.snapshot)
-        self._moves: dict[VmId, HostId] = dict(ground.moves)
-        self._asleep: list[HostId] = []
-        self._takers: set[int] = set()
-        self._left: list[tuple[int, int]] = []
-        """The units that leave, each with the host it leaves."""
-        self._broken = self._breaks(ground.snapshot)
-        self._faults: int | None = None
+        self._aftermath = Aftermath(ground.snapshot, estimates)
+        self._chosen: list[_Chosen] = []
+        self._scores: Scores = ground.scores()
         self.told: list[Told] = []
-        self.sleeps: list[Sleep] = []
+        self.sleeps: tuple[Sleep, ...] = ()
 
     def run(self) -> None:
-        """Fill ``sleeps`` and ``told``."""
-        ground = self._ground
-        may, self.told = sleepy(ground)
-        order = sleep_order(ground, may)
+        """Fill ``sleeps`` and ``told``.
+
+        Judging the aftermath is slow, so it is judged after one host, then after two more, then
+        four, and so on. If it is not right, all goes back to where it was, one by one from there.
+        """
+        may, self.told = sleepy(self._ground)
+        order = sleep_order(self._ground, may)
         others = self._others(order)
-        scores = ground.scores()
-        on = self._count_on()
-        for place, host in enumerate(order):
-            against = self._general(scores, on)
+        place, stride, good = 0, 1, _Mark(0, 0, len(self.told))
+        while True:
+            against = self._general() if place < len(order) else None
+            over = place == len(order) or against is not None
+            new = len(self._chosen) - good.chosen
+            if new and (over or new >= stride):
+                why = self._aftermath.why_not(self._moves(), self._asleep())
+                if not why:
+                    stride, good = 2 * stride, _Mark(place, len(self._chosen), len(self.told))
+                elif new == 1:
+                    self.told.append(Told(self._chosen[-1].host, Code.RULE, why))
+                    self._take_back(good.chosen)
+                    stride, good = 1, _Mark(place, good.chosen, len(self.told))
+                else:
+                    self._take_back(good.chosen)
+                    del self.told[good.told :]
+                    place, stride = good.place, 1
+                continue
             if against is not None:
                 self.told += [Told(one, *against) for one in order[place:]]
+            if over:
                 break
-            told = self._try(host, others, scores)
-            if told is None:
-                scores, on = ground.scores(), on - 1
-            else:
+            told = self._try(order[place], others)
+            place += 1
+            if told is not None:
                 self.told.append(told)
         self._even_out()
-
-    def _even_out(self) -> None:
-        """Spread those who leave over all that stay on, if they all fit that way too.
-
-        While hosts are chosen, others are filled up, so that as many as possible become empty. Once
-        it is known who stays, nobody needs to be full while others are not.
-        """
-        ground, field = self._ground, self._ground.state.field
-        if not self._left:
-            return
-        units, homes = (np.array(one, dtype=np.int64) for one in zip(*self._left, strict=True))
-        packed = field.home[units].copy()
-        ground.put_back(units, homes)
-        size = ground.asked.units[:, units].max(axis=0) / field.capacity[packed, :2]
-        order = np.argsort(-size.max(axis=1), kind="stable")
-        found = ground.spread(units[order])
-        target = dict(zip(found.units.tolist(), found.target.tolist(), strict=True))
-        sleeps = [self._retargeted(one, target) for one in self.sleeps]
-        if NOBODY in found.target or not self._allowed(sleeps):
-            ground.put_back(units, packed)
-            return
-        self.sleeps = sleeps
-
-    def _retargeted(self, sleep: Sleep, target: dict[int, int]) -> Sleep:
-        members, hosts = self._ground.state.members, self._ground.state.host_ids
-        where = {
-            vm: hosts[target[unit]]
-            for unit, home in self._left
-            if home == self._ground.row[sleep.host] and target[unit] != NOBODY
-            for vm in members[unit]
-        }
-        return replace(
-            sleep, going=tuple(Going(one.vm, where.get(one.vm, one.target)) for one in sleep.going)
-        )
-
-    def _allowed(self, sleeps: Sequence[Sleep]) -> bool:
-        """Whether the rules that the arrays do not know are kept with these moves too."""
-        if not sleeps:
-            return True
-        *_, last = sleeps
-        going = [one for sleep in sleeps for one in sleep.going]
-        return self._forbidden(last.host, going) is None
+        self.sleeps = tuple(map(self._sleep, self._chosen))
 
     def _others(self, order: Sequence[HostId]) -> Ints:
         """Who takes the VMs of others: first who stays on anyway, then who would sleep last."""
@@ -123,49 +105,57 @@ class Sleeping:
         last_first = [ground.row[host] for host in reversed(order)]
         return np.array([*staying.tolist(), *last_first], dtype=np.int64)
 
-    def _count_on(self) -> int:
-        hosts = self._ground.snapshot.hosts.values()
-        on = sum(host.state is HostState.ON and host.requested is None for host in hosts)
-        return on + len(self._ground.waking)
-
-    def _general(self, scores: Scores, on: int) -> tuple[Code, str] | None:
+    def _general(self) -> tuple[Code, str] | None:
         """What keeps all that are left from being put to sleep."""
-        policy = self._ground.policy
+        policy, hosts = self._ground.policy, self._ground.snapshot.hosts.values()
+        on = sum(host.state is HostState.ON and host.requested is None for host in hosts)
+        on += len(self._ground.waking) - len(self._chosen)
         if on <= policy.hosts_on_min:
             return Code.MINIMUM, f"at least {_counted(policy.hosts_on_min, 'host')} must be on"
-        if scores.is_high:
+        if self._scores.is_high:
             return Code.BUSY, f"hosts use more than {policy.high:.0%} of what they have"
-        if not scores.is_low:
-            which = "CPU" if scores.low[0] <= scores.low[1] else "memory"
+        if not self._scores.is_low:
+            which = "CPU" if self._scores.low[0] <= self._scores.low[1] else "memory"
             return Code.NOT_LOW, f"every host uses {policy.low:.0%} or more of its {which}"
         return None
 
-    def _try(self, host: HostId, others: Ints, before: Scores) -> Told | None:
+    def _try(self, host: HostId, others: Ints) -> Told | None:
         """Put one host to sleep in mind, or say why not."""
         ground, row = self._ground, self._ground.row[host]
         units = ground.units_on(row)
-        if row in self._takers:
+        moved = [unit for one in self._chosen for unit in one.units.tolist()]
+        if row in ground.state.field.home[moved]:
             return Told(host, Code.IN_USE, "it takes the VMs of others that go to sleep")
-        count = sum(len(one.going) for one in self.sleeps)
-        members = sum(len(ground.state.members[unit]) for unit in units.tolist())
-        if count and count + members > ground.policy.moves_per_pass:
-            detail = f"{ground.policy.moves_per_pass} moves are enough for one pass"
-            return Told(host, Code.LATER, detail)
+        most = ground.policy.moves_per_pass
+        if moved and self._count_vms([*moved, *units.tolist()]) > most:
+            return Told(host, Code.LATER, f"{most} moves are enough for one pass")
         short = shortage(ground)
         packing = ground.empty(row, units, others)
         told = self._stays(host, packing)
         if told is None:
             ground.close(row)
-            told = self._judged(host, packing, before, short)
+            told = self._judged(host, units, short)
             if told is not None:
                 ground.open(row)
         if told is not None:
             ground.put_back(units, np.full(len(units), row))
             return told
         ground.settle(units)
-        self._left += [(unit, row) for unit in units.tolist()]
-        self._takers.update(packing.target.tolist())
+        self._scores = ground.scores()
         return None
+
+    def _take_back(self, count: int) -> None:
+        """Let all that were chosen be on again but so many."""
+        ground = self._ground
+        while len(self._chosen) > count:
+            one = self._chosen.pop()
+            row = ground.row[one.host]
+            ground.put_back(one.units, np.full(len(one.units), row))
+            ground.open(row)
+        self._scores = ground.scores()
+
+    def _count_vms(self, units: Sequence[int]) -> int:
+        return sum(len(self._ground.state.members[unit]) for unit in units)
 
     def _stays(self, host: HostId, packing: Packing) -> Told | None:
         """Who finds no other place."""
@@ -189,29 +179,21 @@ class Sleeping:
         said = (f"{listed(hosts)}: {why}" for why, hosts in found.items())
         return "; ".join(said) or "no other host is on"
 
-    def _judged(
-        self, host: HostId, packing: Packing, before: Scores, short: Shortage
-    ) -> Told | None:
-        ground = self._ground
+    def _judged(self, host: HostId, units: Ints, short: Shortage) -> Told | None:
+        ground, before = self._ground, self._scores
         after = ground.scores()
         if raised(before.high, after.high):
             return Told(host, Code.BUSY, "others would have too much to do without it")
         if not lowered(before.low, after.low):
             return Told(host, Code.USELESS, "hosts with little to do would be as many without it")
-        found = worth(ground, self._estimates, ground.row[host], packing.units, short)
-        priority = self._priority(found)
+        found = worth(ground, self._estimates, ground.row[host], units, short)
+        levels = range(2, ground.policy.threshold + 1)
+        wanted = ((one, wanted_times(ground.policy, one)) for one in levels)
+        priority = next((one for one, times in wanted if found.times >= times), None)
         if priority is None:
             return Told(host, Code.NOT_WORTH_IT, self._not_worth(found))
-        moves = self._going(packing)
-        told = self._forbidden(host, moves)
-        if told is None:
-            self._accept(host, moves, found, priority)
-        return told
-
-    def _priority(self, found: Worth) -> int | None:
-        policy = self._ground.policy
-        levels = range(2, policy.threshold + 1)
-        return next((one for one in levels if found.times >= wanted_times(policy, one)), None)
+        self._chosen.append(_Chosen(host, units, found, priority))
+        return None
 
     def _not_worth(self, found: Worth) -> str:
         wanted = wanted_times(self._ground.policy, self._ground.policy.threshold)
@@ -220,79 +202,61 @@ class Sleeping:
             said += "; at the worst of the last hour it would be missed"
         return said
 
-    def _going(self, packing: Packing) -> list[Going]:
+    def _even_out(self) -> None:
+        """Spread those who leave over all that stay on, if they all fit that way too.
+
+        While hosts are chosen, others are filled up, so that as many as possible become empty. Once
+        it is known who stays, nobody needs to be full while others are not.
+        """
+        ground, field = self._ground, self._ground.state.field
+        units = np.array([u for one in self._chosen for u in one.units.tolist()], dtype=np.int64)
+        rows = [ground.row[one.host] for one in self._chosen for _ in one.units]
+        packed = field.home[units].copy()
+        ground.put_back(units, np.array(rows, dtype=np.int64))
+        size = ground.asked.units[:, units].max(axis=0) / field.capacity[packed, :2]
+        found = ground.spread(units[np.argsort(-size.max(axis=1), kind="stable")])
+        if NOBODY in found.target or self._aftermath.why_not(self._moves(), self._asleep()):
+            ground.put_back(units, packed)
+
+    def _moves(self) -> dict[VmId, HostId]:
+        """Where VMs go, with what balancing does."""
+        going = {one.vm: one.target for chosen in self._chosen for one in self._going(chosen)}
+        return dict(self._ground.moves) | going
+
+    def _asleep(self) -> set[HostId]:
+        return {one.host for one in self._chosen}
+
+    def _going(self, chosen: _Chosen) -> list[Going]:
         state = self._ground.state
-        pairs = zip(packing.units.tolist(), packing.target.tolist(), strict=True)
         return [
-            Going(vm, state.host_ids[target])
-            for unit, target in pairs
+            Going(vm, state.host_ids[state.field.home[unit]])
+            for unit in chosen.units.tolist()
             for vm in state.members[unit]
         ]
 
-    def _forbidden(self, host: HostId, moves: list[Going]) -> Told | None:
-        """Which rule is against it that the arrays do not know."""
-        if not (self._rules.others or self._rules.failures):
-            return None
-        after = self._after(host, moves)
-        for rule, why in self._breaks(after).items():
-            if rule not in self._broken:
-                return Told(host, Code.RULE, f"rule {rule} would be broken: {why}")
-        if self._rules.failures:
-            if self._faults is None:
-                self._faults = self._count_faults(self._ground.snapshot)
-            if self._count_faults(after) > self._faults:
-                detail = "what may be lost with other hosts could not start again without it"
-                return Told(host, Code.RULE, detail)
-        return None
-
-    def _count_faults(self, snapshot: Snapshot) -> int:
-        found = mend(snapshot, self._rules, self._estimates)
-        return len(found.faults) + len(found.moves)
-
-    def _breaks(self, snapshot: Snapshot) -> dict[RuleId, str]:
-        rules = self._rules
-        ids = (*rules.others, *(rule for rule, _ in rules.failures))
-        return dict(broken_rules(snapshot, ids)) if ids else {}
-
-    def _after(self, host: HostId, moves: list[Going]) -> Snapshot:
-        """The cluster once all of it is done."""
-        snapshot = self._ground.snapshot
-        going = {**self._moves, **{one.vm: one.target for one in moves}}
-        asleep = {*self._asleep, host}
-        hosts = {
-            one.id: one.but(state=HostState.STANDBY) if one.id in asleep else one
-            for one in snapshot.hosts.values()
-        }
-        moved = after_moves(snapshot, going.items())
-        return replace(moved, hosts=FrozenMap(hosts))
-
-    def _accept(self, host: HostId, moves: list[Going], found: Worth, priority: int) -> None:
-        ground = self._ground
-        power = ground.snapshot.hosts[host].power
+    def _sleep(self, chosen: _Chosen) -> Sleep:
+        ground, going, found = self._ground, tuple(self._going(chosen)), chosen.worth
+        power = ground.snapshot.hosts[chosen.host].power
         watts = power.curve[0] - power.standby_watts
-        used = ground.used(Span.OFF).max(axis=0, initial=0.0)
-        said = f"its {_counted(len(moves), 'VM')} can be elsewhere" if moves else "it is empty"
-        self.sleeps.append(
-            Sleep(
-                host=host,
-                going=tuple(moves),
-                priority=priority,
-                reason=(
-                    f"{said}; no other host then uses more than {used[0]:.0%} of its CPU or "
-                    f"{used[1]:.0%} of its memory; some {watts} W saved"
-                ),
-                gain={
-                    "watts": float(watts),
-                    "cpu_mhz_s": found.benefit[0],
-                    "memory_mib_s": found.benefit[1],
-                    "times": found.times,
-                },
-                cost={"cpu_mhz_s": found.cost[0], "memory_mib_s": found.cost[1]},
-                automatic=is_automatic(ground.policy, host, ground.snapshot.at_ms),
-            )
+        cpu, memory = ground.used(Span.OFF).max(axis=0).tolist()
+        said = f"its {_counted(len(going), 'VM')} can be elsewhere" if going else "it is empty"
+        return Sleep(
+            host=chosen.host,
+            going=going,
+            priority=chosen.priority,
+            reason=(
+                f"{said}; in the end no host uses more than {cpu:.0%} of its CPU or {memory:.0%} "
+                f"of its memory; some {watts} W saved"
+            ),
+            gain={
+                "watts": float(watts),
+                "cpu_mhz_s": found.benefit[0],
+                "memory_mib_s": found.benefit[1],
+                "times": found.times,
+            },
+            cost={"cpu_mhz_s": found.cost[0], "memory_mib_s": found.cost[1]},
+            automatic=is_automatic(ground.policy, chosen.host, ground.snapshot.at_ms),
         )
-        self._asleep.append(host)
-        self._moves |= {one.vm: one.target for one in moves}
 
 
 def _counted(number: int, word: str) -> str:
