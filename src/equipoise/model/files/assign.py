@@ -18,7 +18,7 @@ def assigned(
 ) -> Scenario:
     """The scenario with changes such as ``cluster.power.foresight_s=1800``; values are JSON, and
     what is not JSON is a word. All that a file is checked for is checked again."""
-    tree = msgspec.to_builtins(scenario)
+    tree = msgspec.json.decode(msgspec.json.encode(scenario))
     for change in changes:
         key, equals, text = change.partition("=")
         if not equals:

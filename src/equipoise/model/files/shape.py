@@ -149,7 +149,8 @@ def _examine_dict(value: Any, kind: inspect.DictType, path: Path, found: Finding
 def _examine_name(value: Any, kind: inspect.Metadata, path: Path, found: Findings) -> None:
     pattern = getattr(kind.type, "pattern", None)
     if pattern and isinstance(value, str) and not re.search(pattern, value):
-        found.add(path, f"{shown(value)} is not an allowed name", note_of(kind))
+        noun = (kind.extra_json_schema or {}).get("title", "name")
+        found.add(path, f"{shown(value)} is not an allowed {noun}", note_of(kind))
     else:
         _examine(value, kind.type, path, found)
 
@@ -160,6 +161,8 @@ def _examine_text(value: Any, kind: inspect.StrType, path: Path, found: Findings
         _find_misfit(value, kind, path, found, cure)
     elif len(value) < (kind.min_length or 0):
         found.add(path, "is empty", "write something")
+    elif kind.max_length is not None and len(value) > kind.max_length:
+        found.add(path, f"has {len(value)} letters", f"at most {kind.max_length}")
 
 
 def _examine_number(value: Any, kind: NumberKind, path: Path, found: Findings) -> None:

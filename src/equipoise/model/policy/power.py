@@ -20,7 +20,14 @@ from equipoise.model.quantity import (
 from equipoise.model.value import Value
 
 DAY_S: Final = 86_400
-TimeOfDay = Annotated[str, Meta(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$(?!\n)|^24:00$(?!\n)")]
+TimeOfDay = Annotated[
+    str,
+    Meta(
+        pattern=r"^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$(?!\n)",
+        title="time of the day",
+        description="from 00:00 to 24:00, with both digits of the hour",
+    ),
+]
 Rate = Annotated[float, Meta(ge=0, le=10**6)]
 
 
