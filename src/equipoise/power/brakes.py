@@ -24,6 +24,8 @@ def sleepy(ground: Ground) -> tuple[list[HostId], list[Told]]:
         host for running in snapshot.in_flight.values() for host in running.step.footprint.hosts
     }
     general = _general(snapshot)
+    if general is not None and general[0] is not Code.OFF and over_cap(ground):
+        general = None  # a cap holds whatever else is wanted
     for host in snapshot.hosts.values():
         if host.state is not HostState.ON:
             continue
@@ -125,21 +127,22 @@ def is_automatic(policy: PowerPolicy, host: HostId, at_ms: int) -> bool:
     return policy.automation_at(at_ms) is not PowerAutomation.MANUAL
 
 
-def over_cap(ground: Ground, more: HostId) -> str:
-    """Why a host may not be woken under the cap of the cluster; empty if it may."""
+def over_cap(ground: Ground, more: HostId | None = None) -> str:
+    """What is above the cap of the cluster, as hosts are in mind or with one more that is on;
+    nothing if nothing is."""
     cap = ground.policy.cap_watts
     if cap is None:
         return ""
     watts = sum(_most_watts(ground, more))
     if watts <= cap:
         return ""
-    return f"all hosts that are on could then draw {watts} W, and {cap} W is the cap"
+    return f"all hosts that are on could draw {watts} W together, and {cap} W is the cap"
 
 
-def _most_watts(ground: Ground, more: HostId) -> Iterator[int]:
+def _most_watts(ground: Ground, more: HostId | None) -> Iterator[int]:
     for host in ground.snapshot.hosts.values():
-        on = host.state in (HostState.ON, HostState.MAINTENANCE) or ground.on[ground.row[host.id]]
-        if on or host.id == more:
-            yield host.power.most_watts
-        elif host.state is HostState.STANDBY:
-            yield host.power.standby_watts
+        asleep = host.state is HostState.STANDBY or host.id in ground.closed
+        awake = ground.on[ground.row[host.id]] or host.id == more
+        if host.state is HostState.FAILED:
+            continue
+        yield host.power.standby_watts if asleep and not awake else host.power.most_watts

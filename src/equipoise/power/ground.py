@@ -44,6 +44,8 @@ class Ground:
         self._kernels = KERNELS.at(fast=self.state.fast)
         self.stuck: dict[VmId, Stuck] = stuck_vms(snapshot)
         self.waking = _waking(snapshot)
+        self.closed: set[HostId] = set()
+        """The hosts that sleep in mind and not yet in the world."""
         self.on = np.zeros(len(self.state.host_ids), dtype=bool)
         self.on[self.state.hosts] = True
         for host in self.waking:
@@ -63,11 +65,13 @@ class Ground:
         """Let a host be on."""
         self.on[row] = True
         self.state.field.open[row] = 1
+        self.closed.discard(self.state.host_ids[row])
 
     def close(self, row: int) -> None:
         """Let a host be asleep."""
         self.on[row] = False
         self.state.field.open[row] = 0
+        self.closed.add(self.state.host_ids[row])
 
     def units_on(self, row: int) -> Ints:
         """The units on a host, those that need most first, without what sleeps with it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -18,13 +18,15 @@ from equipoise.model.quantity import HostId, VmId
 from equipoise.place.water import NOBODY, Ints
 from equipoise.power.advice import Code, Going, Sleep, Told
 from equipoise.power.aftermath import Aftermath
-from equipoise.power.brakes import is_automatic, sleepy
+from equipoise.power.brakes import is_automatic, over_cap, sleepy
 from equipoise.power.demand import Span
 from equipoise.power.ground import Ground
 from equipoise.power.order import sleep_order
 from equipoise.power.packing import Packing
 from equipoise.power.score import Scores, lowered, raised
 from equipoise.power.worth import Shortage, Worth, shortage, wanted_times, worth
+
+MANDATORY: Final = 1
 
 
 class _Chosen(NamedTuple):
@@ -53,6 +55,8 @@ class Sleeping:
         self._aftermath = Aftermath(ground.snapshot, estimates)
         self._chosen: list[_Chosen] = []
         self._scores: Scores = ground.scores()
+        self._capped = False
+        """Whether the cluster may draw too much, whatever the load."""
         self.told: list[Told] = []
         self.sleeps: tuple[Sleep, ...] = ()
 
@@ -112,6 +116,8 @@ class Sleeping:
         on += len(self._ground.waking) - len(self._chosen)
         if on <= policy.hosts_on_min:
             return Code.MINIMUM, f"at least {_counted(policy.hosts_on_min, 'host')} must be on"
+        if over_cap(self._ground):
+            return None
         if self._scores.is_high:
             return Code.BUSY, f"hosts use more than {policy.high:.0%} of what they have"
         if not self._scores.is_low:
@@ -130,6 +136,7 @@ class Sleeping:
         if moved and self._count_vms([*moved, *units.tolist()]) > most:
             return Told(host, Code.LATER, f"{most} moves are enough for one pass")
         short = shortage(ground)
+        self._capped = bool(over_cap(ground))
         packing = ground.empty(row, units, others)
         told = self._stays(host, packing)
         if told is None:
@@ -182,6 +189,10 @@ class Sleeping:
     def _judged(self, host: HostId, units: Ints, short: Shortage) -> Told | None:
         ground, before = self._ground, self._scores
         after = ground.scores()
+        if self._capped:
+            found = worth(ground, self._estimates, ground.row[host], units, short)
+            self._chosen.append(_Chosen(host, units, found, MANDATORY))
+            return None
         if raised(before.high, after.high):
             return Told(host, Code.BUSY, "others would have too much to do without it")
         if not lowered(before.low, after.low):
@@ -239,6 +250,8 @@ class Sleeping:
         power = ground.snapshot.hosts[chosen.host].power
         watts = power.curve[0] - power.standby_watts
         cpu, memory = ground.used(Span.OFF).max(axis=0).tolist()
+        cap = f"; more than {ground.policy.cap_watts} W must not be drawn by all together"
+        capped = cap if chosen.priority == MANDATORY else ""
         said = f"its {_counted(len(going), 'VM')} can be elsewhere" if going else "it is empty"
         return Sleep(
             host=chosen.host,
@@ -246,7 +259,7 @@ class Sleeping:
             priority=chosen.priority,
             reason=(
                 f"{said}; in the end no host uses more than {cpu:.0%} of its CPU or {memory:.0%} "
-                f"of its memory; some {watts} W saved"
+                f"of its memory; some {watts} W saved{capped}"
             ),
             gain={
                 "watts": float(watts),

@@ -148,7 +148,7 @@ class PowerPolicy(Value):
     """Times in which something else holds; the first that holds decides."""
     order: tuple[Preference, ...] = (Preference.SIZE, Preference.EVACUATION)
     cap_watts: Watts | None = None
-    """Nobody is woken if all hosts that are on could then draw more than this together."""
+    """What all hosts may draw together at the most: as many sleep as it takes."""
     moves_per_pass: CountPresent = 1000
     """How many VMs are moved at most in one pass to empty hosts; one host is always emptied."""
     foresight_s: Count = 0
