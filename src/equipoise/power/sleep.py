@@ -37,6 +37,8 @@ class _Chosen(NamedTuple):
     """Those who leave it."""
     worth: Worth
     priority: int
+    told: int
+    """How much had been told before."""
 
 
 class _Mark(NamedTuple):
@@ -78,14 +80,9 @@ class Sleeping:
                 why = self._aftermath.why_not(self._moves(), self._asleep())
                 if not why:
                     stride, good = 2 * stride, _Mark(place, len(self._chosen), len(self.told))
-                elif new == 1:
-                    self.told.append(Told(self._chosen[-1].host, Code.RULE, why))
-                    self._take_back(good.chosen)
-                    stride, good = 1, _Mark(place, good.chosen, len(self.told))
                 else:
-                    self._take_back(good.chosen)
-                    del self.told[good.told :]
-                    place, stride = good.place, 1
+                    place, stride = self._go_back(good, order, why if new == 1 else ""), 1
+                    good = _Mark(place, good.chosen, len(self.told))
                 continue
             if against is not None:
                 self.told += [Told(one, *against) for one in order[place:]]
@@ -97,6 +94,17 @@ class Sleeping:
                 self.told.append(told)
         self._even_out()
         self.sleeps = tuple(map(self._sleep, self._chosen))
+
+    def _go_back(self, good: _Mark, order: Sequence[HostId], why: str) -> int:
+        """Go back to where all was right, or behind the one host that is wrong, and say why; those
+        that were tried after it are tried again."""
+        wrong = self._chosen[good.chosen]
+        self._take_back(good.chosen)
+        del self.told[wrong.told if why else good.told :]
+        if not why:
+            return good.place
+        self.told.append(Told(wrong.host, Code.RULE, why))
+        return order.index(wrong.host) + 1
 
     def _others(self, order: Sequence[HostId]) -> Ints:
         """Who takes the VMs of others: first who stays on anyway, then who would sleep last."""
@@ -191,7 +199,7 @@ class Sleeping:
         after = ground.scores()
         if self._capped:
             found = worth(ground, self._estimates, ground.row[host], units, short)
-            self._chosen.append(_Chosen(host, units, found, MANDATORY))
+            self._chosen.append(_Chosen(host, units, found, MANDATORY, len(self.told)))
             return None
         if raised(before.high, after.high):
             return Told(host, Code.BUSY, "others would have too much to do without it")
@@ -203,7 +211,7 @@ class Sleeping:
         priority = next((one for one, times in wanted if found.times >= times), None)
         if priority is None:
             return Told(host, Code.NOT_WORTH_IT, self._not_worth(found))
-        self._chosen.append(_Chosen(host, units, found, priority))
+        self._chosen.append(_Chosen(host, units, found, priority, len(self.told)))
         return None
 
     def _not_worth(self, found: Worth) -> str:

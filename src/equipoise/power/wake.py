@@ -79,6 +79,7 @@ class Waking:
         ground = self._ground
         if not self._order or not ground.scores().is_high:
             return
+        priority, reason = self._urgency()
         self._use_what_is_on()
         scores = ground.scores()
         while scores.is_high and self._order:
@@ -86,7 +87,6 @@ class Waking:
             if chosen is None:
                 return
             host, helped = chosen
-            priority, reason = self._urgency()
             if priority > max(1, ground.policy.threshold):
                 detail = f"{reason}; that is less urgent than the threshold"
                 self.told += [Told(one, Code.THRESHOLD, detail) for one in self._order]
