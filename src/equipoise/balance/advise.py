@@ -16,7 +16,7 @@ from equipoise.balance.mending.standing import Standing
 from equipoise.balance.rules import Rules, read_rules
 from equipoise.balance.wishes import after_moves
 from equipoise.model.estimate import Estimates
-from equipoise.model.policy import Automation, BalancePolicy, VmOverride
+from equipoise.model.policy import Automation, BalancePolicy
 from equipoise.model.quantity import VmId
 from equipoise.model.snapshot import Snapshot
 from equipoise.place.imbalance import weights
@@ -130,11 +130,7 @@ def _filling(snapshot: Snapshot) -> BalancePolicy:
 
 def _asked(policy: BalancePolicy, advised: Advised) -> Advised:
     """Note whether it may be done without asking."""
-    override = policy.vms.get(advised.vm)
-    automatic = policy.automation is Automation.FULL
-    if override is not None:
-        automatic = override is VmOverride.FULL
-    return advised if automatic else replace(advised, automatic=False)
+    return advised if policy.moves_by_itself(advised.vm) else replace(advised, automatic=False)
 
 
 def _summary(

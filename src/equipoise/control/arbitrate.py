@@ -29,6 +29,7 @@ def arbitrate(proposals: Iterable[Proposal], plan: PlanId) -> Arbitration:
     claims = _Claims()
     intents: list[Intent] = []
     dropped: list[Rejection] = []
+    mends: list[RuleId] = []
     in_order = sorted(proposals, key=lambda one: one.purpose)
     for proposal, name in zip(in_order, _names(in_order), strict=True):
         refused = _refused(proposal, claims)
@@ -37,8 +38,8 @@ def arbitrate(proposals: Iterable[Proposal], plan: PlanId) -> Arbitration:
             claims.add(intent, proposal.decider)
         intents += (_named(intent, f"{plan}/{name}/") for intent in kept)
         dropped += refused.values()
-    mends = dict.fromkeys(rule for proposal in in_order for rule in proposal.mends)
-    return Arbitration(tuple(intents), tuple(dropped), tuple(mends))
+        mends += () if refused else proposal.mends
+    return Arbitration(tuple(intents), tuple(dropped), tuple(dict.fromkeys(mends)))
 
 
 def _names(proposals: Sequence[Proposal]) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from equipoise.balance.mending.mend import Transfer
 from equipoise.model.quantity import HostId, RuleId, VmId
 from equipoise.power.score import Scores
 
@@ -105,7 +106,11 @@ class PowerAdvice:
     wakes: tuple[Wake, ...] = ()
     told: tuple[Told, ...] = ()
     """Why nothing is done with each other host."""
+    moves: tuple[Transfer, ...] = ()
+    """VMs that go to hosts that are woken for the rules, in the same plan: a rule that is broken
+    must hold at its end."""
     mends: tuple[RuleId, ...] = ()
+    """The continuous rules that are broken now and will not be."""
     before: Scores
     after: Scores
     """The scores, as things are and as they would be."""

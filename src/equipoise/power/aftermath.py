@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from equipoise.balance.advice import Switch
 from equipoise.balance.mending.mend import mend
 from equipoise.balance.rules import Rules, read_rules
 from equipoise.balance.wishes import after_moves
@@ -20,8 +21,12 @@ class Aftermath:
     """Asks the specification about constraints such as a quorum, and the mending about failover
     reserves: whether all that may be lost could start again."""
 
-    def __init__(self, snapshot: Snapshot, estimates: Estimates) -> None:
+    def __init__(
+        self, snapshot: Snapshot, estimates: Estimates, switches: Sequence[Switch] = ()
+    ) -> None:
         self._snapshot, self._estimates = snapshot, estimates
+        self._switched = {one.host: HostState(one.wish) for one in switches}
+        """What balancing does with hosts that are to be switched."""
         self._rules: Rules = read_rules(snapshot)
         self._ids = (*self._rules.others, *(rule for rule, _ in self._rules.failures))
         self._broken = self._breaks(snapshot).keys()
@@ -51,8 +56,9 @@ class Aftermath:
 
     def _after(self, moves: Mapping[VmId, HostId], asleep: Collection[HostId]) -> Snapshot:
         """The cluster once all of it is done."""
+        states = self._switched | dict.fromkeys(asleep, HostState.STANDBY)
         hosts = {
-            one.id: one.but(state=HostState.STANDBY) if one.id in asleep else one
+            one.id: one.but(state=states.get(one.id, one.state))
             for one in self._snapshot.hosts.values()
         }
         return replace(after_moves(self._snapshot, moves.items()), hosts=FrozenMap(hosts))

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from equipoise.balance.advice import Advice, Switch
 from equipoise.balance.advise import advise
 from equipoise.balance.levelling.assess import Assessment, assess
 from equipoise.balance.rules import read_rules
@@ -14,7 +15,7 @@ from equipoise.balance.stuck import Stuck, stuck_vms
 from equipoise.model.action import PowerOn
 from equipoise.model.estimate import Estimates
 from equipoise.model.host import HostState
-from equipoise.model.quantity import HostId, VmId
+from equipoise.model.quantity import HostId, RuleId, VmId
 from equipoise.model.snapshot import Snapshot
 from equipoise.place.water import Floats, Ints
 from equipoise.power.demand import Span, asked, expected
@@ -31,19 +32,27 @@ class Ground:
         self,
         snapshot: Snapshot,
         state: Assessment,
-        moves: Sequence[Move] = (),
+        done: Advice | None = None,
         ahead: Floats | None = None,
-        faults: Sequence[str] | None = None,
     ) -> None:
-        self.snapshot, self.state, self.moves = snapshot, state, tuple(moves)
+        self.snapshot, self.state = snapshot, state
+        moves = () if done is None else done.moves
+        self.moves: tuple[Move, ...] = tuple((one.vm, one.target) for one in moves)
+        """What balancing moves in this pass, ..."""
+        self.switches: tuple[Switch, ...] = () if done is None else done.switches
+        """... which hosts it switches that an operator wants so, ..."""
+        self.mends: tuple[RuleId, ...] = () if done is None else done.mends
+        """... and which broken rules it mends."""
         self.policy = snapshot.settings.power
-        self.faults = faults
-        """What stays wrong whatever moves, as far as anybody has looked."""
+        self.faults = None if done is None else [one.detail for one in done.faults]
+        """What stays wrong whatever moves, if anybody has looked."""
         self.row = {host: row for row, host in enumerate(self.state.host_ids)}
         self.asked = asked(self.state, self.policy, snapshot.at_ms, ahead)
         self._kernels = KERNELS.at(fast=self.state.fast)
         self.stuck: dict[VmId, Stuck] = stuck_vms(snapshot)
         self.waking = _waking(snapshot)
+        closed = snapshot.settings.balance.hosts
+        self._welcoming = [int(host not in closed) for host in self.state.host_ids]
         self.closed: set[HostId] = set()
         """The hosts that sleep in mind and not yet in the world."""
         self.on = np.zeros(len(self.state.host_ids), dtype=bool)
@@ -64,7 +73,7 @@ class Ground:
     def open(self, row: int) -> None:
         """Let a host be on."""
         self.on[row] = True
-        self.state.field.open[row] = 1
+        self.state.field.open[row] = self._welcoming[row]
         self.closed.discard(self.state.host_ids[row])
 
     def close(self, row: int) -> None:
@@ -197,12 +206,11 @@ def ground_of(
     """The ground after what balancing does by itself, if somebody balances."""
     if balanced:
         done = advise(snapshot, estimates, seed=seed)
-        if all(one.automatic for one in done.advice.moves):
-            moves = [(one.vm, one.target) for one in done.advice.moves]
-            faults = [one.detail for one in done.advice.faults]
-            return Ground(snapshot, done.state, moves, ahead, faults)
+        moves, switches = done.advice.moves, done.advice.switches
+        if all(one.automatic for one in moves) and all(one.automatic for one in switches):
+            return Ground(snapshot, done.state, done.advice, ahead)
     # Of what has to be approved, nobody knows what will be.
-    return Ground(snapshot, assess(snapshot, read_rules(snapshot), estimates), (), ahead)
+    return Ground(snapshot, assess(snapshot, read_rules(snapshot), estimates), None, ahead)
 
 
 def _waking(snapshot: Snapshot) -> Collection[HostId]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+from equipoise.balance.mending.mend import Transfer
 from equipoise.balance.wishes import Wishes, step_of, switch_of
 from equipoise.model.action import Action, PowerOff, PowerOn
 from equipoise.model.estimate import Estimates
@@ -28,6 +31,11 @@ class PowerWishes:
         )
         after = tuple(step_of(one.vm) for one in sleep.going)
         return (*moves, self._switch(sleep.host, PowerOff(host=sleep.host), sleep.reason, after))
+
+    def move(self, move: Transfer, woken: Collection[HostId]) -> Intent:
+        """Wish that a VM goes where it may be, once that host is on."""
+        after = (switch_of(move.target),) if move.target in woken else ()
+        return self._wishes.move(*move).but(after=after, reason="a rule is broken where it is")
 
     def wake(self, wake: Wake) -> Intent:
         """Wish that a host wakes."""

@@ -48,8 +48,10 @@ class Power:
         wishes = PowerWishes(snapshot, self._estimates)
         made: list[Intent] = []
         advised: list[Intent] = []
+        woken = {one.host for one in advice.wakes}
         for wake in advice.wakes:
             (made if wake.automatic else advised).append(wishes.wake(wake))
+        made += (wishes.move(one, woken) for one in advice.moves)
         for sleep in advice.sleeps:
             (made if sleep.automatic else advised).extend(wishes.sleep(sleep))
         waits = f"; {len(advised)} actions wait to be approved" if advised else ""
@@ -61,6 +63,8 @@ class Power:
             gain=_gain(advice) if made else {},
             rejected=tuple(_rejections(advice.told)),
             advised=tuple(advised),
+            whole=bool(advice.moves),
+            mends=advice.mends if made else (),
         )
 
     def reconsider(self, snapshot: Snapshot, left: Sequence[Step]) -> str:

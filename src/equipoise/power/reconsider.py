@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from equipoise.balance.advice import Advice
 from equipoise.balance.levelling.assess import assess
 from equipoise.balance.mending.fault import listed
 from equipoise.balance.rules import read_rules
@@ -14,7 +15,6 @@ from equipoise.model.estimate import Estimates
 from equipoise.model.plan import Step
 from equipoise.model.snapshot import Snapshot
 from equipoise.power.ground import Ground
-from equipoise.power.score import raised
 from equipoise.power.wake import Waking
 
 
@@ -27,7 +27,7 @@ def reasons_to_stop(
 
 def to_be_woken(snapshot: Snapshot, estimates: Estimates, seed: int) -> str:
     """Which hosts should be woken now, and not only when a long plan has come to its end."""
-    ground = Ground(snapshot, assess(snapshot, read_rules(snapshot), estimates), faults=())
+    ground = Ground(snapshot, assess(snapshot, read_rules(snapshot), estimates), Advice())
     waking = Waking(ground, estimates, seed)
     waking.run()
     hosts = [one.host for one in waking.wakes if one.automatic]
@@ -51,8 +51,7 @@ def too_busy(snapshot: Snapshot, estimates: Estimates, left: Sequence[Step]) -> 
     for host in asleep:
         if host in ground.row:
             ground.close(ground.row[host])
-    after = ground.scores()
-    if not raised(before.high, after.high):
+    if not before.is_high and not ground.scores().is_high:
         return ""
     part = f"{snapshot.settings.power.high:.0%}"
     hosts = f"{len(asleep)} more hosts" if len(asleep) > 1 else f"{asleep[0]}"

@@ -54,7 +54,7 @@ class Sleeping:
 
     def __init__(self, ground: Ground, estimates: Estimates) -> None:
         self._ground, self._estimates = ground, estimates
-        self._aftermath = Aftermath(ground.snapshot, estimates)
+        self._aftermath = Aftermath(ground.snapshot, estimates, ground.switches)
         self._chosen: list[_Chosen] = []
         self._scores: Scores = ground.scores()
         self._capped = False
@@ -257,7 +257,7 @@ class Sleeping:
         ground, going, found = self._ground, tuple(self._going(chosen)), chosen.worth
         power = ground.snapshot.hosts[chosen.host].power
         watts = power.curve[0] - power.standby_watts
-        cpu, memory = ground.used(Span.OFF).max(axis=0).tolist()
+        cpu, memory = ground.used(Span.OFF).max(axis=0, initial=0.0).tolist()
         cap = f"; more than {ground.policy.cap_watts} W must not be drawn by all together"
         capped = cap if chosen.priority == MANDATORY else ""
         said = f"its {_counted(len(going), 'VM')} can be elsewhere" if going else "it is empty"
@@ -276,7 +276,9 @@ class Sleeping:
                 "times": found.times,
             },
             cost={"cpu_mhz_s": found.cost[0], "memory_mib_s": found.cost[1]},
-            automatic=is_automatic(ground.policy, chosen.host, ground.snapshot.at_ms),
+            # Who has to be asked before VMs move is asked before a host is emptied.
+            automatic=is_automatic(ground.policy, chosen.host, ground.snapshot.at_ms)
+            and all(ground.snapshot.settings.balance.moves_by_itself(one.vm) for one in going),
         )
 
 

@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from equipoise.balance.advise import advise
+from equipoise.balance.mending.mend import Transfer
 from equipoise.model.estimate import Estimates
 from equipoise.model.host import HostState
 from equipoise.model.policy.power import PowerAutomation
-from equipoise.model.quantity import HostId
+from equipoise.model.quantity import HostId, VmId
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.value import FrozenMap
 from equipoise.model.vm import VmState
@@ -45,12 +46,15 @@ class Waking:
         may, self.told = wakeable(ground)
         self._order = wake_order(ground, may, seed)
         self.wakes: list[Wake] = []
+        self.moves: tuple[Transfer, ...] = ()
+        """What can be moved for the rules once they are on."""
 
     def run(self) -> None:
         """Fill ``wakes`` and ``told``."""
         ground = self._ground
         if ground.policy.automation_at(ground.snapshot.at_ms) is PowerAutomation.OFF:
             self._wake_all(self._order, Code.WAKE_WINDOW, "no host sleeps at this time, by policy")
+        self._leave_out_the_closed()
         self._for_the_minimum()
         self._for_the_busy()
         if not self.wakes and not ground.waking:
@@ -67,12 +71,25 @@ class Waking:
         on += len(ground.waking) + len(self.wakes)
         least = ground.policy.hosts_on_min
         few = f"{on} hosts are on, and at least {least} must be"
-        self._wake_all(self._order[: max(0, least - on)], Code.WAKE_MINIMUM, few)
+        self._wake_all(self._order, Code.WAKE_MINIMUM, few, least - on)
 
-    def _wake_all(self, hosts: Sequence[HostId], code: Code, reason: str) -> None:
+    def _wake_all(
+        self, hosts: Sequence[HostId], code: Code, reason: str, count: int | None = None
+    ) -> None:
+        """Wake hosts in their order, at most so many, as far as the cap lets them."""
+        done = len(self.wakes)
         for host in list(hosts):
+            if count is not None and len(self.wakes) - done >= count:
+                return
             if not self._capped(host):
                 self._wake(host, code, MANDATORY, reason)
+
+    def _leave_out_the_closed(self) -> None:
+        """Hosts that nobody may come to help nobody."""
+        closed = self._ground.snapshot.settings.balance.hosts
+        why = "it sleeps, and by the balance policy nobody may come to it"
+        self.told += [Told(host, Code.NOT_NEEDED, why) for host in self._order if host in closed]
+        self._order = [host for host in self._order if host not in closed]
 
     def _for_the_busy(self) -> None:
         """Wake one host after the other while that helps."""
@@ -188,17 +205,29 @@ class Waking:
         if not wrong:
             return
         hosts = [host for host in order if not over_cap(self._ground, host)]
-        fewest = len(self._faults(_awake(snapshot, hosts)))
+        fewest = len(self._faults(awake(snapshot, hosts)))
         if fewest >= len(wrong):
             return
         low, high = 0, len(hosts)  # so many are too few, so many are enough
         while high - low > 1:
             middle = (low + high) // 2
-            enough = len(self._faults(_awake(snapshot, hosts[:middle]))) <= fewest
+            enough = len(self._faults(awake(snapshot, hosts[:middle]))) <= fewest
             low, high = (low, middle) if enough else (middle, high)
         reason = f"what is wrong without it: {wrong[0]}"
         for host in hosts[:high]:
             self._wake(host, Code.WAKE_RULE, MANDATORY, reason)
+        then = advise(awake(snapshot, hosts[:high]), self._estimates, seed=self._seed).advice
+        self.moves = tuple(
+            Transfer(one.vm, one.source, one.target)
+            for one in then.moves
+            if one.priority == MANDATORY and self._is_free(one.vm)
+        )
+
+    def _is_free(self, vm: VmId) -> bool:
+        """Whether a VM is moved without asking, and not by balancing in this pass."""
+        ground = self._ground
+        policy = ground.snapshot.settings.balance
+        return policy.moves_by_itself(vm) and vm not in dict(ground.moves)
 
     def _faults(self, snapshot: Snapshot) -> list[str]:
         advice = advise(snapshot, self._estimates, seed=self._seed).advice
@@ -236,7 +265,7 @@ class Waking:
         )
 
 
-def _awake(snapshot: Snapshot, hosts: Sequence[HostId]) -> Snapshot:
+def awake(snapshot: Snapshot, hosts: Sequence[HostId]) -> Snapshot:
     """The cluster with hosts that are on; their agents run."""
     woken = {host: snapshot.hosts[host].but(state=HostState.ON) for host in hosts}
     agents = {

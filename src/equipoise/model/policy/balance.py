@@ -8,7 +8,15 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from equipoise.model.quantity import Count, CountPresent, HostKey, Mhz, SecondsPresent, VmKey
+from equipoise.model.quantity import (
+    Count,
+    CountPresent,
+    HostKey,
+    Mhz,
+    SecondsPresent,
+    VmId,
+    VmKey,
+)
 from equipoise.model.value import Value
 
 Part = Annotated[float, Meta(ge=0, le=1)]
@@ -88,3 +96,10 @@ class BalancePolicy(Value):
     """How many hosts a sample has."""
     foresight_s: Count = 0
     """How far ahead demand is foretold by the time of day; 0 looks at what is asked for now."""
+
+    def moves_by_itself(self, vm: VmId) -> bool:
+        """Whether a VM is moved without asking."""
+        override = self.vms.get(vm)
+        if override is not None:
+            return override is VmOverride.FULL
+        return self.automation is Automation.FULL
