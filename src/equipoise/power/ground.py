@@ -195,7 +195,7 @@ class Ground:
         agents = {vm.id for vm in self.snapshot.vms.values() if vm.agent}
         members = len(self.state.members) - len(self.state.guests)
         for unit, home in enumerate(self.state.field.home[:members].tolist()):
-            if agents.isdisjoint(self.state.members[unit]):
+            if not agents.issuperset(self.state.members[unit]):
                 found[home][unit] = None
         return found
 

@@ -49,9 +49,11 @@ class Power:
         made: list[Intent] = []
         advised: list[Intent] = []
         woken = {one.host for one in advice.wakes}
+        # What mends a rule does so as a whole.
+        ask = bool(advice.moves or advice.mends) and not all(one.automatic for one in advice.wakes)
         for wake in advice.wakes:
-            (made if wake.automatic else advised).append(wishes.wake(wake))
-        made += (wishes.move(one, woken) for one in advice.moves)
+            (made if wake.automatic and not ask else advised).append(wishes.wake(wake))
+        (advised if ask else made).extend(wishes.move(one, woken) for one in advice.moves)
         for sleep in advice.sleeps:
             (made if sleep.automatic else advised).extend(wishes.sleep(sleep))
         waits = f"; {len(advised)} actions wait to be approved" if advised else ""

@@ -30,8 +30,11 @@ def to_be_woken(snapshot: Snapshot, estimates: Estimates, seed: int) -> str:
     ground = Ground(snapshot, assess(snapshot, read_rules(snapshot), estimates), Advice())
     waking = Waking(ground, estimates, seed)
     waking.run()
-    hosts = [one.host for one in waking.wakes if one.automatic]
-    return f"{listed(hosts)} should wake first: {waking.wakes[0].reason}" if hosts else ""
+    last = snapshot.switches
+    # Nobody waits for a host that may fail to wake once more.
+    sound = [one for one in waking.wakes if one.host not in last or not last[one.host].failed]
+    hosts = [one.host for one in sound if one.automatic]
+    return f"{listed(hosts)} should wake first: {sound[0].reason}" if hosts else ""
 
 
 def too_busy(snapshot: Snapshot, estimates: Estimates, left: Sequence[Step]) -> str:

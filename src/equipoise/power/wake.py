@@ -113,6 +113,27 @@ class Waking:
             fall = max(scores.high) - max(helped.scores.high)
             self._wake(host, Code.WAKE_BUSY, priority, reason, {"high_score": fall})
             scores = ground.scores()
+        self._spare()
+
+    def _spare(self) -> None:
+        """Leave out who was woken first and is not needed since a larger or other one was."""
+        ground = self._ground
+        woken = [one for one in self.wakes if one.code is Code.WAKE_BUSY]
+        if len({self._kind(one.host) for one in woken}) < 2:  # noqa: PLR2004  (all alike)
+            return
+        for wake in woken[:-1]:
+            row = ground.row[wake.host]
+            units, before = ground.units_on(row), ground.scores()
+            found = ground.empty(row, units, ground.rows)
+            ground.close(row)
+            if NOBODY in found.target or raised(before.high, ground.scores().high):
+                ground.put_back(units, np.full(len(units), row))
+                ground.open(row)
+                continue
+            ground.settle(units)
+            self.wakes.remove(wake)
+            why = "others that are woken make up for it"
+            self.told.append(Told(wake.host, Code.NOT_NEEDED, why))
 
     def _use_what_is_on(self) -> None:
         """Let those that are on help each other in mind, as balancing will within some passes."""
@@ -157,7 +178,6 @@ class Waking:
             *field.room[row].tolist(),
             int(field.cores[row]),
             int(field.kind[row]),
-            *field.host_reserved[row].tolist(),
             field.allowed[:, row].tobytes(),
         )
 

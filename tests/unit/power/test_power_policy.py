@@ -1,0 +1,299 @@
+"""What the power policy and the figures of a host say: windows, caps, levels, order, foresight."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from builders import a_cluster, a_host, a_vm
+from equipoise.balance.levelling.assess import assess
+from equipoise.balance.rules import read_rules
+from equipoise.model.estimate import Estimates
+from equipoise.model.host import Host, HostReserve, HostState, PowerFigures
+from equipoise.model.policy import BalancePolicy
+from equipoise.model.policy.power import (
+    Day,
+    PowerAutomation,
+    PowerOverride,
+    PowerPolicy,
+    PowerWindow,
+    Preference,
+)
+from equipoise.model.quantity import HostId
+from equipoise.model.snapshot import LastSwitch, Snapshot
+from equipoise.model.value import FrozenMap
+from equipoise.model.vm import Demand, Vm
+from equipoise.power.advice import Code, PowerAdvice
+from equipoise.power.advise import advise_power
+from equipoise.power.brakes import is_automatic
+from equipoise.power.demand import Span
+from equipoise.power.ground import Ground
+from equipoise.power.order import sleep_order, wake_order
+from equipoise.power.worth import wanted_times
+from power_worlds import EAGER, KNOWN
+
+HOUR_MS, DAY_MS = 3_600_000, 86_400_000
+OFF = PowerAutomation.OFF
+STILL = BalancePolicy(rules_only=True)
+
+
+def known(name: str, *, asleep: bool = False, **fields: Any) -> Host:
+    state = HostState.STANDBY if asleep else HostState.ON
+    return a_host(name, **{"power": KNOWN, "state": state} | fields)
+
+
+def wants(name: str, host: str, mhz: int, mib: int = 0, **fields: Any) -> Vm:
+    return a_vm(name, host, demand=Demand(cpu_mhz=mhz, memory_mib=mib), **fields)
+
+
+def advised(state: Snapshot, **more: Any) -> PowerAdvice:
+    return advise_power(state, Estimates(), **more)
+
+
+def ground_of(*hosts: Host, vms: tuple[Vm, ...] = (), **policy: Any) -> Ground:
+    state = a_cluster(*hosts, vms=vms, power=EAGER.but(**policy))
+    return Ground(state, assess(state, read_rules(state), Estimates()))
+
+
+# Windows
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "hour", "holds"),
+    [
+        ("08:00", "18:00", 8, True),
+        ("08:00", "18:00", 17.99, True),
+        ("08:00", "18:00", 18, False),
+        ("08:00", "18:00", 7.99, False),
+        ("22:00", "06:00", 23, True),
+        ("22:00", "06:00", 0, True),
+        ("22:00", "06:00", 5.99, True),
+        ("22:00", "06:00", 6, False),
+        ("22:00", "06:00", 21.99, False),
+        ("00:00", "24:00", 0, True),
+        ("00:00", "24:00", 23.99, True),
+        ("12:00", "12:00", 3, True),
+    ],
+)
+def test_a_window_holds_from_its_start_to_its_end(
+    start: str, end: str, hour: float, holds: bool
+) -> None:
+    window = PowerWindow(start=start, end=end, automation=OFF)
+    for day in range(1, 9):
+        assert window.holds(int(DAY_MS * day + hour * HOUR_MS)) is holds
+
+
+def test_a_window_over_midnight_belongs_to_the_day_on_which_it_begins() -> None:
+    window = PowerWindow(start="22:00", end="06:00", automation=OFF, days=(Day.SUNDAY,))
+    assert window.holds(6 * DAY_MS + 23 * HOUR_MS)
+    assert window.holds(7 * DAY_MS + 5 * HOUR_MS)
+    assert not window.holds(6 * DAY_MS + 5 * HOUR_MS)
+    assert not window.holds(7 * DAY_MS + 23 * HOUR_MS)
+    assert not window.holds(5 * HOUR_MS + DAY_MS)
+
+
+def test_the_clock_begins_on_a_monday_and_the_night_before_it_was_a_sunday() -> None:
+    monday = PowerWindow(start="00:00", end="24:00", automation=OFF, days=(Day.MONDAY,))
+    assert [monday.holds(DAY_MS * day) for day in range(8)] == [True, *[False] * 6, True]
+    sunday = PowerWindow(start="22:00", end="06:00", automation=OFF, days=(Day.SUNDAY,))
+    assert sunday.holds(0)
+
+
+def test_the_first_window_that_holds_decides() -> None:
+    night = PowerWindow(start="22:00", end="06:00", automation=PowerAutomation.MANUAL)
+    always = PowerWindow(start="00:00", end="24:00", automation=OFF)
+    policy = PowerPolicy(windows=(night, always))
+    assert policy.automation_at(23 * HOUR_MS) is PowerAutomation.MANUAL
+    assert policy.automation_at(12 * HOUR_MS) is OFF
+    assert PowerPolicy(windows=(night,)).automation_at(12 * HOUR_MS) is PowerAutomation.FULL
+
+
+@pytest.mark.parametrize("automation", list(PowerAutomation))
+@pytest.mark.parametrize("override", [None, *PowerOverride])
+def test_who_is_switched_without_asking(
+    automation: PowerAutomation, override: PowerOverride | None
+) -> None:
+    overrides = {} if override is None else {HostId("h0"): override}
+    policy = PowerPolicy(automation=automation, hosts=overrides)
+    expected = automation is not PowerAutomation.MANUAL
+    if override in (PowerOverride.MANUAL, PowerOverride.FULL):
+        expected = override is PowerOverride.FULL
+    assert is_automatic(policy, HostId("h0"), 0) is expected
+
+
+# Caps and figures
+
+
+@pytest.mark.parametrize(
+    ("figures", "part"),
+    [
+        (PowerFigures(idle_watts=100, peak_watts=200), 1.0),
+        (PowerFigures(idle_watts=100, peak_watts=200, cap_watts=200), 1.0),
+        (PowerFigures(idle_watts=100, peak_watts=200, cap_watts=150), 0.5),
+        (PowerFigures(idle_watts=100, peak_watts=200, cap_watts=100), 0.0),
+        (PowerFigures(idle_watts=100, peak_watts=200, cap_watts=90), 0.0),
+        (PowerFigures(managed=True, managed_watts=(50, 100, 200), cap_watts=150), 0.75),
+        (PowerFigures(managed=True, managed_watts=(50, 100, 100, 200), cap_watts=100), 2 / 3),
+        (PowerFigures(managed=True, managed_watts=(50, 50, 200), cap_watts=50), 0.5),
+        (PowerFigures(idle_watts=100, peak_watts=100, cap_watts=100), 1.0),
+        (PowerFigures(cap_watts=100), 1.0),
+    ],
+)
+def test_a_cap_leaves_a_part_of_all_cycles(figures: PowerFigures, part: float) -> None:
+    assert figures.usable_part == pytest.approx(part)
+    host = a_host(power=figures, reserve=HostReserve(cpu_mhz=100))
+    assert host.usable_cpu_mhz == max(0, int(part * 4000) - 100)
+
+
+def test_a_capped_host_is_full_sooner() -> None:
+    capped = PowerFigures(idle_watts=100, peak_watts=200, cap_watts=150)
+    ground = ground_of(known("h0"), known("h1", power=capped), vms=(wants("v", "h1", 1000),))
+    assert ground.used(Span.ON)[:, 0].tolist() == pytest.approx([0, 0.5])
+
+
+def test_nobody_is_woken_above_the_cap_of_the_cluster() -> None:
+    """On, hosts may draw 200 W each; asleep, 5."""
+    vms = [wants(f"v{n}", "h0", 1500) for n in range(3)]
+    hosts = known("h0"), known("h1", asleep=True), known("h2", asleep=True)
+    for cap, wakes in ((404, 0), (405, 1), (599, 1), (600, 2), (None, 2)):
+        policy = EAGER.but(cap_watts=cap, hosts_on_min=2)
+        found = advised(a_cluster(*hosts, vms=vms, power=policy.but(hosts_on_min=3)))
+        assert len(found.wakes) == wakes, cap
+        codes = [one.code for one in found.told if one.host != "h0"]
+        assert codes == [Code.CAP] * (2 - wakes)
+
+
+# Levels
+
+
+def test_each_level_halves_what_a_sleep_must_be_worth() -> None:
+    policy = PowerPolicy(benefit_times=40)
+    assert [wanted_times(policy, level) for level in (2, 3, 4, 5)] == [80, 40, 20, 10]
+
+
+@pytest.mark.parametrize(
+    ("times", "threshold", "priority"),
+    [(100, 3, 2), (110, 3, 3), (250, 3, None), (250, 4, 4), (500, 5, 5), (500, 4, None)],
+)
+def test_what_is_worth_more_is_more_urgent(
+    times: float, threshold: int, priority: int | None
+) -> None:
+    """The sleep of this host is worth some 208 times what it costs."""
+    policy = EAGER.but(
+        benefit_times=times, threshold=threshold, hosts={"h1": PowerOverride.STAYS_ON}
+    )
+    vm = wants("v0", "h0", 100, memory_mib=16000)
+    found = advised(a_cluster(known("h0"), known("h1"), vms=[vm], power=policy, balance=STILL))
+    assert [one.priority for one in found.sleeps] == ([] if priority is None else [priority])
+
+
+@pytest.mark.parametrize(
+    ("mhz", "threshold", "priority"),
+    [(860, 3, 3), (860, 2, None), (950, 2, 2), (950, 1, None), (1100, 1, 1)],
+)
+def test_how_urgent_a_wake_is_depends_on_what_is_missing(
+    mhz: int, threshold: int, priority: int | None
+) -> None:
+    vms = [wants(f"v{n}", "h0", mhz) for n in range(4)]
+    hosts = known("h0"), known("h1", asleep=True)
+    found = advised(a_cluster(*hosts, vms=vms, power=EAGER.but(threshold=threshold)))
+    assert [one.priority for one in found.wakes] == ([] if priority is None else [priority])
+    if priority is None:
+        assert [one.code for one in found.told if one.host == "h1"] == [Code.THRESHOLD]
+
+
+# Order
+
+
+def names(some: list[HostId]) -> str:
+    return " ".join(some)
+
+
+def asked(ground: Ground) -> str:
+    return names(sleep_order(ground, list(ground.row)))
+
+
+def test_small_hosts_sleep_first_by_cpu_and_memory_alike() -> None:
+    hosts = known("a", cores=8), known("b", cores=4), known("c", cores=4, memory_mib=8192)
+    assert asked(ground_of(*hosts, order=(Preference.SIZE,))) == "c b a"
+
+
+def test_who_draws_most_for_what_it_does_sleeps_first() -> None:
+    watts = {"a": 200, "b": 400, "c": 300}
+    hosts = [
+        known(one, power=PowerFigures(idle_watts=9, peak_watts=most)) for one, most in watts.items()
+    ]
+    assert asked(ground_of(*hosts, order=(Preference.EFFICIENCY,))) == "b c a"
+
+
+def test_the_hottest_sleep_first() -> None:
+    hosts = known("a", temperature_c=20.0), known("b", temperature_c=40.0), known("c")
+    assert asked(ground_of(*hosts, order=(Preference.TEMPERATURE,))) == "b a c"
+
+
+def test_who_is_emptied_with_little_copying_sleeps_first() -> None:
+    vms = wants("x", "a", 0, memory_mib=4096), wants("y", "b", 0, memory_mib=512)
+    agent = wants("z", "c", 0, memory_mib=9999, agent=True)
+    ground = ground_of(known("a"), known("b"), known("c"), vms=(*vms, agent))
+    assert asked(ground) == "c b a"
+
+
+def test_preferences_count_in_their_order_and_then_the_order_of_the_file() -> None:
+    hosts = known("a", cores=8, temperature_c=50.0), known("b"), known("c", temperature_c=30.0)
+    hot, size = Preference.TEMPERATURE, Preference.SIZE
+    assert asked(ground_of(*hosts, order=(hot, size))) == "a c b"
+    assert asked(ground_of(*hosts, order=(size, hot))) == "c b a"
+    assert asked(ground_of(*hosts, order=())) == "a b c"
+
+
+def test_large_hosts_wake_first_and_who_failed_last() -> None:
+    hosts = (
+        known("a", asleep=True),
+        known("b", asleep=True, cores=8),
+        known("c", asleep=True, cores=9),
+    )
+    state = a_cluster(*hosts, power=EAGER)
+    ids = list(state.hosts)
+    failed = replace(state, switches=FrozenMap({HostId("c"): LastSwitch(0, on=True, failed=True)}))
+    for one, expected in ((state, "c b a"), (failed, "b a c")):
+        ground = Ground(one, assess(one, read_rules(one), Estimates()))
+        assert names(wake_order(ground, ids, seed=0)) == expected
+
+
+def test_among_equals_chance_decides_the_same_way_for_the_same_seed_and_version() -> None:
+    state = a_cluster(*[known(f"h{n}", asleep=True) for n in range(6)], power=EAGER)
+    found = set()
+    for seed in range(3):
+        for version in range(3):
+            one = replace(state, version=version)
+            ground = Ground(one, assess(one, read_rules(one), Estimates()))
+            order = names(wake_order(ground, list(one.hosts), seed))
+            assert order == names(wake_order(ground, list(one.hosts), seed))
+            found.add(order)
+    assert len(found) > 5
+
+
+# Foresight
+
+
+def test_what_is_foretold_raises_what_is_needed() -> None:
+    vms = wants("v0", "h0", 100), wants("v1", "h1", 100)
+    state = a_cluster(known("h0"), known("h1"), vms=vms, power=EAGER, balance=STILL)
+    assert [one.host for one in advised(state).sleeps] == ["h0"]
+    ahead = np.array([[2000.0, 0.0], [2000.0, 0.0]])
+    found = advised(state, ahead=ahead)
+    assert not found.sleeps
+    assert found.before.low[0] == 0
+    assert advised(state, ahead=np.zeros((2, 2))).sleeps
+
+
+def test_who_will_be_needed_is_woken_before() -> None:
+    vms = [wants(f"v{n}", "h0", 100) for n in range(4)]
+    hosts = known("h0"), known("h1", asleep=True)
+    state = a_cluster(*hosts, vms=vms, power=EAGER, balance=STILL)
+    assert not advised(state).wakes
+    (wake,) = advised(state, ahead=np.full((4, 2), 1000.0)).wakes
+    assert (wake.host, wake.code) == ("h1", Code.WAKE_BUSY)
