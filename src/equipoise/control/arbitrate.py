@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from equipoise.model.action import describe, footprint
-from equipoise.model.plan import Intent, Proposal, Rejection
+from equipoise.model.plan import Intent, Proposal, Purpose, Rejection
 from equipoise.model.quantity import HostId, PlanId, RuleId, StepId, VmId
 
 
@@ -62,10 +62,22 @@ def _refused(proposal: Proposal, claims: _Claims) -> dict[StepId, Rejection]:
         for intent in proposal.intents:
             detail = f"is only worth doing as a whole, and {cause}"
             refused.setdefault(intent.id, _rejection(intent, "whole", detail))
+    for intent in _useless(proposal, refused):
+        detail = "empties a host that is not put to sleep now"
+        refused[intent.id] = _rejection(intent, "useless", detail)
     for intent, before in _fallen(proposal.intents, refused):
         detail = f"needs {before}, which was dropped"
         refused[intent.id] = _rejection(intent, "prerequisite", detail)
     return refused
+
+
+def _useless(proposal: Proposal, refused: dict[StepId, Rejection]) -> list[Intent]:
+    """What would only be done so that a host can sleep which cannot."""
+    if proposal.purpose is not Purpose.SLEEP:
+        return []
+    lost = {step for one in proposal.intents if one.id in refused for step in one.after}
+    needed = {step for one in proposal.intents if one.id not in refused for step in one.after}
+    return [one for one in proposal.intents if one.id in lost - needed and one.id not in refused]
 
 
 def _fallen(

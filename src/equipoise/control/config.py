@@ -11,6 +11,8 @@ class ControlConfig(Value):
 
     pass_interval_ms: MillisecondsPresent = 5 * 60 * 1000
     """From one pass to the next; the DRS paper's five minutes."""
+    hurry_ms: Milliseconds = 60_000
+    """A pass that something calls for begins so long after the last one at the soonest."""
     timeout_factor: CountPresent = 3
     """An action may take this many times as long as planned ..."""
     timeout_ms_min: Milliseconds = 60_000
@@ -21,7 +23,7 @@ class ControlConfig(Value):
     """How often an action is tried."""
     wake_attempts_max: CountPresent = 1
     """How often a plan tries to wake a host: the next pass may wake another one instead ..."""
-    wake_timeout_pct: PercentMore = 150
+    wake_timeout_pct: PercentMore = 200
     """... as soon as it has taken so much of the planned time: VMs are waiting for it."""
     retry_delay_ms: Milliseconds = 10_000
     """How long after a failure it is tried again."""

@@ -68,7 +68,9 @@ class Loop:
         else:
             self._begin()
         self._now_ms = self._ledger.draft.at_ms
-        self._next_pass_ms = self._next_look_ms = self._now_ms
+        self._next_pass_ms = self._next_look_ms = self._last_pass_ms = self._now_ms
+        self._thought = False
+        """Whether the plan under way is the loop's own, and not somebody's who submitted it."""
         self._watchers = [one for one in deciders if isinstance(one, Reconsidering)]
 
     @property
@@ -89,9 +91,10 @@ class Loop:
         """Think every few minutes and act on it, until the given time."""
         while True:
             if self.idle and self._now_ms >= self._next_pass_ms:
+                self._last_pass_ms = self._now_ms
                 self._next_pass_ms = self._now_ms + self._config.pass_interval_ms
                 self._think()
-            elif not self.idle and self._watchers and self._now_ms >= self._next_look_ms:
+            elif not self.idle and self._watched and self._now_ms >= self._next_look_ms:
                 self._look_again()
             self._react()
             if self._now_ms >= until_ms:
@@ -102,7 +105,11 @@ class Loop:
         """When it is time to think again, or to look again at the plan under way."""
         if self.idle:
             return self._next_pass_ms
-        return self._next_look_ms if self._watchers else until_ms
+        return self._next_look_ms if self._watched else until_ms
+
+    @property
+    def _watched(self) -> bool:
+        return self._thought and bool(self._watchers)
 
     def carry_out(self, plan: Plan) -> VerifiedPlan | Refusal:
         """Verify a plan that somebody made for the present state, and execute it to its end."""
@@ -115,6 +122,7 @@ class Loop:
         """Verify a plan for the present state, and begin to execute it with the next ``run``."""
         if self._executor is not None:
             raise Conflict(f"plan {self._executor.plan.id} is still under way: one at a time")
+        self._thought = False
         return self._submit(plan)
 
     def finish(self) -> None:
@@ -171,6 +179,7 @@ class Loop:
             if isinstance(ordered, Refusal):
                 self._refuse(ordered)
             else:
+                self._thought = True
                 self._submit(ordered)
 
     def _look_again(self) -> None:
@@ -275,7 +284,8 @@ class Loop:
         if self._executor is not None:
             if isinstance(event, _ANSWERS) and self._was_waking(event.step):
                 # VMs wait for it; or, if it did not wake, for another one.
-                self._next_pass_ms = min(self._next_pass_ms, event.at_ms)
+                soonest_ms = self._last_pass_ms + self._config.hurry_ms
+                self._next_pass_ms = min(self._next_pass_ms, max(event.at_ms, soonest_ms))
             self._executor.handle(event, touched)
             if self._executor.ended:
                 self._executor = None

@@ -77,7 +77,7 @@ class Sleep:
     host: HostId
     going: tuple[Going, ...]
     priority: int
-    """2 to 5: the more it is worth, the more urgent."""
+    """2 to 5: the more it is worth, the more urgent; 1 if a cap asks for it."""
     reason: str
     gain: Mapping[str, float]
     """Watts saved, what is not used meanwhile, and how often that is worth the cost."""

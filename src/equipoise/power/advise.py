@@ -41,7 +41,10 @@ def advise_power(
     woken = gate.wakes(waking.wakes, waking.moves)
     if woken.wakes:
         may, sleeping.told = sleepy(ground)
-        sleeping.told += [Told(host, Code.BUSY, "others are woken now") for host in may]
+        sleeping.told += [
+            Told(host, Code.BUSY, "hosts should wake now, so nobody is put to sleep")
+            for host in may
+        ]
     else:
         sleeping.run()
         after = ground.scores()
@@ -66,7 +69,8 @@ def _summary(sleeps: Sequence[Sleep], wakes: Sequence[Wake], told: Sequence[Told
         moves = sum(len(one.going) for one in sleeps)
         watts = sum(one.gain["watts"] for one in sleeps)
         hosts = _named([one.host for one in sleeps])
-        return f"{hosts} can sleep after {moves} moves, which saves about {watts:.0f} W"
+        after = f"{moves} move" if moves == 1 else f"{moves} moves"
+        return f"{hosts} can sleep after {after}, which saves about {watts:.0f} W"
     kept = [one for one in told if one.code is not Code.NOT_NEEDED]
     return f"nothing to switch; {kept[0].host}: {kept[0].sentence}" if kept else "nothing to switch"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 
 from equipoise.balance.mending.fault import listed
 from equipoise.model.host import Host, HostState
@@ -75,6 +76,8 @@ def _own(host: Host, ground: Ground) -> tuple[Code, str] | None:
         return Code.REQUESTED, f"it is to go into {host.requested} anyway"
     if not host.power.known:
         return Code.NO_FIGURES, "nobody knows what it draws: it has no power figures"
+    if host.power.curve[0] <= host.power.standby_watts:
+        return Code.NO_FIGURES, "it draws as much asleep as when it does nothing"
     failed = switch is not None and switch.on and switch.failed
     if failed and override is not PowerOverride.FULL:
         return Code.WAKE_FAILED, "it failed to wake the last time"
@@ -91,7 +94,7 @@ def _inmates(host: Host, ground: Ground) -> tuple[Code, str] | None:
         return Code.STUCK, f"{listed(asleep)} {verb} there, and nobody can move them"
     row = ground.row[host.id]
     if not ground.on[row]:
-        return Code.STUCK, "it takes no part: its VMs are left alone by rules or by the policy"
+        return Code.STUCK, "it takes no part in balancing, by rules, by the policy or for its size"
     for unit in ground.units_on(row).tolist():
         blocker = ground.blocker(unit)
         if blocker is not None:
@@ -112,11 +115,22 @@ def wakeable(ground: Ground) -> tuple[list[HostId], list[Told]]:
             told.append(Told(host.id, Code.LEFT_ALONE, why))
         elif host.requested is not None:
             told.append(Told(host.id, Code.REQUESTED, f"it is to be in {host.requested}"))
+        elif (ago_s := _failed_ago_s(ground.snapshot, host.id)) < policy.retry_s:
+            why = f"it failed to wake {ago_s:.0f} s ago, and is tried again after {policy.retry_s}"
+            told.append(Told(host.id, Code.WAKE_FAILED, why))
         elif min(host.usable_cpu_mhz, host.usable_memory_mib) <= 0:
             told.append(Told(host.id, Code.NOT_NEEDED, "it has nothing to give"))
         else:
             found.append(host.id)
     return found, told
+
+
+def _failed_ago_s(snapshot: Snapshot, host: HostId) -> float:
+    """How long ago a host failed to wake the last time it was to; for ever if it did not."""
+    last = snapshot.switches.get(host)
+    if last is None or not last.on or not last.failed:
+        return inf
+    return (snapshot.at_ms - last.ended_ms) / 1000
 
 
 def is_automatic(policy: PowerPolicy, host: HostId, at_ms: int) -> bool:

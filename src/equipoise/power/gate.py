@@ -54,7 +54,11 @@ class Gate:
         if simple and surely_pass(standing, [*self._ground.moves, *going]):
             return tuple(sleeps), []
         passing = Passing(self._snapshot, self._ground.mends)
-        kept = self._halved(passing, self._taken(), sleeps)
+        # Those that wait to be approved must not be what lets the others pass.
+        first = self._halved(passing, self._taken(), [one for one in sleeps if one.automatic])
+        taken = [*self._taken(), *(intent for one in first for intent in self._wishes.sleep(one))]
+        later = self._halved(passing, taken, [one for one in sleeps if not one.automatic])
+        kept = (*first, *later)
         refused = [one for one in sleeps if one not in kept]
         told = []
         for one in refused:

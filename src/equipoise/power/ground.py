@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from equipoise.balance.advise import advise
 from equipoise.balance.levelling.assess import Assessment, assess
 from equipoise.balance.rules import read_rules
 from equipoise.balance.stuck import Stuck, stuck_vms
+from equipoise.balance.wishes import after_moves
 from equipoise.model.action import PowerOn
 from equipoise.model.estimate import Estimates
 from equipoise.model.host import HostState
@@ -54,7 +56,7 @@ class Ground:
         closed = snapshot.settings.balance.hosts
         self._welcoming = [int(host not in closed) for host in self.state.host_ids]
         self.closed: set[HostId] = set()
-        """The hosts that sleep in mind and not yet in the world."""
+        """The hosts that were put to sleep in mind."""
         self.on = np.zeros(len(self.state.host_ids), dtype=bool)
         self.on[self.state.hosts] = True
         for host in self.waking:
@@ -206,11 +208,24 @@ def ground_of(
     """The ground after what balancing does by itself, if somebody balances."""
     if balanced:
         done = advise(snapshot, estimates, seed=seed)
-        moves, switches = done.advice.moves, done.advice.switches
-        if all(one.automatic for one in moves) and all(one.automatic for one in switches):
-            return Ground(snapshot, done.state, done.advice, ahead)
-    # Of what has to be approved, nobody knows what will be.
+        made = _made(done.advice)
+        if len(made.moves) == len(done.advice.moves):
+            return Ground(snapshot, done.state, made, ahead)
+        # Of what has to be approved, nobody knows what will be.
+        moved = after_moves(snapshot, ((one.vm, one.target) for one in made.moves))
+        return Ground(snapshot, assess(moved, read_rules(snapshot), estimates), made, ahead)
     return Ground(snapshot, assess(snapshot, read_rules(snapshot), estimates), None, ahead)
+
+
+def _made(advice: Advice) -> Advice:
+    """What of an advice is done without asking: nobody waits for what has to be approved."""
+    moves = [one for one in advice.moves if one.automatic]
+    done = {one.vm for one in moves}
+    while not all(done.issuperset(one.after) for one in moves):
+        moves = [one for one in moves if done.issuperset(one.after)]
+        done = {one.vm for one in moves}
+    switches = [one for one in advice.switches if one.automatic and done.issuperset(one.after)]
+    return replace(advice, moves=tuple(moves), switches=tuple(switches))
 
 
 def _waking(snapshot: Snapshot) -> Collection[HostId]:

@@ -9,13 +9,19 @@ import numpy as np
 from equipoise.model.host import Host
 from equipoise.model.policy.power import Preference
 from equipoise.model.quantity import HostId
+from equipoise.power.brakes import is_automatic
 from equipoise.power.ground import Ground
 
 
 def sleep_order(ground: Ground, hosts: Sequence[HostId]) -> list[HostId]:
     """Those that are missed least come first."""
-    keys = {host: _rank(ground, host) for host in hosts}
+    keys = {host: (_asks(ground, host), _rank(ground, host)) for host in hosts}
     return sorted(hosts, key=lambda host: (keys[host], ground.row[host]))
+
+
+def _asks(ground: Ground, host: HostId) -> bool:
+    """Those for whom somebody has to be asked come last: nobody waits for the answer."""
+    return not is_automatic(ground.policy, host, ground.snapshot.at_ms)
 
 
 def wake_order(ground: Ground, hosts: Sequence[HostId], seed: int) -> list[HostId]:
@@ -24,10 +30,11 @@ def wake_order(ground: Ground, hosts: Sequence[HostId], seed: int) -> list[HostI
     chance = np.random.default_rng((seed, ground.snapshot.version))
     lot = dict(zip(hosts, chance.permutation(len(hosts)).tolist(), strict=True))
 
-    def key(host: HostId) -> tuple[bool, tuple[float, ...], int]:
+    def key(host: HostId) -> tuple[bool, bool, tuple[float, ...], int]:
         last = ground.snapshot.switches.get(host)
         failed = last is not None and last.on and last.failed
-        return failed, tuple(-one for one in _rank(ground, host)), lot[host]
+        rank = tuple(-one for one in _rank(ground, host))
+        return _asks(ground, host), failed, rank, lot[host]
 
     return sorted(hosts, key=key)
 

@@ -56,7 +56,8 @@ class Power:
         (advised if ask else made).extend(wishes.move(one, woken) for one in advice.moves)
         for sleep in advice.sleeps:
             (made if sleep.automatic else advised).extend(wishes.sleep(sleep))
-        waits = f"; {len(advised)} actions wait to be approved" if advised else ""
+        count = "1 action waits" if len(advised) == 1 else f"{len(advised)} actions wait"
+        waits = f"; {count} to be approved" if advised else ""
         return Proposal(
             decider="power",
             purpose=Purpose.WAKE if advice.wakes else Purpose.SLEEP,

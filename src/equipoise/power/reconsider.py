@@ -10,10 +10,11 @@ from equipoise.balance.advice import Advice
 from equipoise.balance.levelling.assess import assess
 from equipoise.balance.mending.fault import listed
 from equipoise.balance.rules import read_rules
-from equipoise.model.action import Migrate, PowerOff
+from equipoise.model.action import Migrate, PowerOff, PowerOn
 from equipoise.model.estimate import Estimates
 from equipoise.model.plan import Step
 from equipoise.model.snapshot import Snapshot
+from equipoise.power.brakes import over_cap
 from equipoise.power.ground import Ground
 from equipoise.power.wake import Waking
 
@@ -22,11 +23,13 @@ def reasons_to_stop(
     snapshot: Snapshot, estimates: Estimates, left: Sequence[Step], seed: int
 ) -> str:
     """Why what is left of a plan should not be done any more; nothing if it should."""
-    return too_busy(snapshot, estimates, left) or to_be_woken(snapshot, estimates, seed)
+    return too_busy(snapshot, estimates, left) or to_be_woken(snapshot, estimates, left, seed)
 
 
-def to_be_woken(snapshot: Snapshot, estimates: Estimates, seed: int) -> str:
+def to_be_woken(snapshot: Snapshot, estimates: Estimates, left: Sequence[Step], seed: int) -> str:
     """Which hosts should be woken now, and not only when a long plan has come to its end."""
+    if any(isinstance(one.action, PowerOn) for one in left):
+        return ""  # it is about to wake hosts itself
     ground = Ground(snapshot, assess(snapshot, read_rules(snapshot), estimates), Advice())
     waking = Waking(ground, estimates, seed)
     waking.run()
@@ -42,20 +45,27 @@ def too_busy(snapshot: Snapshot, estimates: Estimates, left: Sequence[Step]) -> 
 
     What has begun is done; what is left is tried in mind, with the demand of now.
     """
-    asleep = [one.action.host for one in left if isinstance(one.action, PowerOff)]
+    off = [one.action.host for one in left if isinstance(one.action, PowerOff)]
+    hosts = snapshot.hosts
+    asleep = [one for one in off if one in hosts and hosts[one].requested is None]
     if not asleep:
         return ""
     ground = Ground(snapshot, assess(snapshot, read_rules(snapshot), estimates))
+    if over_cap(ground):
+        return ""
     before = ground.scores()
     unit_of = {vm: unit for unit, vms in enumerate(ground.state.members) for vm in vms}
     going = [one.action for one in left if isinstance(one.action, Migrate)]
-    there = {unit_of[one.vm]: ground.row[one.target] for one in going if one.vm in unit_of}
+    there = {
+        unit_of[one.vm]: ground.row[one.target]
+        for one in going
+        if one.vm in unit_of and one.target in ground.row
+    }
     ground.send(np.array(list(there), dtype=np.int64), np.array(list(there.values()), np.int64))
     for host in asleep:
-        if host in ground.row:
-            ground.close(ground.row[host])
+        ground.close(ground.row[host])
     if not before.is_high and not ground.scores().is_high:
         return ""
     part = f"{snapshot.settings.power.high:.0%}"
-    hosts = f"{len(asleep)} more hosts" if len(asleep) > 1 else f"{asleep[0]}"
-    return f"demand has risen: without {hosts}, others would use more than {part} of what they have"
+    some = f"{len(asleep)} more hosts" if len(asleep) > 1 else f"{asleep[0]}"
+    return f"demand has risen: without {some}, others would use more than {part} of what they have"

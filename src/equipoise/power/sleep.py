@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from math import isfinite
+from typing import NamedTuple
 
 import numpy as np
 
+from equipoise.balance.advice import MANDATORY
 from equipoise.balance.levelling.climb import obstacle
 from equipoise.balance.levelling.field import FINE, HERE
 from equipoise.balance.levelling.reasons import NAMES
@@ -25,8 +27,6 @@ from equipoise.power.order import sleep_order
 from equipoise.power.packing import Packing
 from equipoise.power.score import Scores, lowered, raised
 from equipoise.power.worth import Shortage, Worth, shortage, wanted_times, worth
-
-MANDATORY: Final = 1
 
 
 class _Chosen(NamedTuple):
@@ -139,7 +139,7 @@ class Sleeping:
         units = ground.units_on(row)
         moved = [unit for one in self._chosen for unit in one.units.tolist()]
         if row in ground.state.field.home[moved]:
-            return Told(host, Code.IN_USE, "it takes the VMs of others that go to sleep")
+            return Told(host, Code.IN_USE, "it is needed for the VMs of others that go to sleep")
         most = ground.policy.moves_per_pass
         if moved and self._count_vms([*moved, *units.tolist()]) > most:
             return Told(host, Code.LATER, f"{most} moves are enough for one pass")
@@ -273,7 +273,7 @@ class Sleeping:
                 "watts": float(watts),
                 "cpu_mhz_s": found.benefit[0],
                 "memory_mib_s": found.benefit[1],
-                "times": found.times,
+                **({"times": found.times} if isfinite(found.times) else {}),
             },
             cost={"cpu_mhz_s": found.cost[0], "memory_mib_s": found.cost[1]},
             # Who has to be asked before VMs move is asked before a host is emptied.

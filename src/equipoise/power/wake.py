@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from equipoise.balance.advice import MANDATORY
 from equipoise.balance.advise import advise
 from equipoise.balance.mending.mend import Transfer
 from equipoise.model.estimate import Estimates
@@ -25,7 +26,7 @@ from equipoise.power.ground import Ground
 from equipoise.power.order import wake_order
 from equipoise.power.score import DUST, Scores, lowered, raised
 
-MANDATORY = 1
+FEW = 16
 VERY_BUSY = 0.9
 """Above so much of what a host has, waking another one is more urgent."""
 
@@ -102,12 +103,8 @@ class Waking:
         while scores.is_high and self._order:
             chosen = self._choose(scores)
             if chosen is None:
-                return
+                break
             host, helped = chosen
-            if priority > max(1, ground.policy.threshold):
-                detail = f"{reason}; that is less urgent than the threshold"
-                self.told += [Told(one, Code.THRESHOLD, detail) for one in self._order]
-                return
             ground.open(ground.row[host])
             self._relieve(np.array([ground.row[host]]))
             fall = max(scores.high) - max(helped.scores.high)
@@ -224,7 +221,11 @@ class Waking:
         wrong = self._faults(snapshot) if wrong is None else wrong
         if not wrong:
             return
-        hosts = [host for host in order if not over_cap(self._ground, host)]
+        hosts = []
+        for host in order:
+            if not over_cap(self._ground, host):
+                self._ground.open(self._ground.row[host])
+                hosts.append(host)
         fewest = len(self._faults(awake(snapshot, hosts)))
         if fewest >= len(wrong):
             return
@@ -233,15 +234,24 @@ class Waking:
             middle = (low + high) // 2
             enough = len(self._faults(awake(snapshot, hosts[:middle]))) <= fewest
             low, high = (low, middle) if enough else (middle, high)
-        reason = f"what is wrong without it: {wrong[0]}"
-        for host in hosts[:high]:
-            self._wake(host, Code.WAKE_RULE, MANDATORY, reason)
-        then = advise(awake(snapshot, hosts[:high]), self._estimates, seed=self._seed).advice
+        needed = self._needed(hosts[:high], fewest)
+        for host in needed:
+            self._wake(host, Code.WAKE_RULE, MANDATORY, f"a rule is broken without: {wrong[0]}")
+        then = advise(awake(snapshot, needed), self._estimates, seed=self._seed).advice
         self.moves = tuple(
             Transfer(one.vm, one.source, one.target)
             for one in then.moves
             if one.priority == MANDATORY and self._is_free(one.vm)
         )
+
+    def _needed(self, hosts: list[HostId], fewest: int) -> list[HostId]:
+        """Of hosts that are enough, those without whom more is wrong; of very many, all."""
+        snapshot = self._ground.snapshot
+        for host in hosts if len(hosts) <= FEW else ():
+            others = [one for one in hosts if one != host]
+            if len(self._faults(awake(snapshot, others))) <= fewest:
+                hosts = others
+        return hosts
 
     def _is_free(self, vm: VmId) -> bool:
         """Whether a VM is moved without asking, and not by balancing in this pass."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from builders import a_cluster, a_host, a_vm
+from builders import a_cluster, a_host, a_plan, a_step, a_vm
 from equipoise.cli.story import tell
 from equipoise.control import Loop
 from equipoise.model.action import Migrate, PowerOff, PowerOn
@@ -101,3 +101,20 @@ def test_a_host_that_does_not_wake_is_given_up_at_once_and_another_one_is_woken(
     found = loop.snapshot().switches
     assert (found[H1].on, found[H1].failed) == (True, True)
     assert (found[H2].on, found[H2].failed) == (True, False)
+
+
+def test_a_plan_that_somebody_else_made_is_not_looked_at_again() -> None:
+    decider = Empties("never mind")
+    cluster = a_cluster(a_host("h1"), a_host("h2"), vms=[a_vm("v1", "h1"), a_vm("v2", "h1")])
+    loop = Loop(MemoryWorld(cluster), MemoryJournal(), deciders=[decider])
+    slow = Migrate(vm=V1, source=H1, target=H2)
+    loop.submit(
+        a_plan(
+            a_step("a", slow, 0, SLOW_MS),
+            a_step("b", slow.but(vm=V2), SLOW_MS, 2 * SLOW_MS, "a"),
+            base_version=1,
+        )
+    )
+    loop.run(until_ms=900_000)
+    assert decider.asked == []
+    assert loop.snapshot().vms[V2].host == "h2"

@@ -14,6 +14,14 @@ def rows(advice: PowerAdvice) -> Iterator[dict[str, object]]:
     """Recommendations in the form of the others: the moves that empty a host stand before it."""
     for wake in advice.wakes:
         yield _row("power_on", wake, to=wake.host, code=wake.code)
+    for move in advice.moves:
+        yield {
+            **_row(
+                "migrate", advice.wakes[0], source=move.source, to=move.target, code=Code.WAKE_RULE
+            ),
+            "vm": move.vm,
+            "reason": "a rule is broken where it is",
+        }
     for sleep in advice.sleeps:
         for one in sleep.going:
             yield {
@@ -67,6 +75,7 @@ def document(advice: PowerAdvice) -> dict[str, object]:
         "scores": {"before": _scores(advice.before), "after": _scores(advice.after)},
         "sleeps": [one.host for one in advice.sleeps],
         "wakes": [one.host for one in advice.wakes],
+        "mends": list(advice.mends),
         "watts_saved": sum(one.gain["watts"] for one in advice.sleeps),
         "kept": [
             {"host": one.host, "code": one.code, "sentence": one.sentence} for one in advice.told
@@ -87,6 +96,9 @@ def show(advice: PowerAdvice, asked: Collection[str]) -> None:
     out.print(f"[bold]power[/bold]: {plain(advice.summary)}")
     if advice.sleeps or advice.wakes:
         out.print(_switches(advice))
+    for move in advice.moves:
+        where = f"{plain(move.vm)} goes from {plain(move.source)} to {plain(move.target)}"
+        out.print(f"then {where}, for the rules")
     told = [one for one in advice.told if "all" in asked or one.host in asked]
     if told:
         some = table("host", "code", "why it is left as it is")

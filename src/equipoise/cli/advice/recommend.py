@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -53,7 +54,8 @@ def run(path: Path, questions: Questions, *, as_json: bool) -> int:
                 f"one of {', '.join(DECIDERS)}",
             )
             raise InvalidInput(str(path), [Problem(key="--with", what=what, cure=cure)])
-    snapshot = Snapshot.of(read_inventory(path))
+    inventory = read_inventory(path)
+    snapshot = Snapshot.of(inventory, at_ms=_now_ms() if inventory.power.windows else 0)
     began = perf_counter()
     done = advise(snapshot, Estimates(), seed=questions.seed, alternatives=True)
     switched = None
@@ -71,6 +73,12 @@ def run(path: Path, questions: Questions, *, as_json: bool) -> int:
         if switched is not None:
             power.show(switched, questions.why)
     return 1 if done.advice.faults else 0
+
+
+def _now_ms() -> int:
+    """The time of the week, for windows of a policy: since midnight on Monday, here."""
+    now = datetime.now().astimezone()
+    return 1000 * (86_400 * now.weekday() + 3600 * now.hour + 60 * now.minute + now.second)
 
 
 def _with_power(found: dict[str, object], switched: PowerAdvice) -> dict[str, object]:

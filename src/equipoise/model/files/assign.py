@@ -36,7 +36,7 @@ def _put(tree: Any, key: str, value: Any, source: str) -> None:
         if way and last not in place and not _is_open(place, way):
             raise _unknown(place, last, key, source)
         place[last] = value
-    elif isinstance(place, list) and last.isdigit() and int(last) < len(place):
+    elif isinstance(place, list) and last.isdecimal() and int(last) < len(place):
         place[int(last)] = value
     else:
         raise _refused(source, key, f"there is no {last!r} in it", "a key of the scenario")
@@ -50,7 +50,7 @@ def _is_open(place: dict[str, Any], way: Sequence[str]) -> bool:
 def _inside(place: Any, step: str, key: str, source: str) -> Any:
     if isinstance(place, dict) and step in place:
         return place[step]
-    if isinstance(place, list) and step.isdigit() and int(step) < len(place):
+    if isinstance(place, list) and step.isdecimal() and int(step) < len(place):
         return place[int(step)]
     raise _unknown(place if isinstance(place, dict) else {}, step, key, source)
 
@@ -68,5 +68,5 @@ def _refused(source: str, key: str, what: str, cure: str) -> InvalidInput:
 def _value(text: str) -> Any:
     try:
         return msgspec.json.decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return text

@@ -29,6 +29,8 @@ TimeOfDay = Annotated[
     ),
 ]
 Rate = Annotated[float, Meta(ge=0, le=10**6)]
+Remembered = Annotated[int, Meta(ge=1, le=3600)]
+"""Seconds of the last hour, which is what is remembered."""
 
 
 class PowerAutomation(StrEnum):
@@ -124,9 +126,9 @@ class PowerPolicy(Value):
     """How much of a host's CPU and memory should be in use ..."""
     tolerance: Part = 0.18
     """... and how far it may be from that."""
-    off_window_s: SecondsPresent = 2400
+    off_window_s: Remembered = 2400
     """What was asked for in the last so many seconds decides who may sleep, ..."""
-    on_window_s: SecondsPresent = 300
+    on_window_s: Remembered = 300
     """... and in the last so many, who must wake: the mean of it, and so many ..."""
     deviations: Annotated[float, Meta(ge=0, le=10)] = 2.0
     """... standard deviations."""
@@ -137,13 +139,15 @@ class PowerPolicy(Value):
     asleep_s: SecondsPresent = 14_400
     """How long a host is expected to sleep that nobody misses, not even at the worst; one that
     would then be missed sleeps as long as demand has lately stayed about the same."""
-    observe_s: Seconds = 0
+    observe_s: Annotated[int, Meta(ge=0, le=3000)] = 0
     """Nobody is put to sleep before demand has been observed for so long."""
     hosts_on_min: Count = 2
     """At least so many hosts stay on: with a single one, its failure would take everything."""
     hosts: Mapping[HostKey, PowerOverride] = {}
     cooldown_s: Seconds = 1800
     """Nobody is put to sleep so soon after any host was woken."""
+    retry_s: Seconds = 300
+    """Nobody who failed to wake is tried again so soon."""
     windows: tuple[PowerWindow, ...] = ()
     """Times in which something else holds; the first that holds decides."""
     order: tuple[Preference, ...] = (Preference.SIZE, Preference.EVACUATION)

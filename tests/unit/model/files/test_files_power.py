@@ -16,6 +16,8 @@ from unit.model.files.file_texts import the_problem, with_hosts
     [
         ("{hosts: {h9: stays_on}}", "power.hosts.h9", 'there is no host "h9"'),
         ("{hosts: {h1: never}}", "power.hosts.h1", '"never" is not one of the allowed words'),
+        ("{observe_s: 7200}", "power.observe_s", "7200 is above the allowed range"),
+        ("{off_window_s: 86400}", "power.off_window_s", "86400 is above the allowed range"),
         ("{threshold: 6}", "power.threshold", "6 is above the allowed range"),
         (
             "{windows: [{start: '08:00', end: '08:00', automation: off}]}",
@@ -77,6 +79,7 @@ def test_figures_of_a_scenario_can_be_changed() -> None:
         ("cluster.power.threshold", "KEY=VALUE"),
         ("cluster.power.threshold=nine", "cluster.power.threshold"),
         ("duration=5", "duration"),
+        ("fleet.hosts.²=1", "there is no '²'"),
     ],
 )
 def test_a_change_that_cannot_be_made_is_refused(change: str, words: str) -> None:
