@@ -77,12 +77,14 @@ def run(name: str, wishes: Wishes, *, as_json: bool) -> int:
             problem = Problem(key="", what="already has the journal of another run", cure=cure)
             raise InvalidInput(journal.source, [problem])
         outcome = simulate(as_wished(scenario, wishes), journal, folder=folder, pace=wishes.pace)
+        # First the folder: who reads the answer may stop reading at any time.
+        parquet = wishes.out is None or _write(wishes.out, outcome)
         if as_json:
             print_json(document(outcome))
         else:
             _show(outcome)
         if wishes.out is not None:
-            _write(wishes.out, outcome)
+            _say_written(wishes.out, parquet=parquet)
     return 1 if outcome.result.violations else 0
 
 
@@ -213,14 +215,18 @@ def _rounded(figures: dict[str, Any]) -> dict[str, object]:
     return {name: round(one, 2) if isinstance(one, float) else one for name, one in figures.items()}
 
 
-def _write(out: Path, outcome: Outcome) -> None:
+def _write(out: Path, outcome: Outcome) -> bool:
     from equipoise.report import write_run
 
     written = write_run(out, document(outcome), outcome.result.record, outcome.journal, tell)
+    return bool(written.parquet)
+
+
+def _say_written(out: Path, *, parquet: bool) -> None:
     note = progress_console()
     page = plain(str(out / "report.html"))
     note.print(f"written: open {page} in a browser", soft_wrap=True)
-    if not written.parquet:
+    if not parquet:
         note.print("no Parquet files: install equipoise[parquet] for them")
 
 

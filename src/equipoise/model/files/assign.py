@@ -39,7 +39,7 @@ def _put(tree: Any, key: str, value: Any, source: str) -> None:
     elif isinstance(place, list) and last.isdecimal() and int(last) < len(place):
         place[int(last)] = value
     else:
-        raise _refused(source, key, f"there is no {last!r} in it", "a key of the scenario")
+        raise _unknown(place, last, key, source)
 
 
 def _is_open(place: dict[str, Any], way: Sequence[str]) -> bool:
@@ -52,12 +52,17 @@ def _inside(place: Any, step: str, key: str, source: str) -> Any:
         return place[step]
     if isinstance(place, list) and step.isdecimal() and int(step) < len(place):
         return place[int(step)]
-    raise _unknown(place if isinstance(place, dict) else {}, step, key, source)
+    raise _unknown(place, step, key, source)
 
 
-def _unknown(place: dict[str, Any], step: str, key: str, source: str) -> InvalidInput:
-    near = closest(step, place)
-    cure = f"did you mean {near}?" if near else f"one of {', '.join(place)}" if place else ""
+def _unknown(place: Any, step: str, key: str, source: str) -> InvalidInput:
+    whole = key[: key.rindex(step)].rstrip(".")
+    cure = f"give {whole} as a whole, as {whole}={{...}}"
+    if isinstance(place, list) and place:
+        cure = f"a number from 0 to {len(place) - 1}"
+    elif isinstance(place, dict) and place:
+        near = closest(step, place)
+        cure = f"did you mean {near}?" if near else f"one of {', '.join(place)}"
     return _refused(source, key, f"there is no {step!r}", cure)
 
 
