@@ -64,7 +64,7 @@ class Why:
     def __str__(self) -> str:
         bound = [f"{name} = {shown(value)}" for name, value in self.where.items()]
         found = [f"{text} = {shown(value)}" for text, value in self.values]
-        said = ", ".join([*bound, *found])
+        said = ", ".join(dict.fromkeys([*bound, *found]))  # a variable may be a term as well
         return f"not so: {self.formula}{f', with {said}' if said else ''}{self.note}"
 
     def elements(self) -> frozenset[str]:
