@@ -8,7 +8,6 @@ on where the last one stopped.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from equipoise.control.arbitrate import arbitrate
 from equipoise.control.config import ControlConfig
@@ -36,8 +35,6 @@ from equipoise.model.snapshot import Snapshot
 from equipoise.plan import Judge, Refusal, VerifiedPlan, order, verify
 from equipoise.plan.ledger import Ledger
 
-_ANSWERS: Final = ActionFinished | ActionFailed | ActionLost
-
 
 class Loop:
     """One control loop over one world, with one journal."""
@@ -63,15 +60,14 @@ class Loop:
         self._unsure = False
         """Whether the outcome of an action is unknown, and nobody has looked since."""
         self._lost_journal = False
+        self._watchers = [one for one in deciders if isinstance(one, Reconsidering)]
+        self._next_pass_ms = self._next_look_ms = self._last_pass_ms = 0
         if len(journal):
             self._recover()
         else:
             self._begin()
         self._now_ms = self._ledger.draft.at_ms
         self._next_pass_ms = self._next_look_ms = self._last_pass_ms = self._now_ms
-        self._thought = False
-        """Whether the plan under way is the loop's own, and not somebody's who submitted it."""
-        self._watchers = [one for one in deciders if isinstance(one, Reconsidering)]
 
     @property
     def now_ms(self) -> int:
@@ -109,7 +105,11 @@ class Loop:
 
     @property
     def _watched(self) -> bool:
-        return self._thought and bool(self._watchers)
+        """Whether somebody looks again at the plan under way, if it is the loop's own."""
+        if not self._watchers or self._executor is None:
+            return False
+        plan = self._executor.plan  # every step of an own plan has its name before its own
+        return any(step.id.startswith(f"{plan.id}/") for step in plan.steps[:1])
 
     def carry_out(self, plan: Plan) -> VerifiedPlan | Refusal:
         """Verify a plan that somebody made for the present state, and execute it to its end."""
@@ -122,7 +122,6 @@ class Loop:
         """Verify a plan for the present state, and begin to execute it with the next ``run``."""
         if self._executor is not None:
             raise Conflict(f"plan {self._executor.plan.id} is still under way: one at a time")
-        self._thought = False
         return self._submit(plan)
 
     def finish(self) -> None:
@@ -179,7 +178,6 @@ class Loop:
             if isinstance(ordered, Refusal):
                 self._refuse(ordered)
             else:
-                self._thought = True
                 self._submit(ordered)
 
     def _look_again(self) -> None:
@@ -271,21 +269,19 @@ class Loop:
             self._journal.append(events)
             self._lost_journal = False
 
-    def _was_waking(self, step: StepId) -> bool:
-        steps = self._executor.plan.steps if self._executor is not None else ()
-        return any(isinstance(one.action, PowerOn) for one in steps if one.id == step)
-
     def _take_in(self, event: Event) -> None:
         if isinstance(event, PlanAccepted):
             self._used.update(step.id for step in event.plan.steps)
         if isinstance(event, ActionLost):
             self._unsure = True
-        touched = self._ledger.apply(event)
-        if self._executor is not None:
-            if isinstance(event, _ANSWERS) and self._was_waking(event.step):
+        if isinstance(event, ActionFinished | ActionFailed | ActionLost):
+            running = self._ledger.draft.in_flight.get(event.step)
+            if running is not None and isinstance(running.step.action, PowerOn):
                 # VMs wait for it; or, if it did not wake, for another one.
                 soonest_ms = self._last_pass_ms + self._config.hurry_ms
                 self._next_pass_ms = min(self._next_pass_ms, max(event.at_ms, soonest_ms))
+        touched = self._ledger.apply(event)
+        if self._executor is not None:
             self._executor.handle(event, touched)
             if self._executor.ended:
                 self._executor = None

@@ -118,3 +118,31 @@ def test_a_plan_that_somebody_else_made_is_not_looked_at_again() -> None:
     loop.run(until_ms=900_000)
     assert decider.asked == []
     assert loop.snapshot().vms[V2].host == "h2"
+
+
+def test_a_loop_goes_on_after_a_crash_with_a_host_that_has_woken() -> None:
+    cluster = a_cluster(a_host("h1"), a_host("h2", state=HostState.STANDBY), vms=[a_vm("v1", "h1")])
+    world, journal = MemoryWorld(cluster), MemoryJournal()
+    first = Loop(world, journal)
+    first.submit(
+        a_plan(
+            a_step("on", PowerOn(host=H2), 0, 1000),
+            a_step("move", Migrate(vm=V1, source=H1, target=H2), 1000, 9000, "on"),
+            base_version=1,
+        )
+    )
+    first.run(until_ms=5000)
+    second = Loop(world, journal)
+    assert not second.idle
+    second.finish()
+    assert second.snapshot().vms[V1].host == "h2"
+
+
+def test_after_a_crash_the_plan_under_way_is_still_looked_at_again() -> None:
+    cluster = a_cluster(a_host("h1"), a_host("h2"), vms=[a_vm("v1", "h1"), a_vm("v2", "h1")])
+    world, journal = MemoryWorld(cluster), MemoryJournal()
+    Loop(world, journal, deciders=[Empties()]).run(until_ms=10_000)
+    decider = Empties("demand has risen")
+    Loop(world, journal, deciders=[decider]).run(until_ms=1_000_000)
+    assert decider.asked
+    assert world.observe().hosts[H1].state is HostState.ON
