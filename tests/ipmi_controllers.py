@@ -60,7 +60,7 @@ class Controller(bmc.Bmc):  # type: ignore[misc]  # pyghmi has no types
 
     def power_shutdown(self) -> None:
         if self.behaviour == "stubborn":
-            raise NotImplementedError
+            raise NotImplementedError  # pyghmi's word for "invalid command" on the wire
         self._turn("off")
 
     def _turn(self, power: str) -> None:

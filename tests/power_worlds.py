@@ -31,6 +31,17 @@ KNOWN = PowerFigures(idle_watts=100, peak_watts=200, standby_watts=5)
 EAGER = PowerPolicy(observe_s=0, cooldown_s=0, benefit_times=1, threshold=5, hosts_on_min=1)
 
 
+def known(name: str, *, asleep: bool = False, **fields: Any) -> Host:
+    """A host with power figures."""
+    state = HostState.STANDBY if asleep else HostState.ON
+    return a_host(name, **{"power": KNOWN, "state": state} | fields)
+
+
+def wants(name: str, host: str, mhz: int, mib: int = 0, **fields: Any) -> Vm:
+    """A VM that asks for something."""
+    return a_vm(name, host, demand=Demand(cpu_mhz=mhz, memory_mib=mib), **fields)
+
+
 @st.composite
 def a_machine(draw: st.DrawFn, name: str) -> Host:
     """A host that is mostly on and mostly known."""

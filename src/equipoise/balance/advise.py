@@ -19,6 +19,7 @@ from equipoise.model.estimate import Estimates
 from equipoise.model.policy import Automation, BalancePolicy
 from equipoise.model.quantity import VmId
 from equipoise.model.snapshot import Snapshot
+from equipoise.model.words import counted
 from equipoise.place.imbalance import weights
 
 OVERFULL: Final = 1 + 1e-9
@@ -138,9 +139,9 @@ def _summary(
 ) -> str:
     parts = []
     if mended.moves:
-        parts.append(f"{_counted(len(mended.moves), 'move')} for the rules")
+        parts.append(f"{counted(len(mended.moves), 'move')} for the rules")
     if mended.switches:
-        parts.append(f"{_counted(len(mended.switches), 'host')} to be switched")
+        parts.append(f"{counted(len(mended.switches), 'host')} to be switched")
     if policy.rules_only:
         parts.append(f"rules only: an imbalance of {after:.3f} is left as it is")
     elif levelled.moves:
@@ -153,7 +154,3 @@ def _summary(
     else:
         parts.append(f"the imbalance is {after:.3f}, and no move is worth its cost")
     return "; ".join(parts)
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -98,11 +98,6 @@ def plain(text: str) -> str:
     return escape("".join(one if one.isprintable() else "?" for one in text))
 
 
-def counted(number: int, word: str) -> str:
-    """Write ``1 host`` or ``2 hosts``."""
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
-
-
 def mib(amount: int) -> str:
     """Write an amount of memory in the unit that reads best."""
     if amount >= GIB_IN_MIB and amount % GIB_IN_MIB == 0:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from equipoise.cli.answer import clock, console, counted, fitted, plain, print_json, table
+from equipoise.cli.answer import clock, console, fitted, plain, print_json, table
 from equipoise.cli.read import read_inventory, read_plan
 from equipoise.model.plan import Violation
 from equipoise.model.snapshot import Snapshot
+from equipoise.model.words import counted
 from equipoise.plan import Refusal, verify
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from equipoise.cli.answer import console, counted, fitted, mib, plain, print_json, table
+from equipoise.cli.answer import console, fitted, mib, plain, print_json, table
 from equipoise.cli.read import read_inventory
 from equipoise.model.quantity import VmId
 from equipoise.model.snapshot import Snapshot
+from equipoise.model.words import counted
 from equipoise.plan.ledger import Ledger
 
 if TYPE_CHECKING:

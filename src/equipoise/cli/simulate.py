@@ -11,7 +11,6 @@ from typing import Any, Final
 from equipoise.cli.answer import (
     clock,
     console,
-    counted,
     patience,
     plain,
     print_json,
@@ -27,6 +26,7 @@ from equipoise.model import files
 from equipoise.model.action import Migrate, PowerOff, PowerOn
 from equipoise.model.event import KINDS, kind_of
 from equipoise.model.story.scenario import Scenario
+from equipoise.model.words import counted
 from equipoise.sim.builtin import builtin
 from equipoise.sim.deciders import decider_names
 from equipoise.sim.measure.energy import Energy

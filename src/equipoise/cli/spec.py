@@ -8,11 +8,12 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from equipoise.cli.answer import clock, console, counted, fitted, print_json, table
+from equipoise.cli.answer import clock, console, fitted, print_json, table
 from equipoise.cli.read import read_case, read_text
 from equipoise.errors import InvalidInput, Problem
 from equipoise.model.case import CaseFile
 from equipoise.model.snapshot import Snapshot
+from equipoise.model.words import counted
 from equipoise.spec.case import Case, judge_case
 from equipoise.spec.demand import Demand
 from equipoise.spec.extend import signatures

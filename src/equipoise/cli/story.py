@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from equipoise.cli.answer import counted
 from equipoise.model import event as happened
 from equipoise.model.action import describe
 from equipoise.model.event import Event
+from equipoise.model.words import counted
 
 
 def tell(event: Event) -> str:

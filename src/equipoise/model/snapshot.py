@@ -45,6 +45,11 @@ class LastSwitch(NamedTuple):
     on: bool
     failed: bool
 
+    @property
+    def failed_to_wake(self) -> bool:
+        """Whether it was to wake, and did not."""
+        return self.on and self.failed
+
 
 @dataclass(frozen=True, slots=True)
 class DemandFrame:

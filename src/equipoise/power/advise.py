@@ -8,6 +8,7 @@ from equipoise.balance.mending.fault import listed
 from equipoise.model.estimate import Estimates
 from equipoise.model.quantity import HostId
 from equipoise.model.snapshot import Snapshot
+from equipoise.model.words import counted
 from equipoise.place.water import Floats
 from equipoise.power.advice import Code, PowerAdvice, Sleep, Told, Wake
 from equipoise.power.brakes import sleepy
@@ -69,8 +70,7 @@ def _summary(sleeps: Sequence[Sleep], wakes: Sequence[Wake], told: Sequence[Told
         moves = sum(len(one.going) for one in sleeps)
         watts = sum(one.gain["watts"] for one in sleeps)
         hosts = _named([one.host for one in sleeps])
-        after = f"{moves} move" if moves == 1 else f"{moves} moves"
-        return f"{hosts} can sleep after {after}, which saves about {watts:.0f} W"
+        return f"{hosts} can sleep after {counted(moves, 'move')}, which saves about {watts:.0f} W"
     kept = [one for one in told if one.code is not Code.NOT_NEEDED]
     return f"nothing to switch; {kept[0].host}: {kept[0].sentence}" if kept else "nothing to switch"
 

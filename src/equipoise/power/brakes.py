@@ -78,8 +78,7 @@ def _own(host: Host, ground: Ground) -> tuple[Code, str] | None:
         return Code.NO_FIGURES, "nobody knows what it draws: it has no power figures"
     if host.power.curve[0] <= host.power.standby_watts:
         return Code.NO_FIGURES, "it draws as much asleep as when it does nothing"
-    failed = switch is not None and switch.on and switch.failed
-    if failed and override is not PowerOverride.FULL:
+    if switch is not None and switch.failed_to_wake and override is not PowerOverride.FULL:
         return Code.WAKE_FAILED, "it failed to wake the last time"
     return None
 
@@ -128,7 +127,7 @@ def wakeable(ground: Ground) -> tuple[list[HostId], list[Told]]:
 def _failed_ago_s(snapshot: Snapshot, host: HostId) -> float:
     """How long ago a host failed to wake the last time it was to; for ever if it did not."""
     last = snapshot.switches.get(host)
-    if last is None or not last.on or not last.failed:
+    if last is None or not last.failed_to_wake:
         return inf
     return (snapshot.at_ms - last.ended_ms) / 1000
 

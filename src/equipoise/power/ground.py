@@ -68,6 +68,13 @@ class Ground:
                 self._movable[unit] = self.stuck.keys().isdisjoint(self.state.members[unit])
 
     @property
+    def count_on(self) -> int:
+        """How many hosts are on in the world, or about to be, and not on their way out of it."""
+        hosts = self.snapshot.hosts.values()
+        on = sum(host.state is HostState.ON and host.requested is None for host in hosts)
+        return on + len(self.waking)
+
+    @property
     def rows(self) -> Ints:
         """The hosts that are on in mind and take part."""
         return np.nonzero(self.on)[0]

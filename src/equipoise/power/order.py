@@ -32,7 +32,7 @@ def wake_order(ground: Ground, hosts: Sequence[HostId], seed: int) -> list[HostI
 
     def key(host: HostId) -> tuple[bool, bool, tuple[float, ...], int]:
         last = ground.snapshot.switches.get(host)
-        failed = last is not None and last.on and last.failed
+        failed = last is not None and last.failed_to_wake
         rank = tuple(-one for one in _rank(ground, host))
         return _asks(ground, host), failed, rank, lot[host]
 

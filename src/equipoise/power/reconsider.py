@@ -35,7 +35,9 @@ def to_be_woken(snapshot: Snapshot, estimates: Estimates, left: Sequence[Step], 
     waking.run()
     last = snapshot.switches
     # Nobody waits for a host that may fail to wake once more.
-    sound = [one for one in waking.wakes if one.host not in last or not last[one.host].failed]
+    sound = [
+        one for one in waking.wakes if one.host not in last or not last[one.host].failed_to_wake
+    ]
     hosts = [one.host for one in sound if one.automatic]
     return f"{listed(hosts)} should wake first: {sound[0].reason}" if hosts else ""
 

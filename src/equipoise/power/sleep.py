@@ -15,8 +15,8 @@ from equipoise.balance.levelling.field import FINE, HERE
 from equipoise.balance.levelling.reasons import NAMES
 from equipoise.balance.mending.fault import listed
 from equipoise.model.estimate import Estimates
-from equipoise.model.host import HostState
 from equipoise.model.quantity import HostId, VmId
+from equipoise.model.words import counted
 from equipoise.place.water import NOBODY, Ints
 from equipoise.power.advice import Code, Going, Sleep, Told
 from equipoise.power.aftermath import Aftermath
@@ -119,11 +119,9 @@ class Sleeping:
 
     def _general(self) -> tuple[Code, str] | None:
         """What keeps all that are left from being put to sleep."""
-        policy, hosts = self._ground.policy, self._ground.snapshot.hosts.values()
-        on = sum(host.state is HostState.ON and host.requested is None for host in hosts)
-        on += len(self._ground.waking) - len(self._chosen)
-        if on <= policy.hosts_on_min:
-            return Code.MINIMUM, f"at least {_counted(policy.hosts_on_min, 'host')} must be on"
+        policy = self._ground.policy
+        if self._ground.count_on - len(self._chosen) <= policy.hosts_on_min:
+            return Code.MINIMUM, f"at least {counted(policy.hosts_on_min, 'host')} must be on"
         if over_cap(self._ground):
             return None
         if self._scores.is_high:
@@ -260,7 +258,7 @@ class Sleeping:
         cpu, memory = ground.used(Span.OFF).max(axis=0, initial=0.0).tolist()
         cap = f"; more than {ground.policy.cap_watts} W must not be drawn by all together"
         capped = cap if chosen.priority == MANDATORY else ""
-        said = f"its {_counted(len(going), 'VM')} can be elsewhere" if going else "it is empty"
+        said = f"its {counted(len(going), 'VM')} can be elsewhere" if going else "it is empty"
         return Sleep(
             host=chosen.host,
             going=going,
@@ -280,7 +278,3 @@ class Sleeping:
             automatic=is_automatic(ground.policy, chosen.host, ground.snapshot.at_ms)
             and all(ground.snapshot.settings.balance.moves_by_itself(one.vm) for one in going),
         )
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"

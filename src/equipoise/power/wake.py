@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,9 @@ from equipoise.power.ground import Ground
 from equipoise.power.order import wake_order
 from equipoise.power.score import DUST, Scores, lowered, raised
 
-FEW = 16
-VERY_BUSY = 0.9
+FEW: Final = 16
+"""Of more hosts than this, none is tried to be done without: each trial is a whole pass."""
+VERY_BUSY: Final = 0.9
 """Above so much of what a host has, waking another one is more urgent."""
 
 
@@ -66,11 +67,8 @@ class Waking:
                 self.told.append(Told(host, Code.NOT_NEEDED, "it sleeps, and nobody needs it"))
 
     def _for_the_minimum(self) -> None:
-        ground = self._ground
-        hosts = ground.snapshot.hosts.values()
-        on = sum(host.state is HostState.ON and host.requested is None for host in hosts)
-        on += len(ground.waking) + len(self.wakes)
-        least = ground.policy.hosts_on_min
+        on = self._ground.count_on + len(self.wakes)
+        least = self._ground.policy.hosts_on_min
         few = f"{on} hosts are on, and at least {least} must be"
         self._wake_all(self._order, Code.WAKE_MINIMUM, few, least - on)
 
@@ -116,8 +114,8 @@ class Waking:
         """Leave out who was woken first and is not needed since a larger or other one was."""
         ground = self._ground
         woken = [one for one in self.wakes if one.code is Code.WAKE_BUSY]
-        if len({self._kind(one.host) for one in woken}) < 2:  # noqa: PLR2004  (all alike)
-            return
+        if len({self._kind(one.host) for one in woken}) <= 1:
+            return  # among those who are alike, the first was needed as much as the last
         for wake in woken[:-1]:
             row = ground.row[wake.host]
             units, before = ground.units_on(row), ground.scores()
@@ -146,12 +144,12 @@ class Waking:
         """The first host that helps; of those that help with all there is, the one that is then
         least idle itself."""
         best: tuple[HostId, _Helped] | None = None
-        tried: dict[tuple[object, ...], HostId] = {}
+        tried: set[tuple[object, ...]] = set()
         for host in list(self._order):
             alike = self._kind(host)
             if alike in tried or self._capped(host):
                 continue  # it would be the same once more
-            tried[alike] = host
+            tried.add(alike)
             helped = self._helped(host)
             if not lowered(before.high, helped.scores.high):
                 self._tell_alike(
@@ -212,7 +210,8 @@ class Waking:
     def _for_the_rules(self) -> None:
         """Wake as few hosts as it takes, in their order, if rules stay broken without them.
 
-        With all of them awake nothing is better than it can be; halving finds how many it takes.
+        With all of them awake nothing is better than it can be. Halving finds how many of the order
+        it takes; then those are left out again that only stand before the ones that help.
         """
         snapshot, order = self._ground.snapshot, self._order
         if not order:

@@ -10,11 +10,12 @@ from typing import Any, Final
 from equipoise.model import event as happened
 from equipoise.model.action import describe
 from equipoise.model.event import Event
+from equipoise.model.words import counted
 from equipoise.report.chart.frame import nothing
 from equipoise.report.chart.markup import Markup, joined, tag, text, void
 from equipoise.report.material import Material, Tell
 from equipoise.report.section import Section, listed
-from equipoise.report.words import counted, moment, number, shortened
+from equipoise.report.words import moment, number, shortened
 
 ROWS_MAX: Final = 500
 _WORDS_MAX: Final = 400

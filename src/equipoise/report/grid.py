@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.model.words import counted
 from equipoise.report.chart.heat import ABSENT, STATES, Cells
 from equipoise.report.chart.scale import Figures
 from equipoise.report.material import POINTS_MAX, coded, times_of
-from equipoise.report.words import counted
 from equipoise.sim.measure.record import Table
 
 _ROWS_MAX: Final = 60

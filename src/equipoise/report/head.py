@@ -5,20 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from equipoise.model.words import counted
 from equipoise.report.chart.markup import EMPTY, Markup, tag, text
 from equipoise.report.material import Summary, figure, looked_up, pool_called
 from equipoise.report.measures import entries
 from equipoise.report.section import listed
-from equipoise.report.words import (
-    counted,
-    cut,
-    duration,
-    moment,
-    number,
-    percent,
-    shortened,
-    with_unit,
-)
+from equipoise.report.words import cut, duration, moment, number, percent, shortened, with_unit
 
 _VIOLATIONS_MAX: Final = 50
 _HASH_LETTERS: Final = 16

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from equipoise.model.words import counted
 from equipoise.report.actions import Deed, Ending
 from equipoise.report.chart import plot
 from equipoise.report.chart.frame import nothing
@@ -15,7 +16,7 @@ from equipoise.report.chart.plot import Look, Plot, Series
 from equipoise.report.chart.scale import Figures
 from equipoise.report.material import Material, Summary, Thinning, figure, figures, times_of
 from equipoise.report.section import Section
-from equipoise.report.words import amount, counted, moment, number, percent, unit_for
+from equipoise.report.words import amount, moment, number, percent, unit_for
 
 NO_SAMPLES: Final = "No samples were taken in this run, so there is nothing to draw."
 _RESOURCES: Final = (("CPU", "cpu", "mhz"), ("Memory", "memory", "mib"))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from equipoise.model.action import footprint
+from equipoise.model.words import counted
 from equipoise.report.actions import Deed, Ending
 from equipoise.report.chart import bars
 from equipoise.report.chart.bars import Bar, Bars
@@ -15,7 +16,6 @@ from equipoise.report.chart.markup import Markup, joined, tag, text
 from equipoise.report.chart.switch import switched
 from equipoise.report.material import Material
 from equipoise.report.section import Section
-from equipoise.report.words import counted
 
 _SUBJECTS_MAX: Final = 80
 _HOSTS_MAX: Final = 60

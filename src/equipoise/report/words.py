@@ -115,11 +115,6 @@ def _two(seconds: float, large: tuple[int, str], small: tuple[int, str]) -> str:
     return f"{whole:,} {large[1]} {rest} {small[1]}" if rest else f"{whole:,} {large[1]}"
 
 
-def counted(count: int, word: str) -> str:
-    """Write ``1 host`` or ``2 hosts``."""
-    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
-
-
 def cut(text: str, length: int) -> str:
     """Shorten a name in its middle: what tells names apart is at their ends."""
     if len(text) <= length:

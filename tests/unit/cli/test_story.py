@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from builders import a_plan, a_step, a_vm
-from equipoise.cli.answer import clock, counted, mib
+from equipoise.cli.answer import clock, mib
 from equipoise.cli.story import tell
 from equipoise.model.action import Migrate
 from equipoise.model.event import (
@@ -15,6 +15,7 @@ from equipoise.model.event import (
 )
 from equipoise.model.plan import Intent, Proposal, Purpose, Rejection, Violation
 from equipoise.model.quantity import HostId, StepId, VmId
+from equipoise.model.words import counted
 
 MOVE = Migrate(vm=VmId("v1"), source=HostId("h1"), target=HostId("h2"))
 REJECTED = Rejection(subject="migrate v2 from h1 to h3", code="no_room", detail="h3 is full")

@@ -7,35 +7,26 @@ from typing import Any
 
 import pytest
 
-from builders import a_cluster, a_host, a_step, a_vm
+from builders import a_cluster, a_step, a_vm
 from equipoise.model.action import Migrate
 from equipoise.model.change import transition
 from equipoise.model.estimate import Estimates
 from equipoise.model.event import ActionStarted
-from equipoise.model.host import Host, HostState, HostWish, PowerFigures
+from equipoise.model.host import HostWish, PowerFigures
 from equipoise.model.policy import BalancePolicy, VmOverride
 from equipoise.model.policy.power import PowerAutomation, PowerOverride, PowerPolicy
 from equipoise.model.quantity import HostId, RuleId, VmId
 from equipoise.model.rule import Satisfy, StayWithin
 from equipoise.model.snapshot import DemandFrame, LastSwitch, Snapshot
 from equipoise.model.value import FrozenMap
-from equipoise.model.vm import Demand, MemorySettings, Vm, VmState
+from equipoise.model.vm import MemorySettings, Vm, VmState
 from equipoise.power.advice import Code, PowerAdvice, Told
 from equipoise.power.advise import advise_power
-from power_worlds import EAGER, KNOWN
+from power_worlds import EAGER, known, wants
 
 NOW_MS = 10_000_000
 H0, H1 = HostId("h0"), HostId("h1")
 STILL = BalancePolicy(rules_only=True)
-
-
-def known(name: str, *, asleep: bool = False, **fields: Any) -> Host:
-    state = HostState.STANDBY if asleep else HostState.ON
-    return a_host(name, **{"power": KNOWN, "state": state} | fields)
-
-
-def wants(name: str, host: str, mhz: int, mib: int = 0, **fields: Any) -> Vm:
-    return a_vm(name, host, demand=Demand(cpu_mhz=mhz, memory_mib=mib), **fields)
 
 
 def pair(policy: PowerPolicy = EAGER, *vms: Vm, **fields: Any) -> Snapshot:

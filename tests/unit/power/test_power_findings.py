@@ -4,37 +4,28 @@ from __future__ import annotations
 
 import pytest
 
-from builders import a_cluster, a_host, a_step, a_vm
+from builders import a_cluster, a_step, a_vm
 from equipoise.model.action import Migrate, PowerOff, PowerOn
 from equipoise.model.change import transition
 from equipoise.model.estimate import Estimates
 from equipoise.model.event import ActionStarted
-from equipoise.model.host import Host, HostState, HostWish, PowerFigures
+from equipoise.model.host import HostWish, PowerFigures
 from equipoise.model.plan import Plan
 from equipoise.model.policy import Automation, BalancePolicy, HostOverride
 from equipoise.model.policy.power import PowerAutomation
 from equipoise.model.quantity import HostId, RuleId, VmId
 from equipoise.model.rule import KeepApart, KeepTogether, Rule, Satisfy
 from equipoise.model.snapshot import Snapshot
-from equipoise.model.vm import Demand, Vm, VmState
+from equipoise.model.vm import VmState
 from equipoise.plan import VerifiedPlan, verify
 from equipoise.power import Power
 from equipoise.power.advice import Code, PowerAdvice
 from equipoise.power.advise import advise_power
 from equipoise.power.reconsider import too_busy
-from power_worlds import EAGER, KNOWN, planned, proposals
+from power_worlds import EAGER, known, planned, proposals, wants
 
 STILL = BalancePolicy(rules_only=True)
 APART = KeepApart(id=RuleId("r"), vms=(VmId("v0"), VmId("v1")), hard=True, continuous=True)
-
-
-def known(name: str, *, asleep: bool = False, **fields: object) -> Host:
-    state = HostState.STANDBY if asleep else HostState.ON
-    return a_host(name, **{"power": KNOWN, "state": state} | fields)
-
-
-def wants(name: str, host: str, mhz: int, **fields: object) -> Vm:
-    return a_vm(name, host, **{"demand": Demand(cpu_mhz=mhz)} | fields)
 
 
 def advised(state: Snapshot) -> PowerAdvice:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from builders import a_cluster, a_host, a_vm
+from builders import a_cluster, a_host
 from equipoise.balance.levelling.assess import assess
 from equipoise.balance.rules import read_rules
 from equipoise.model.estimate import Estimates
-from equipoise.model.host import Host, HostReserve, HostState, PowerFigures
+from equipoise.model.host import Host, HostReserve, PowerFigures
 from equipoise.model.policy import BalancePolicy
 from equipoise.model.policy.power import (
     Day,
@@ -25,7 +25,7 @@ from equipoise.model.policy.power import (
 from equipoise.model.quantity import HostId
 from equipoise.model.snapshot import LastSwitch, Snapshot
 from equipoise.model.value import FrozenMap
-from equipoise.model.vm import Demand, Vm
+from equipoise.model.vm import Vm
 from equipoise.power.advice import Code, PowerAdvice
 from equipoise.power.advise import advise_power
 from equipoise.power.brakes import is_automatic
@@ -33,20 +33,11 @@ from equipoise.power.demand import Span
 from equipoise.power.ground import Ground
 from equipoise.power.order import sleep_order, wake_order
 from equipoise.power.worth import wanted_times
-from power_worlds import EAGER, KNOWN
+from power_worlds import EAGER, known, wants
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 OFF = PowerAutomation.OFF
 STILL = BalancePolicy(rules_only=True)
-
-
-def known(name: str, *, asleep: bool = False, **fields: Any) -> Host:
-    state = HostState.STANDBY if asleep else HostState.ON
-    return a_host(name, **{"power": KNOWN, "state": state} | fields)
-
-
-def wants(name: str, host: str, mhz: int, mib: int = 0, **fields: Any) -> Vm:
-    return a_vm(name, host, demand=Demand(cpu_mhz=mhz, memory_mib=mib), **fields)
 
 
 def advised(state: Snapshot, **more: Any) -> PowerAdvice:

@@ -4,38 +4,28 @@ from __future__ import annotations
 
 from math import isfinite
 
-from builders import a_cluster, a_host, a_step, a_vm
+from builders import a_cluster, a_step
 from equipoise.control import Loop
 from equipoise.control.arbitrate import arbitrate
 from equipoise.model.action import Migrate, PowerOff, PowerOn
 from equipoise.model.estimate import Estimates
 from equipoise.model.event import ActionStarted
-from equipoise.model.host import Host, HostState, HostWish, PowerFigures
+from equipoise.model.host import Host, HostWish, PowerFigures
 from equipoise.model.plan import Intent, Proposal, Purpose
 from equipoise.model.policy import PowerOverride
 from equipoise.model.quantity import HostId, PlanId, RuleId, StepId, VmId
 from equipoise.model.rule import KeepTogether, StayWithin
 from equipoise.model.snapshot import Snapshot
-from equipoise.model.vm import Demand, Vm
 from equipoise.power import Power
 from equipoise.power.advice import Code, PowerAdvice
 from equipoise.power.advise import advise_power
 from equipoise.power.reconsider import to_be_woken, too_busy
 from equipoise.store import MemoryJournal
 from memory_world import MemoryWorld, Script
-from power_worlds import EAGER, KNOWN
+from power_worlds import EAGER, KNOWN, known, wants
 
 ESTIMATES = Estimates()
 H0, H1, H2, V0, V1 = HostId("h0"), HostId("h1"), HostId("h2"), VmId("v0"), VmId("v1")
-
-
-def known(name: str, *, asleep: bool = False, **fields: object) -> Host:
-    state = HostState.STANDBY if asleep else HostState.ON
-    return a_host(name, **{"power": KNOWN, "state": state} | fields)
-
-
-def wants(name: str, host: str, mhz: int) -> Vm:
-    return a_vm(name, host, demand=Demand(cpu_mhz=mhz))
 
 
 def advised(state: Snapshot) -> PowerAdvice:
@@ -63,8 +53,7 @@ def test_a_wake_that_fails_at_once_is_not_tried_for_ever() -> None:
     loop = Loop(MemoryWorld(state, script), journal, deciders=[Power(ESTIMATES)])
     loop.run(until_ms=3_600_000)
     starts = [one.at_ms for one in journal.events() if isinstance(one, ActionStarted)]
-    wakes = [at for at in starts if at >= 0]
-    assert 2 <= len(wakes) <= 13, "every five minutes at the most"
+    assert 2 <= len(starts) <= 13, "every five minutes at the most"
 
 
 def test_for_a_rule_only_those_are_woken_that_it_needs() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from equipoise.model.words import counted
 from equipoise.report.words import (
     amount,
-    counted,
     cut,
     duration,
     moment,

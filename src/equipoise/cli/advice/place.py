@@ -6,12 +6,13 @@ from pathlib import Path
 
 from equipoise.balance.placement import WAKING, Placement, place
 from equipoise.cli.advice.recommend import as_row, show_faults
-from equipoise.cli.answer import console, counted, fitted, plain, print_json, table
+from equipoise.cli.answer import console, fitted, plain, print_json, table
 from equipoise.cli.read import read_amendment, read_inventory
 from equipoise.errors import InvalidInput, Problem
 from equipoise.model.amendment import amended
 from equipoise.model.estimate import Estimates
 from equipoise.model.snapshot import Snapshot
+from equipoise.model.words import counted
 
 SHOWN = 3
 

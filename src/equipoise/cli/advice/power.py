@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from equipoise.cli.answer import console, counted, fitted, plain, table
+from equipoise.cli.answer import console, fitted, plain, table
 from equipoise.model.quantity import HostId
+from equipoise.model.words import counted
 from equipoise.power.advice import Code, PowerAdvice, Sleep, Wake
 from equipoise.power.score import Scores
 

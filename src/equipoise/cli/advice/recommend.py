@@ -15,13 +15,14 @@ from equipoise.balance.explain import Explainer, Told
 from equipoise.balance.mending.fault import Fault
 from equipoise.balance.wishes import after_moves
 from equipoise.cli.advice import power
-from equipoise.cli.answer import console, counted, fitted, plain, print_json, table
+from equipoise.cli.answer import console, fitted, plain, print_json, table
 from equipoise.cli.read import read_inventory
 from equipoise.errors import InvalidInput, Problem
 from equipoise.model.action import PowerOff, describe
 from equipoise.model.estimate import Estimates
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.snapshot import Snapshot
+from equipoise.model.words import counted
 from equipoise.place.host_settings import HostPool, HostPools, changes, host_pools
 from equipoise.power.advice import PowerAdvice
 from equipoise.power.advise import advise_power
