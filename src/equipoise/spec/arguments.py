@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from typing import Any, TypeVar
 
 from equipoise.errors import Problem
 from equipoise.model.change.draft import Draft
@@ -22,11 +23,32 @@ from equipoise.spec.language.syntax import (
 )
 from equipoise.spec.language.vocabulary import plain
 
+T = TypeVar("T")
+
+
+class Fittings:
+    """What was found out about arguments already: many rules share large ones, as all racks."""
+
+    def __init__(self) -> None:
+        self._found: dict[Any, tuple[Any, Any]] = {}
+
+    def once(self, value: Any, purpose: Any, find: Callable[[], T]) -> T:
+        """What is found for a purpose, by the identity of a value; looked for once."""
+        key = (id(value), purpose)
+        if key not in self._found:
+            self._found[key] = value, find()  # what is kept keeps its identity
+        found: T = self._found[key][1]
+        return found
+
 
 def fitted(
-    constraint: Constraint, given: Mapping[str, Any], state: Snapshot | Draft
+    constraint: Constraint,
+    given: Mapping[str, Any],
+    state: Snapshot | Draft,
+    known: Fittings | None = None,
 ) -> tuple[dict[str, Any], list[Problem]]:
     """The values of the arguments, and everything that is wrong with them."""
+    known = known or Fittings()
     wanted = {one.name: one for one in constraint.parameters}
     cure = f"it takes {', '.join(wanted)}" if wanted else "it takes none"
     problems = [
@@ -39,10 +61,17 @@ def fitted(
         if name not in given:
             problems.append(Problem(key=name, what="is missing", cure="give it a value"))
             continue
-        values[name] = _value(given[name], parameter)
-        what = _doubled(given[name], parameter) or _misfit(values[name], parameter, state)
+        values[name], what = known.once(
+            given[name], parameter, partial(_fit, given[name], parameter, state)
+        )
         problems += [Problem(key=name, what=what)] if what else []
     return values, problems
+
+
+def _fit(given: Any, parameter: Parameter, state: Snapshot | Draft) -> tuple[Any, str]:
+    """The value of an argument, and what is wrong with it."""
+    value = _value(given, parameter)
+    return value, _doubled(given, parameter) or _misfit(value, parameter, state)
 
 
 def _value(value: Any, parameter: Parameter) -> Any:
@@ -55,8 +84,9 @@ def _value(value: Any, parameter: Parameter) -> Any:
 
 
 def _group(value: Any) -> Any:
-    inside = isinstance(value, Collection) and not isinstance(value, str)
-    return frozenset(map(_group, value)) if inside else value
+    if isinstance(value, str):  # most are names
+        return value
+    return frozenset(map(_group, value)) if isinstance(value, Collection) else value
 
 
 def _doubled(given: Any, parameter: Parameter) -> str:

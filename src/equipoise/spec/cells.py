@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from equipoise.errors import InvalidInput
 from equipoise.model.change.draft import Touched
@@ -35,6 +35,8 @@ from equipoise.spec.tally import Memory
 from equipoise.spec.view import Frame, Reads, View
 
 T = TypeVar("T")
+FEW: Final = 16
+"""Up to how many members it is not worth while to judge each pair by itself."""
 
 
 class WatchedView(View):
@@ -159,9 +161,17 @@ class Splitter:
                 # A hidden name must give way, so that the places stay in the order of the names.
                 outer = {known: value for known, value in names.items() if known != name}
                 for value in members if isinstance(members, tuple) else in_order(members):
-                    yield from self.cells(rest, {**outer, name: value}, frame)
+                    inside = {**outer, name: value}
+                    if len(members) <= FEW and _goes_over(rest, domain):
+                        # Of few, each with all others is looked at faster than all pairs.
+                        yield self._cell(rest, inside)
+                    else:
+                        yield from self.cells(rest, inside, frame)
             case _:
-                yield Cell(term, names, self.closure(term, names), list(names.values()))
+                yield self._cell(term, names)
+
+    def _cell(self, term: Term, names: Mapping[str, Any]) -> Cell:
+        return Cell(term, names, self.closure(term, names), list(names.values()))
 
     def _called(self, term: Call, names: Mapping[str, Any], frame: Frame) -> Iterator[Cell]:
         constraint = self._compiler.declared[term.function]
@@ -194,6 +204,11 @@ class Splitter:
             scope = {name: place for place, name in enumerate(names)}
             found = self._closures[key] = self._compiler.term(term, scope)
         return found
+
+
+def _goes_over(term: Term, domain: Term) -> bool:
+    """Whether a formula is about all of a collection once more."""
+    return isinstance(term, ForAll) and term.binders[0].domain is domain
 
 
 def _fixed(term: Term) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 from itertools import combinations
 from typing import Any, Final
 
@@ -15,16 +16,31 @@ CHOICES_MAX: Final = 12
 
 def choices(binding: Binding, domain: Collection[Any]) -> Iterator[Any]:
     """Everything a variable may stand for, in a fixed order."""
-    members = domain if isinstance(domain, tuple) else in_order(domain)
+    some = members(domain)
     if binding is Binding.MEMBER:
-        yield from members
+        yield from some
         return
-    if len(members) > CHOICES_MAX:
-        raise ValueError(f"{len(members)} members are too many to choose groups from")
+    if len(some) > CHOICES_MAX:
+        raise ValueError(f"{len(some)} members are too many to choose groups from")
     if binding is Binding.SUBSET:
-        yield from subsets(members)
+        yield from subsets(some)
     else:
-        yield from packings(members)
+        yield from packings(some)
+
+
+def members(domain: Collection[Any]) -> tuple[Any, ...]:
+    """The members of a collection, in a fixed order."""
+    return domain if isinstance(domain, tuple) else in_order(domain)
+
+
+def known_members(domain: Collection[Any]) -> tuple[Any, ...]:
+    """The same, for a collection that is asked for again and again: an argument, or a group."""
+    return domain if isinstance(domain, tuple) else _remembered(frozenset(domain))
+
+
+@lru_cache(maxsize=8192)
+def _remembered(domain: frozenset[Any]) -> tuple[Any, ...]:
+    return in_order(domain)
 
 
 def subsets(members: Collection[Any]) -> Iterator[frozenset[Any]]:
@@ -50,9 +66,9 @@ def _packings(members: tuple[Any, ...]) -> Iterator[tuple[frozenset[Any], ...]]:
             yield (*groups[:place], group | {first}, *groups[place + 1 :])
 
 
-def in_order(members: Collection[Any]) -> tuple[Any, ...]:
+def in_order(some: Collection[Any]) -> tuple[Any, ...]:
     """Members in an order that does not depend on how Python hashes."""
-    return tuple(sorted(members, key=_key))
+    return tuple(sorted(some, key=_key))
 
 
 def _key(value: Any) -> Any:

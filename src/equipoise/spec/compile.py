@@ -6,11 +6,11 @@ A variable is a place in a list, decided when the closure is made; inner names h
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from equipoise.errors import InvalidInput
-from equipoise.spec.choose import choices, is_packing
+from equipoise.spec.choose import choices, is_packing, known_members, members
 from equipoise.spec.extend import meanings
 from equipoise.spec.language.place import Source
 from equipoise.spec.language.syntax import (
@@ -92,6 +92,10 @@ class Compiler:
             found = self._formulas[constraint.name] = self.term(constraint.formula, scope)
         return found
 
+    def function_of(self, call: Call) -> str:
+        """Which function a call asks: those of VMs and of hosts have one name."""
+        return self._asked.get(id(call)) or plain(call.function)
+
     def term(self, term: Term, scope: Scope) -> Closure:
         """The closure of a term in which some names mean places."""
         match term:
@@ -151,7 +155,7 @@ class Compiler:
             return self._summed_up(name, term.arguments[0], scope)
         arguments = [self.term(one, scope) for one in term.arguments]
         look = _LOOKS[term.moment]
-        function = meanings().get(self._asked.get(id(term)) or name)
+        function = meanings().get(self.function_of(term))
         if function is None:
             own = self.declared.get(term.function)
             formula = self._foreign[term.function] if own is None else self.constraint(own)
@@ -254,30 +258,44 @@ class Compiler:
     ) -> tuple[Scope, Callable[[Frame, list[Any], int], Iterator[list[Any]]]]:
         """The scope inside some binders, and all the ways to fill the places not yet filled."""
         inner = dict(scope)
-        loops: list[tuple[Binder, Closure, int]] = []
+        loops: list[tuple[Callable[[Any], Iterable[Any]], Closure, int]] = []
         for binder in binders:
             domain = self._guarded(binder, self.term(binder.domain, inner))
             known = _width(inner)
+            chosen = self._choices(binder)
             for name in binder.names:
-                loops.append((binder, domain, known))
+                loops.append((chosen, domain, known))
                 inner[name] = _width(inner)
+        last = len(loops) - 1
 
         def each(frame: Frame, places: list[Any], depth: int) -> Iterator[list[Any]]:
-            if depth == len(loops):
+            if depth > last:
                 yield places
                 return
-            binder, domain, known = loops[depth]
+            chosen, domain, known = loops[depth]
             # The names of one binder do not see each other, so neither may its domain.
-            for value in self._choices(binder, domain(frame, places[:known])):
-                yield from each(frame, [*places, value], depth + 1)
+            values = chosen(domain(frame, places[:known]))
+            if depth == last:  # the innermost loop runs most often
+                for value in values:
+                    yield [*places, value]
+            else:
+                for value in values:
+                    yield from each(frame, [*places, value], depth + 1)
 
         return inner, each
 
-    def _choices(self, binder: Binder, domain: Any) -> Iterator[Any]:
-        try:
-            yield from choices(binder.binding, domain)
-        except ValueError as error:
-            raise self._source.refused(binder.place, str(error)) from None
+    def _choices(self, binder: Binder) -> Callable[[Any], Iterable[Any]]:
+        """What a variable may stand for, given the collection that it ranges over."""
+        if binder.binding is Binding.MEMBER:
+            return known_members if isinstance(binder.domain, Name) else members
+
+        def chosen(domain: Any) -> Iterator[Any]:
+            try:
+                yield from choices(binder.binding, domain)
+            except ValueError as error:
+                raise self._source.refused(binder.place, str(error)) from None
+
+        return chosen
 
     def _during(self, term: Always | Sometime, scope: Scope) -> Closure:
         body = self.term(term.body, scope)

@@ -47,7 +47,11 @@ class _Docket:
 class SpecificationJudge:
     """Judges what is demanded of one plan. Made anew for each plan."""
 
-    def __init__(self, demands: Iterable[Demand], steps: Sequence[Step] = ()) -> None:
+    def __init__(
+        self, demands: Iterable[Demand], steps: Sequence[Step] = (), *, strict: bool = False
+    ) -> None:
+        """Judge by some demands; a ``strict`` judge forgives no old fault."""
+        self._strict = strict
         self._dockets = tuple(map(_docket, demands))
         self._ahead = [docket for docket in self._dockets if docket.looks_ahead]
         self._steps = Steps(steps)
@@ -106,7 +110,10 @@ class SpecificationJudge:
                 docket.told = {}
                 yield from self._news(docket, docket.owed, frame, moment)
             elif not docket.demand.continuous and (
-                docket.planned or id(docket) in disturbed or not docket.broken_before
+                self._strict
+                or docket.planned
+                or id(docket) in disturbed
+                or not docket.broken_before
             ):
                 yield from self._news(docket, docket.cells, frame, moment)
 

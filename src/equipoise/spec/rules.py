@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 
 from equipoise.errors import InvalidInput, Problem
@@ -16,9 +16,9 @@ from equipoise.model.plan import Violation
 from equipoise.model.quantity import RuleId
 from equipoise.model.rule import KeepApart, KeepTogether, Rule, Satisfy, StayOff, StayWithin
 from equipoise.model.snapshot import Snapshot
-from equipoise.spec.arguments import fitted
+from equipoise.spec.arguments import Fittings, fitted
 from equipoise.spec.demand import Demand
-from equipoise.spec.language.syntax import Binding, names_in
+from equipoise.spec.language.syntax import Binding, Parameter, names_in
 from equipoise.spec.language.vocabulary import plain
 from equipoise.spec.library import library_constraints, of_origin
 from equipoise.spec.specification import Specification
@@ -41,16 +41,28 @@ def demands_of(settings: Settings, state: State, mended: Collection[RuleId] = ()
     """
     clear: list[Demand] = []
     unclear: list[Violation] = []
-    for rule in settings.rules:
+    for rule, found in each_demand(settings, state):
         if not rule.hard:
             continue
+        if isinstance(found, Demand):
+            clear.append(replace(found, mended=found.continuous and rule.id in mended))
+        else:
+            unclear.append(found)
+    return Demands(tuple(clear), tuple(unclear))
+
+
+def each_demand(settings: Settings, state: State) -> Iterator[tuple[Rule, Demand | Violation]]:
+    """What each rule demands, hard or soft, or why nobody can say what it does."""
+    known = Fittings()
+    for rule in settings.rules:
         try:
-            some = _demand(rule, settings, state)
-            clear += (replace(one, mended=one.continuous and rule.id in mended) for one in some)
+            demand = _demand(rule, settings, state, known)
         except InvalidInput as error:
             said = "; ".join(f"{one.key}: {one.what}" for one in error.problems)
-            unclear.append(Violation(constraint=f"rule {rule.id}", at_ms=0, detail=said))
-    return Demands(tuple(clear), tuple(unclear))
+            yield rule, Violation(constraint=f"rule {rule.id}", at_ms=0, detail=said)
+        else:
+            if demand is not None:
+                yield rule, demand
 
 
 def broken_rules(snapshot: Snapshot, ids: Collection[RuleId]) -> Iterable[tuple[RuleId, str]]:
@@ -90,24 +102,24 @@ def check_rules(inventory: Inventory, found: Findings) -> None:
             found.add((*path, "arguments", one.key), one.what, one.cure)
 
 
-def _demand(rule: Rule, settings: Settings, state: State) -> Iterable[Demand]:
+def _demand(rule: Rule, settings: Settings, state: State, known: Fittings) -> Demand | None:
     title, continuous = f"rule {rule.id}", rule.continuous
     if isinstance(rule, Satisfy):
         name, home = rule.constraint, _home(rule.constraint, settings.specification)
         if home is None:
             raise InvalidInput(title, [Problem(key=name, what="there is no such constraint")])
-        given = _without_the_departed(rule, home, state)
+        given = _without_the_departed(rule, home, state, known)
         if given is None:
-            return ()
-        values, problems = fitted(home.constraints[name], given, state)
+            return None
+        values, problems = fitted(home.constraints[name], given, state, known)
         if problems:
             raise InvalidInput(title, problems)
-        return (Demand(home, name, values, continuous, title),)
+        return Demand(home, name, values, continuous, title)
     name = _PLAIN[type(rule)]
     values = {"vs": _present(rule.vms, state.vms)}
     if isinstance(rule, StayWithin | StayOff):
         values["ns"] = _present(rule.hosts, state.hosts)
-    return (Demand(of_origin("drs"), name, values, continuous, title),)
+    return Demand(of_origin("drs"), name, values, continuous, title)
 
 
 _PLAIN: Final[Mapping[type[Rule], str]] = {
@@ -143,27 +155,35 @@ def _present(names: Collection[Any], there: Collection[Any]) -> frozenset[Any]:
 
 
 def _without_the_departed(
-    rule: Satisfy, home: Specification, state: State
+    rule: Satisfy, home: Specification, state: State, known: Fittings
 ) -> dict[str, Any] | None:
     """The arguments without VMs and hosts that have left; none if it was about one of them."""
     given: dict[str, Any] = dict(rule.arguments)
     for parameter in home.constraints[rule.constraint].parameters:
-        named = {plain(name) for name in names_in(parameter.domain)} & {"vms", "hosts"}
-        if len(named) != 1 or parameter.name not in given:
+        domain = _domain(parameter)
+        if domain is None or parameter.name not in given:
             continue
-        (domain,) = named
         there: Collection[Any] = getattr(state, domain)
         value = given[parameter.name]
         if isinstance(value, str) and parameter.binding is Binding.MEMBER:
             if value not in there:
                 return None
         elif isinstance(value, tuple | list):
-            given[parameter.name] = _left(value, there)
+            given[parameter.name] = known.once(value, domain, partial(_left, value, there))
     return given
 
 
-def _left(value: Iterable[Any], there: Collection[Any]) -> list[Any]:
+@lru_cache(maxsize=512)
+def _domain(parameter: Parameter) -> str | None:
+    """Whether an argument is about VMs or about hosts."""
+    named = {plain(name) for name in names_in(parameter.domain)} & {"vms", "hosts"}
+    return named.pop() if len(named) == 1 else None
+
+
+def _left(value: Collection[Any], there: Collection[Any]) -> Collection[Any]:
     """The names, or the groups of names, without those that are not there."""
+    if all(isinstance(one, str) and one in there for one in value):
+        return value
     return [
         one if isinstance(one, str) else _left(one, there)
         for one in value

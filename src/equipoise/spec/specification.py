@@ -105,6 +105,10 @@ class Specification:
         """The specification that declares a constraint."""
         return self if name in self.constraints else self._known.get(name)
 
+    def function_of(self, call: Call) -> str:
+        """Which function a call in a formula asks: those of VMs and of hosts have one name."""
+        return self._compiler.function_of(call)
+
     def holds(self, name: str, arguments: Mapping[str, Any], frame: Frame) -> bool:
         """Whether a constraint holds for some arguments at the moment a frame looks at."""
         constraint = self.constraints[name]
