@@ -8,10 +8,15 @@ from equipoise.errors import InvalidInput, Problem
 from equipoise.model import files
 from equipoise.model.amendment import Amendment
 from equipoise.model.case import CaseFile
+from equipoise.model.files.text import SIZE_MAX, Language
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
+from equipoise.model.problem import Problem as ClusterProblem
 from equipoise.model.story.scenario import Scenario
 from equipoise.spec.rules import check_rules
+
+_GZIP = b"\x1f\x8b"
+_MIB = 1024 * 1024
 
 
 def read_inventory(path: Path) -> Inventory:
@@ -39,6 +44,18 @@ def read_amendment(path: Path, base: Inventory) -> Amendment:
     return files.parse_amendment(_content(path), str(path), base, check_rules)
 
 
+def read_problem(path: Path) -> ClusterProblem:
+    """Read a problem: one of ours, an inventory, or an instance of BtrPlace; packed ones too."""
+    from equipoise.model.files import btrplace
+
+    source = str(path)
+    content = _unpacked(_content(path), source)
+    if btrplace.is_instance(content):
+        # Whoever it names was made for it, and it has no rules but those of the library.
+        return btrplace.read_instance(content, source)
+    return files.parse_problem(content, source, check_rules)
+
+
 def read_text(path: Path) -> str:
     """Read a text."""
     try:
@@ -56,3 +73,26 @@ def _content(path: Path) -> bytes:
         cure = "name a file" if path.is_dir() else "is the name right, and may you read it?"
         what = f"cannot be read: {(error.strerror or str(error)).lower()}"
         raise InvalidInput(str(path), [Problem(key="", what=what, cure=cure)]) from error
+
+
+def _unpacked(content: bytes, source: str) -> bytes:
+    """What a file packed by gzip holds, and any other as it is. A small file may hold gigabytes, so
+    that no more is unpacked than a file may have."""
+    if not content.startswith(_GZIP):
+        return content
+    import gzip
+    import zlib
+    from io import BytesIO
+
+    most = SIZE_MAX[Language.JSON]
+    try:
+        with gzip.GzipFile(fileobj=BytesIO(content)) as packed:
+            inner = packed.read(most + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        what = f"cannot be unpacked: {str(error).lower()}"
+        problem = Problem(key="", what=what, cure="pack it again, with gzip")
+        raise InvalidInput(source, [problem]) from error
+    if len(inner) > most:
+        problem = Problem(key="", what="is too large unpacked", cure=f"at most {most // _MIB} MiB")
+        raise InvalidInput(source, [problem])
+    return inner

@@ -1,8 +1,8 @@
-"""Files: inventories, scenarios, plans and cases in YAML and JSON, both ways, without a disk.
+"""Files: inventories, scenarios, plans, cases and problems in YAML and JSON, both ways.
 
-Enter by ``parse_inventory``, ``parse_scenario``, ``parse_plan``, ``parse_case`` with the bytes of a
-file, and leave by ``to_yaml`` and ``to_json``. What is wrong is told all at once, each with line,
-key and cure. Never opens a file: the caller reads it, after ``check_size``.
+Enter by ``parse_inventory``, ``parse_scenario``, ``parse_plan``, ``parse_case``, ``parse_problem``
+with the bytes of a file, and leave by ``to_yaml`` and ``to_json``. What is wrong is told all at
+once, each with line, key and cure. Never opens a file: the caller reads it, after ``check_size``.
 """
 
 from equipoise.model.files.assign import assigned
@@ -12,6 +12,7 @@ from equipoise.model.files.parse import (
     parse_case,
     parse_inventory,
     parse_plan,
+    parse_problem,
     parse_scenario,
 )
 from equipoise.model.files.schema import schema
@@ -25,6 +26,7 @@ __all__ = [
     "parse_case",
     "parse_inventory",
     "parse_plan",
+    "parse_problem",
     "parse_scenario",
     "problems_of",
     "schema",

@@ -12,12 +12,13 @@ from equipoise.model.files.check.crowd import Crowds
 from equipoise.model.host import Host
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
+from equipoise.model.problem import Problem
 from equipoise.model.story.scenario import Scenario
 from equipoise.model.usage import demand_of
 from equipoise.model.value import Value
 from equipoise.model.vm import Vm
 
-F = TypeVar("F", Inventory, Plan, Scenario, CaseFile, Amendment)
+F = TypeVar("F", Inventory, Plan, Scenario, CaseFile, Amendment, Problem)
 FindHost = Callable[[str], Host | None]
 
 
@@ -26,12 +27,14 @@ def with_demands(value: F) -> F:
     return cast(F, _with_demands(value))
 
 
-def _with_demands(value: Inventory | Plan | Scenario | CaseFile | Amendment) -> Value:
+def _with_demands(
+    value: Inventory | Plan | Scenario | CaseFile | Amendment | Problem,
+) -> Value:
     match value:
         case Inventory():
             hosts: dict[str, Host] = {host.id: host for host in value.hosts}
             return _in_inventory(value, hosts.get)
-        case CaseFile():
+        case CaseFile() | Problem():
             return value.but(cluster=_with_demands(value.cluster))
         case Scenario():
             return _in_story(value)

@@ -34,9 +34,10 @@ from equipoise.model.files.tree import Tree, without
 from equipoise.model.files.yaml_tree import read_yaml
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
+from equipoise.model.problem import Problem
 from equipoise.model.story.scenario import Scenario
 
-F = TypeVar("F", Inventory, Plan, Scenario, CaseFile, Amendment)
+F = TypeVar("F", Inventory, Plan, Scenario, CaseFile, Amendment, Problem)
 Further = Callable[[Any, Findings], None]
 
 
@@ -64,6 +65,31 @@ def parse_case(content: bytes, source: str, also: Also | None = None) -> CaseFil
     return _parse(content, source, CaseFile, _inventory_check(also))
 
 
+def parse_problem(content: bytes, source: str, also: Also | None = None) -> Problem:
+    """Read a problem, or an inventory as the problem in which nothing is wished for."""
+    further = _inventory_check(also)
+    languages, text = _opened(content, source)
+    with undisturbed():
+        value: Problem | Inventory | None = None
+        if languages[0] is Language.JSON:
+            value = _decode_json(content, text, Problem, further)
+            value = value or _decode_json(content, text, Inventory, further)
+        if value is None:
+            tree = _read(text, source, languages)
+            if _is_inventory(tree.root):
+                value = _judge(tree, source, Inventory, further)
+            else:
+                value = _judge(tree, source, Problem, further)
+        return with_demands(value if isinstance(value, Problem) else Problem(cluster=value))
+
+
+def _is_inventory(root: Any) -> bool:
+    """Whether a document lists hosts or VMs, where a problem maps them to what they should be."""
+    if not isinstance(root, dict) or "cluster" in root:
+        return False
+    return any(isinstance(root.get(key), list) for key in ("hosts", "vms"))
+
+
 def parse_amendment(
     content: bytes, source: str, base: Inventory, also: Also | None = None
 ) -> Amendment:
@@ -86,7 +112,7 @@ def _inventory_check(also: Also | None) -> Further:
             return
         if isinstance(value, Scenario):
             also(ruled_cluster(value), found.below("cluster"))
-        elif isinstance(value, CaseFile):
+        elif isinstance(value, CaseFile | Problem):
             also(value.cluster, found.below("cluster"))
         else:
             also(value, found)
@@ -99,9 +125,7 @@ def _nothing_further(_value: Any, _found: Findings) -> None:
 
 
 def _parse(content: bytes, source: str, form: type[F], further: Further = _nothing_further) -> F:
-    languages = languages_of(content, source)
-    check_size_of(len(content), source, languages[0])
-    text = text_of(content, source)
+    languages, text = _opened(content, source)
     with undisturbed():
         value = None
         if languages[0] is Language.JSON:
@@ -109,6 +133,13 @@ def _parse(content: bytes, source: str, form: type[F], further: Further = _nothi
         if value is None:
             value = _judge(_read(text, source, languages), source, form, further)
         return with_demands(value)
+
+
+def _opened(content: bytes, source: str) -> tuple[tuple[Language, ...], str]:
+    """The languages that a file may be in, and its text."""
+    languages = languages_of(content, source)
+    check_size_of(len(content), source, languages[0])
+    return languages, text_of(content, source)
 
 
 def _decode_json(content: bytes, text: str, form: type[F], further: Further) -> F | None:

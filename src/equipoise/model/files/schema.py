@@ -15,9 +15,10 @@ from equipoise.model.amendment import Amendment
 from equipoise.model.case import CaseFile
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
+from equipoise.model.problem import Problem
 from equipoise.model.story.scenario import Scenario
 
-FileKind = Literal["inventory", "scenario", "plan", "case", "amendment"]
+FileKind = Literal["inventory", "scenario", "plan", "case", "amendment", "problem"]
 
 _FORMS: Final[dict[FileKind, type[msgspec.Struct]]] = {
     "inventory": Inventory,
@@ -25,6 +26,7 @@ _FORMS: Final[dict[FileKind, type[msgspec.Struct]]] = {
     "plan": Plan,
     "case": CaseFile,
     "amendment": Amendment,
+    "problem": Problem,
 }
 
 

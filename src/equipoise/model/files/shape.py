@@ -25,6 +25,9 @@ from equipoise.model.files.words import (
     shown,
 )
 
+_NUMBER: Final = re.compile(r"0|-?[1-9][0-9]{0,20}")
+"""How a key says a number: keys of a file are always text."""
+
 
 def examine(value: Any, form: type, found: Findings) -> None:
     """Find everything in a tree that does not fit the form."""
@@ -48,6 +51,12 @@ def _examine_union(value: Any, kind: inspect.UnionType, path: Path, found: Findi
     if len(branches) == 1:
         _examine(value, branches[0], path, found)
         return
+    words = [branch for branch in branches if isinstance(branch, inspect.EnumType)]
+    maps = [branch for branch in branches if isinstance(branch, inspect.DictType)]
+    if words and maps:
+        # Who writes a mapping means one; everything else was to be a word.
+        _examine(value, (maps if isinstance(value, dict) else words)[0], path, found)
+        return
     records = [branch for branch in branches if isinstance(branch, inspect.StructType)]
     if len(records) == 1:
         _examine_level(value, kind, path, found)
@@ -55,7 +64,11 @@ def _examine_union(value: Any, kind: inspect.UnionType, path: Path, found: Findi
     if not records:
         _examine_either(value, branches, path, found)
         return
-    # All other unions are of records that are told apart by a tag.
+    _examine_tagged(value, branches, path, found)
+
+
+def _examine_tagged(value: Any, branches: list[inspect.Type], path: Path, found: Findings) -> None:
+    """All other unions are of records that are told apart by a tag."""
     tagged = {cast(Any, branch).tag: branch for branch in branches}
     field = cast(Any, branches[0]).tag_field
     if not isinstance(value, dict):
@@ -65,7 +78,8 @@ def _examine_union(value: Any, kind: inspect.UnionType, path: Path, found: Findi
     if field not in value:
         found.add((*path, field), "is missing", f"one of {', '.join(tagged)}")
     elif isinstance(tag, str) and tag in tagged:
-        _examine(value, tagged[tag], path, found)
+        if not _fits(value, cast(Any, tagged[tag]).cls):
+            _examine(value, tagged[tag], path, found)
     elif tag is not BROKEN:
         _find_not_among(tag, list(tagged), (*path, field), found)
 
@@ -102,7 +116,7 @@ def _examine_struct(value: Any, kind: inspect.StructType, path: Path, found: Fin
     allowed = [*([kind.tag_field] if kind.tag_field else []), *fields]
     guesses = ""
     for key in value:
-        if key not in allowed:
+        if kind.forbid_unknown_fields and key not in allowed:
             guess = found.guess(key, [name for name in allowed if name not in value])
             guesses += guess
             cure = f"{guess}allowed: {', '.join(allowed)}"
@@ -131,8 +145,8 @@ def _examine_list(value: Any, kind: inspect.VarTupleType, path: Path, found: Fin
 
 def _fits(value: Any, form: type) -> bool:
     try:
-        msgspec.convert(value, form)
-    except msgspec.ValidationError:
+        msgspec.convert(value, form, str_keys=True)
+    except (msgspec.ValidationError, UnicodeError):  # half a character is no word at all
         return False
     return True
 
@@ -142,7 +156,13 @@ def _examine_dict(value: Any, kind: inspect.DictType, path: Path, found: Finding
         _find_misfit(value, kind, path, found)
         return
     for key, entry in value.items():
-        _examine(key, kind.key_type, (*path, key), found)
+        if not isinstance(kind.key_type, inspect.IntType):
+            _examine(key, kind.key_type, (*path, key), found)
+        elif _NUMBER.fullmatch(key):
+            _examine(int(key), kind.key_type, (*path, key), found)
+        else:
+            what = f"{shown(key)} is not a whole number"
+            found.add((*path, key), what, wanted(kind.key_type))
         _examine(entry, kind.value_type, (*path, key), found)
 
 

@@ -53,7 +53,7 @@ def check_size_of(size: int, source: str, language: Language) -> None:
 
 def languages_of(content: bytes, source: str) -> tuple[Language, ...]:
     """Say in which languages to try to read a file, the likelier one first."""
-    if source.lower().endswith(".json"):
+    if _unpacked_name(source).endswith(".json"):
         return (Language.JSON,)
     if not _JSON_START.match(content):
         return (Language.YAML,)
@@ -99,4 +99,8 @@ def _line(content: bytes, offset: int) -> int:
 
 def is_named_yaml(source: str) -> bool:
     """Whether the name says that a file is YAML."""
-    return source.lower().endswith((".yaml", ".yml"))
+    return _unpacked_name(source).endswith((".yaml", ".yml"))
+
+
+def _unpacked_name(source: str) -> str:
+    return source.lower().removesuffix(".gz")

@@ -73,7 +73,7 @@ def without(tree: Tree, paths: list[Path]) -> tuple[Any, Gaps] | None:
 _REFERRED_TO: Final = frozenset(
     (
         "cluster", "hosts", "vms", "pools", "tenants", "resources", "groups", "plan", "steps",
-        "fleet", "loads",
+        "fleet", "loads", "switches",
     )
 )  # fmt: skip
 _OPTIONAL: Final = frozenset(("physics", "unrest"))

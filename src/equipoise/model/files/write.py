@@ -16,7 +16,10 @@ from equipoise.model.files.collector import undisturbed
 from equipoise.model.files.scalar import scalar_text
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
+from equipoise.model.problem import Problem
 from equipoise.model.story.scenario import Scenario
+
+Written = Inventory | Plan | Scenario | Problem
 
 _WIDTH: Final = 100
 _SCALARS: Final = frozenset((str, int, float, bool, type(None)))
@@ -24,13 +27,13 @@ _FIRST: Final[dict[type[msgspec.Struct], tuple[str, ...]]] = {Inventory: ("name"
 """What a person wants to see on top, where it is not declared first."""
 
 
-def to_yaml(value: Inventory | Plan | Scenario) -> str:
+def to_yaml(value: Written) -> str:
     """Write a value as YAML for people: short mappings and lists on one line."""
     with undisturbed():
         return "\n".join(_block(plain(value), 0)) + "\n"
 
 
-def to_json(value: Inventory | Plan | Scenario, indent: int = 2) -> str:
+def to_json(value: Written, indent: int = 2) -> str:
     """Write a value as JSON; with ``indent=0`` on one line."""
     with undisturbed():
         packed = msgspec.json.encode(plain(value))

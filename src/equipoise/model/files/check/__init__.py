@@ -15,6 +15,7 @@ from equipoise.model.files.check.crowd import NOBODY, Crowds
 from equipoise.model.files.check.infrastructure import check_infrastructure
 from equipoise.model.files.check.machines import check_hosts, check_vms
 from equipoise.model.files.check.plans import check_plan, check_subjects
+from equipoise.model.files.check.problem import check_problem
 from equipoise.model.files.check.roster import Roster
 from equipoise.model.files.check.scenario import check_scenario
 from equipoise.model.files.check.settings import (
@@ -28,9 +29,10 @@ from equipoise.model.files.findings import Enough, Findings
 from equipoise.model.files.tree import Gaps
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
+from equipoise.model.problem import Problem as ClusterProblem
 from equipoise.model.story.scenario import Scenario
 
-Form = Inventory | Plan | Scenario | CaseFile | Amendment
+Form = Inventory | Plan | Scenario | CaseFile | Amendment | ClusterProblem
 
 
 def problems_of(value: Form) -> list[Problem]:
@@ -60,6 +62,11 @@ def check(value: Form, found: Findings, gaps: Gaps) -> None:
         case CaseFile():
             _check_story(value, found, gaps)
             _check_hosts(value.cluster, found.below("cluster"), _inner(gaps))
+        case ClusterProblem():
+            roster = Roster(value.cluster, _inner(gaps))
+            _check_hosts(value.cluster, found.below("cluster"), _inner(gaps))
+            _check_inventory(roster, found.below("cluster"))
+            check_problem(value, roster, found, gaps)
 
 
 def _check_hosts(inventory: Inventory, found: Findings, gaps: Gaps) -> None:

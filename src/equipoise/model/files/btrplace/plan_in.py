@@ -1,0 +1,167 @@
+"""A plan of BtrPlace as a plan of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Final
+
+from equipoise.model.action import (
+    Action,
+    Allocate,
+    Boot,
+    Forge,
+    Kill,
+    Migrate,
+    PowerOff,
+    PowerOn,
+    Resume,
+    Shutdown,
+    Suspend,
+)
+from equipoise.model.files.btrplace import plan_form as form
+from equipoise.model.files.btrplace.decode import decoded, raise_if_any
+from equipoise.model.files.btrplace.names import Numbering, our_resource, their_resource
+from equipoise.model.files.collector import undisturbed
+from equipoise.model.files.findings import Enough, Findings
+from equipoise.model.files.words import Path
+from equipoise.model.plan import Plan, Step
+from equipoise.model.problem import Problem
+from equipoise.model.quantity import HostId, PlanId, StepId, VmId
+
+PLAN_ID: Final = PlanId("btrplace")
+
+
+def read_plan(content: bytes, source: str, problem: Problem) -> Plan:
+    """Read a plan for a problem; ``source`` is what messages call the file.
+
+    An action that takes no time there takes a millisecond here. What is allocated along with an
+    action, before or after it, is a step of its own here: it begins when the action has ended, and
+    takes a millisecond. The steps are in the order of their starts; their ids have the places of
+    the actions in the file.
+    """
+    with undisturbed():
+        plan = decoded(content, source, form.ReconfigurationPlan)
+        found = Findings()
+        reader = _Reader(problem, plan, found)
+        steps: list[Step] = []
+        with suppress(Enough):
+            for place, action in enumerate(plan.actions):
+                steps += reader.steps_of(action, place)
+        raise_if_any(found, content, source)
+        steps.sort(key=lambda step: (step.start_ms, step.end_ms))
+        return Plan(id=PLAN_ID, steps=tuple(steps))
+
+
+class _Reader:
+    """Makes steps of actions, and finds those that are about somebody unknown."""
+
+    def __init__(self, problem: Problem, plan: form.ReconfigurationPlan, found: Findings) -> None:
+        numbers = Numbering.of(problem)
+        self._vms, self._hosts = numbers.vm_names, numbers.host_names
+        self._resources = {name for host in problem.cluster.hosts for name in host.capacity}
+        self._substitutes = frozenset(_substitutes(plan))
+        self._found = found
+        self._path: Path = ()
+
+    def steps_of(self, action: form.PlanAction, place: int) -> Iterator[Step]:
+        self._path = ("actions", place)
+        made = self._action(action)
+        if action.end < action.start:
+            what = f"{action.end} is before the start, {action.start}"
+            self._find(("end",), what, f"{action.start} or more")
+        start_ms = 1000 * action.start
+        step = Step(
+            id=StepId(f"{made.__struct_config__.tag}-{place}"),
+            action=made,
+            start_ms=start_ms,
+            end_ms=max(1000 * action.end, start_ms + 1),
+        )
+        yield step
+        for hook, events in action.hooks.items():
+            if hook.lower() not in ("pre", "post"):
+                self._find(("hooks", hook), "this hook is not known", "pre or post")
+            for number, event in enumerate(events):
+                yield from self._along(event, ("hooks", hook, number), step)
+
+    def _along(self, event: form.PlanEvent, path: Path, step: Step) -> Iterator[Step]:
+        if isinstance(event, form.SubstitutedVmEvent):
+            what = f"the new VM {event.new_vm} replaces {event.vm}, which no plan here can say"
+            cure = "solve it again without the attribute clone, so that VMs migrate"
+            self._find(path, what, cure)
+            return
+        action = self._path
+        self._path = (*action, *path)
+        along = self._allocate(event)
+        self._path = action
+        _, hook, number = path
+        yield Step(
+            id=StepId(f"allocate-{action[1]}-{hook}-{number}"),
+            action=along,
+            start_ms=step.end_ms,
+            end_ms=step.end_ms + 1,
+            after=(step.id,),
+        )
+
+    def _action(self, action: form.PlanAction) -> Action:
+        match action:
+            case form.BootNode():
+                return PowerOn(host=self._host(action.node, "node"))
+            case form.ShutdownNode():
+                return PowerOff(host=self._host(action.node, "node"))
+            case form.MigrateVm() | form.SuspendVm() | form.ResumeVm():
+                return self._move(action)
+            case form.BootVm():
+                return Boot(vm=self._vm(action.vm), target=self._host(action.on, "on"))
+            case form.ShutdownVm():
+                return Shutdown(vm=self._vm(action.vm), source=self._host(action.on, "on"))
+            case form.AllocateVm():
+                return self._allocate(action)
+            case form.ForgeVm():
+                return Forge(vm=self._vm(action.vm))
+            case form.KillVm():
+                return Kill(vm=self._vm(action.vm))
+
+    def _move(self, action: form.MigrateVm | form.SuspendVm | form.ResumeVm) -> Action:
+        vm = self._vm(action.vm)
+        source, target = self._host(action.source, "from"), self._host(action.target, "to")
+        if isinstance(action, form.MigrateVm):
+            return Migrate(vm=vm, source=source, target=target)
+        if isinstance(action, form.ResumeVm):
+            return Resume(vm=vm, source=source, target=target)
+        if source != target:
+            what = f"the VM {action.vm} is to sleep elsewhere than it ran, which it cannot here"
+            self._find(("to",), what, f"{action.source}")
+        return Suspend(vm=vm, source=source)
+
+    def _allocate(self, one: form.AllocateVm | form.AllocateEvent) -> Allocate:
+        name = our_resource(one.resource)
+        if name not in self._resources:
+            known = sorted(map(their_resource, self._resources))
+            self._found.add_unknown((*self._path, "rc"), "resource", one.resource, known)
+        return Allocate(vm=self._vm(one.vm), resource=name, amount=one.amount)
+
+    def _vm(self, number: int) -> VmId:
+        return VmId(self._known(self._vms, number, "VM", "vm"))
+
+    def _host(self, number: int, key: str) -> HostId:
+        return HostId(self._known(self._hosts, number, "node", key))
+
+    def _known(self, names: Mapping[int, str], number: int, noun: str, key: str) -> str:
+        name = names.get(number)
+        if name is None and not (names is self._vms and number in self._substitutes):
+            what = f"the problem has no {noun} {number}"
+            self._find((key,), what, "is the plan for this problem?")
+        return name or ""
+
+    def _find(self, path: Path, what: str, cure: str) -> None:
+        self._found.add((*self._path, *path), what, cure)
+
+
+def _substitutes(plan: form.ReconfigurationPlan) -> Iterator[int]:
+    """VMs that are refused where they take the place of others, and need not be refused again."""
+    for action in plan.actions:
+        for events in action.hooks.values():
+            for event in events:
+                if isinstance(event, form.SubstitutedVmEvent):
+                    yield event.new_vm

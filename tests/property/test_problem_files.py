@@ -1,0 +1,126 @@
+"""Problems that are written can be read back, and any slip in one is answered."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from equipoise.errors import InvalidInput
+from equipoise.model.files import parse_problem, problems_of, to_json, to_yaml
+from equipoise.model.inventory import Inventory
+from equipoise.model.problem import Duration, HostAim, Measure, Network, Problem, VmAim
+from equipoise.model.problem.network import Link, Switch
+from equipoise.model.problem.problem import ActionKind, Goal
+from equipoise.model.quantity import ResourceName
+from property.test_files_refusals import places, wrong_values
+from strategies import ids, inventories, resource_names, some
+
+MS = st.integers(1, 10**12)
+MBPS = st.integers(1, 10**9)
+COUNTS = st.integers(1, 10**7)
+
+
+@st.composite
+def networks(draw: st.DrawFn, cluster: Inventory) -> Network:
+    """Switches in a row, and a link to each host from one of them."""
+    named = draw(st.lists(ids, min_size=1, max_size=3, unique=True))
+    switches = [
+        Switch(id=ResourceName(name), capacity_mbps=draw(st.none() | MBPS)) for name in named
+    ]
+    ends: list[dict[str, Any]] = [
+        {"switch": one.id, "to": other.id} for one, other in pairwise(switches)
+    ]
+    ends += [
+        {"switch": draw(st.sampled_from(switches)).id, "host": host.id} for host in cluster.hosts
+    ]
+    links = [
+        Link(id=ResourceName(f"l{place}"), capacity_mbps=draw(MBPS), **end)
+        for place, end in enumerate(ends)
+    ]
+    return Network(switches=tuple(switches), links=tuple(links))
+
+
+@st.composite
+def durations(draw: st.DrawFn, known: list[str]) -> Duration:
+    return Duration(
+        ms=draw(MS),
+        per_unit_ms=draw(st.floats(0, 10**9)),
+        resource=draw(resource_names),
+        of={name: draw(MS) for name in draw(some(known))},
+    )
+
+
+@st.composite
+def objectives(draw: st.DrawFn) -> tuple[Goal, ...]:
+    """Each measure once, some together with others."""
+    left = list(draw(st.permutations(list(Measure))))
+    made: list[Goal] = []
+    for size in draw(st.lists(st.integers(0, 3), min_size=1, max_size=4)):
+        together, left = left[:size], left[size:]
+        if together:
+            made.append({measure: draw(COUNTS) for measure in together})
+        elif left:
+            made.append(left.pop())
+    return tuple(made)
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> Problem:
+    """A sound problem about any cluster; whether it can be solved is another matter."""
+    cluster = draw(inventories())
+    vms, hosts = [vm.id for vm in cluster.vms], [host.id for host in cluster.hosts]
+    kinds = draw(some(list(ActionKind)))
+    on_hosts = {kind for kind in ActionKind if "power" in kind or "maintenance" in kind}
+    soft = [rule.id for rule in cluster.rules if not rule.hard]
+    return Problem(
+        cluster=cluster,
+        vms={vm: draw(st.sampled_from(VmAim)) for vm in draw(some(vms))},
+        hosts={host: draw(st.sampled_from(HostAim)) for host in draw(some(hosts))},
+        durations={
+            kind: draw(durations(list(hosts if kind in on_hosts else vms))) for kind in kinds
+        },
+        network=draw(st.none() | networks(cluster)),
+        horizon_s=draw(st.none() | st.integers(1, 10**9)),
+        moves_max=draw(st.integers(1, 4)),
+        objective=draw(objectives()),
+        weights={rule: draw(COUNTS) for rule in draw(some(soft))},
+    )
+
+
+@given(problems())
+def test_a_problem_survives_both_and_so_does_its_cluster_alone(problem: Problem) -> None:
+    assert problems_of(problem) == []
+    assert parse_problem(to_yaml(problem).encode(), "x.yaml") == problem
+    assert parse_problem(to_json(problem).encode(), "x.json") == problem
+    alone = Problem(cluster=problem.cluster)
+    assert parse_problem(to_json(problem.cluster).encode(), "x.json") == alone
+
+
+@given(problems(), st.data())
+def test_a_problem_with_slips_is_answered(problem: Problem, data: st.DataObject) -> None:
+    document = json.loads(to_json(problem))
+    for _ in range(data.draw(st.integers(1, 3))):
+        known = places(document)
+        if not known:
+            break
+        container, key = data.draw(st.sampled_from(known))
+        if data.draw(st.booleans()):
+            container[key] = data.draw(wrong_values)
+        else:
+            del container[key]
+    language = data.draw(st.sampled_from(("json", "yaml")))
+    if language == "json":
+        content = json.dumps(document).encode()
+    else:
+        content = yaml.dump(document, Dumper=yaml.CSafeDumper, allow_unicode=True).encode()
+    try:
+        answer = parse_problem(content, f"x.{language}")
+    except InvalidInput as error:
+        str(error).encode()  # can be printed
+    else:
+        assert problems_of(answer) == []

@@ -1,0 +1,290 @@
+"""Plans of BtrPlace: each action and each event, both ways, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders import a_host, a_plan, a_step, a_vm, an_inventory
+from equipoise.errors import InvalidInput
+from equipoise.model.action import (
+    Action,
+    Allocate,
+    Boot,
+    EnterMaintenance,
+    Forge,
+    Kill,
+    Migrate,
+    PowerOff,
+    PowerOn,
+    Resume,
+    Shutdown,
+    Suspend,
+)
+from equipoise.model.files.btrplace import read_instance, read_plan, write_plan
+from equipoise.model.host import HostState
+from equipoise.model.plan import Plan
+from equipoise.model.problem import Problem
+from equipoise.model.problem.network import Link, Network, Switch
+from equipoise.model.quantity import HostId, ResourceName, VmId
+from equipoise.model.snapshot import Snapshot
+from equipoise.model.vm import VmState
+from equipoise.plan import VerifiedPlan, verify
+from unit.model.files.btrplace_texts import NETWORK, Record, instance, read, resource
+
+VM0, VM1, VM2, VM3 = (VmId(f"vm{number}") for number in range(4))
+NODE0, NODE1, NODE2 = (HostId(f"node{number}") for number in range(3))
+CPU = ResourceName("cpu_units")
+PROBLEM = read(instance({"id": "killed", "vm": 8}))
+HOOKS: Record = {"pre": [], "post": []}
+
+ACTIONS: list[tuple[Record, Action]] = [
+    ({"id": "bootNode", "node": 2}, PowerOn(host=NODE2)),
+    ({"id": "shutdownNode", "node": 1}, PowerOff(host=NODE1)),
+    ({"id": "forgeVM", "vm": 8}, Forge(vm=VmId("vm8"))),
+    ({"id": "bootVM", "vm": 3, "on": 1}, Boot(vm=VM3, target=NODE1)),
+    ({"id": "shutdownVM", "vm": 0, "on": 0}, Shutdown(vm=VM0, source=NODE0)),
+    ({"id": "migrateVM", "vm": 0, "from": 0, "to": 1}, Migrate(vm=VM0, source=NODE0, target=NODE1)),
+    ({"id": "suspendVM", "vm": 0, "from": 0, "to": 0}, Suspend(vm=VM0, source=NODE0)),
+    ({"id": "resumeVM", "vm": 2, "from": 1, "to": 0}, Resume(vm=VM2, source=NODE1, target=NODE0)),
+    (
+        {"id": "allocate", "vm": 1, "rc": "cpu", "amount": 4, "on": 0},
+        Allocate(vm=VM1, resource=CPU, amount=4),
+    ),
+    ({"id": "killVM", "vm": 2, "on": 1}, Kill(vm=VM2)),
+    ({"id": "killVM", "vm": 8}, Kill(vm=VmId("vm8"))),
+]
+
+
+def plan_of(*actions: Record, **given: Any) -> bytes:
+    return json.dumps({"origin": {}, "actions": list(actions)} | given, indent=1).encode()
+
+
+def complaints(content: bytes) -> list[str]:
+    with pytest.raises(InvalidInput) as caught:
+        read_plan(content, "p.json", PROBLEM)
+    assert caught.value.source == "p.json"
+    return [str(one).partition(": ")[2] for one in caught.value.problems]
+
+
+@pytest.mark.parametrize(("written", "action"), ACTIONS)
+def test_an_action_both_ways(written: Record, action: Action) -> None:
+    given = written | {"start": 2, "end": 5, "hooks": HOOKS}
+    (step,) = read_plan(plan_of(given), "p.json", PROBLEM).steps
+    assert step.action == action
+    assert (step.start_ms, step.end_ms) == (2000, 5000)
+    again = json.loads(write_plan(a_plan(a_step("s", action, 2000, 5000)), PROBLEM))
+    assert again["actions"] == [given]
+
+
+def test_the_steps_are_in_the_order_of_their_starts_and_named_by_their_places() -> None:
+    content = plan_of(
+        {"id": "bootVM", "vm": 3, "on": 1, "start": 4, "end": 6},
+        {"id": "migrateVM", "vm": 0, "from": 0, "to": 1, "bw": 7, "start": 0, "end": 4},
+    )
+    plan = read_plan(content, "p.json", PROBLEM)
+    assert (plan.id, plan.base_version) == ("btrplace", 0)
+    assert [(step.id, step.start_ms) for step in plan.steps] == [("migrate-1", 0), ("boot-0", 4000)]
+
+
+@pytest.mark.parametrize("hook", ["pre", "post", "PRE", "Post"])
+def test_what_is_allocated_along_with_an_action_follows_it(hook: str) -> None:
+    event = {"id": "allocate", "vm": 0, "rc": "cpu", "amount": 6}
+    content = plan_of(
+        {"id": "migrateVM", "vm": 0, "from": 0, "to": 1, "start": 1, "end": 4}
+        | {"hooks": {hook: [event]}}
+    )
+    move, allocation = read_plan(content, "p.json", PROBLEM).steps
+    assert allocation.action == Allocate(vm=VM0, resource=CPU, amount=6)
+    assert (
+        (allocation.start_ms, allocation.end_ms) == (move.end_ms, move.end_ms + 1) == (4000, 4001)
+    )
+    assert allocation.after == (move.id,)
+    assert allocation.id == f"allocate-0-{hook}-0"
+
+
+def test_what_takes_no_time_there_takes_a_millisecond_here() -> None:
+    given = {"id": "allocate", "vm": 1, "rc": "cpu", "amount": 4, "on": 0, "start": 2, "end": 2}
+    (step,) = read_plan(plan_of(given), "p.json", PROBLEM).steps
+    assert (step.start_ms, step.end_ms) == (2000, 2001)
+
+
+def test_a_plan_that_was_read_can_be_judged() -> None:
+    content = plan_of(
+        {"id": "bootVM", "vm": 3, "on": 1, "start": 0, "end": 3}
+        | {"hooks": {"pre": [{"id": "allocate", "vm": 3, "rc": "cpu", "amount": 9}], "post": []}},
+        {"id": "migrateVM", "vm": 0, "from": 0, "to": 1, "start": 0, "end": 2},
+    )
+    plan = read_plan(content, "p.json", PROBLEM)
+    assert isinstance(verify(Snapshot.of(PROBLEM.cluster), plan), VerifiedPlan)
+
+
+REFUSED: list[tuple[Record, str]] = [
+    (
+        {"id": "bootVM", "vm": 77, "on": 1},
+        "actions[0].vm: the problem has no VM 77 (is the plan for this problem?)",
+    ),
+    (
+        {"id": "bootNode", "node": 9},
+        "actions[0].node: the problem has no node 9 (is the plan for this problem?)",
+    ),
+    (
+        {"id": "allocate", "vm": 0, "rc": "ram", "amount": 1, "on": 0},
+        'actions[0].rc: there is no resource "ram" (the resources are: cpu)',
+    ),
+    (
+        {"id": "suspendVM", "vm": 0, "from": 0, "to": 1},
+        (
+            "actions[0].to: the VM 0 is to sleep elsewhere than it ran, "
+            "which it cannot here (0)"
+        ),
+    ),
+    ({"id": "forgeVM", "vm": 8, "end": 1}, "actions[0].end: 1 is before the start, 2 (2 or more)"),
+    ({"id": "bootVM", "vm": 3}, "actions[0].on: is missing (a whole number from 0 to 2147483647)"),
+    (
+        {"id": "flyVM", "vm": 3},
+        (
+            'actions[0].id: "flyVM" is not one of the allowed words (allowed: bootNode, '
+            "shutdownNode, forgeVM, bootVM, shutdownVM, migrateVM, suspendVM, resumeVM, allocate, "
+            "killVM)"
+        ),
+    ),
+    (
+        {"id": "killVM", "vm": 0, "hooks": {"during": []}},
+        "actions[0].hooks.during: this hook is not known (pre or post)",
+    ),
+    (
+        {"id": "bootVM", "vm": 99, "on": 1}
+        | {"hooks": {"pre": [{"id": "substitutedVM", "vm": 0, "newVm": 99}]}},
+        (
+            "actions[0].hooks.pre[0]: the new VM 99 replaces 0, which no plan here can say "
+            "(solve it again without the attribute clone, so that VMs migrate)"
+        ),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("action", "told"), REFUSED)
+def test_an_action_that_makes_no_sense(action: Record, told: str) -> None:
+    assert complaints(plan_of({"start": 2, "end": 3} | action)) == [told]
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"{}", "actions: is missing (a list)"),
+        (b'{"actions": [', "the file ends too early"),
+        (b'{"actions": 5}', "actions: found the number 5 where a list is needed"),
+    ],
+)
+def test_a_file_that_is_no_plan(content: bytes, told: str) -> None:
+    (said,) = complaints(content)
+    assert said.startswith(told)
+
+
+def test_maintenance_cannot_be_said() -> None:
+    plan = a_plan(a_step("rest", EnterMaintenance(host=NODE1)))
+    with pytest.raises(InvalidInput, match="no action such as enter_maintenance"):
+        write_plan(plan, PROBLEM)
+
+
+def test_times_between_seconds_are_widened() -> None:
+    plan = a_plan(a_step("s", Kill(vm=VM2), 1999, 3001))
+    (action,) = json.loads(write_plan(plan, PROBLEM))["actions"]
+    assert (action["start"], action["end"]) == (1, 4)
+
+
+def test_an_allocation_says_where_the_vm_is_by_then() -> None:
+    plan = a_plan(
+        a_step("after", Allocate(vm=VM0, resource=CPU, amount=2), 3000, 4000),
+        a_step("move", Migrate(vm=VM0, source=NODE0, target=NODE1), 1000, 3000),
+        a_step("before", Allocate(vm=VM0, resource=CPU, amount=3), 0, 1000),
+        a_step("end", Kill(vm=VM0), 4000, 5000),
+    )
+    actions = json.loads(write_plan(plan, PROBLEM))["actions"]
+    assert [(one["id"], one.get("on")) for one in actions] == [
+        ("allocate", 0),
+        ("migrateVM", None),
+        ("allocate", 1),
+        ("killVM", 1),
+    ]
+
+
+def test_the_origin_is_the_model_that_the_problem_came_from() -> None:
+    attributes = {
+        "vms": {"0": {"boot": 3, "memUsed": 512, "template": "t"}},
+        "nodes": {"1": {"shutdown": 4}},
+    }
+    views = [
+        resource("memory", nodes={"0": 1, "1": 2, "2": 3}, vms={"0": 1, "1": 2, "2": 3, "3": 4}),
+        {"id": "ns", "type": "vm", "map": {"web": 0}},
+        {"id": "ns", "type": "node", "map": {"rack": 1}},
+        NETWORK,
+    ]
+    given = instance(views=views, attributes=attributes)
+    problem = read(given)
+    origin = json.loads(write_plan(a_plan(), problem))["origin"]
+    assert origin["views"][0] == views[0] | {"defCapacity": 0, "defConsumption": 0}
+    assert origin["views"][1:3] == views[1:3]
+    assert origin["attributes"] == attributes
+    assert read(given | {"model": origin}) == problem
+
+
+def test_a_problem_of_our_own_is_numbered_and_keeps_its_names() -> None:
+    hosts = (a_host("h1", capacity={"gpus": 2}), a_host("h2", state=HostState.MAINTENANCE))
+    vms = [
+        a_vm("web", "h1", consumption={"gpus": 1}),
+        a_vm("new", state=VmState.INIT),
+        a_vm("old", state=VmState.TERMINATED),
+        a_vm("spare"),
+    ]
+    core = Switch(id=ResourceName("core"))
+    links = (
+        Link(id=ResourceName(f"to-{host.id}"), switch=core.id, host=host.id, capacity_mbps=9)
+        for host in hosts
+    )
+    network = Network(switches=(core,), links=tuple(links))
+    problem = Problem(cluster=an_inventory(*hosts, vms=vms), network=network)
+    plan = a_plan(a_step("s", Boot(vm=VmId("spare"), target=HostId("h1")), 0, 1000))
+    written = json.loads(write_plan(plan, problem))
+    origin = written["origin"]
+    assert origin["mapping"] == {
+        "readyVMs": [3],
+        "onlineNodes": {"0": {"runningVMs": [0], "sleepingVMs": []}},
+        "offlineNodes": [1],
+    }
+    names = {view["type"]: view["map"] for view in origin["views"] if view["id"] == "ns"}
+    assert names == {"vm": {"web": 0, "spare": 3}, "node": {"h1": 0, "h2": 1}}
+    net = origin["views"][-1]
+    assert net["switches"] == [{"id": 0, "capacity": -1}]
+    assert [link["physicalElement"]["id"] for link in net["links"]] == [0, 1]
+    assert written["actions"][0]["vm"] == 3
+    (step,) = read_plan(json.dumps(written).encode(), "p.json", problem).steps
+    assert step.action == plan.steps[0].action
+    document = {"model": origin, "constraints": [], "objective": {"id": "minimizeMTTR"}}
+    assert len(read_instance(json.dumps(document).encode(), "i").cluster.vms) == 2
+
+
+def test_a_vm_on_a_host_that_is_not_on_cannot_be_said() -> None:
+    asleep = a_vm("v", "h1", state=VmState.SLEEPING)
+    cluster = an_inventory(a_host("h1", state=HostState.STANDBY), vms=[asleep])
+    with pytest.raises(InvalidInput, match="the VM v is on h1, which is not on"):
+        write_plan(a_plan(), Problem(cluster=cluster))
+
+
+@given(st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 50), st.integers(1, 9))))
+def test_a_plan_of_whole_seconds_survives(drawn: list[tuple[Any, int, int]]) -> None:
+    steps = [
+        a_step(f"s{place}", action, 1000 * start, 1000 * (start + lasting))
+        for place, ((_, action), start, lasting) in enumerate(drawn)
+    ]
+    plan = a_plan(*sorted(steps, key=lambda step: (step.start_ms, step.end_ms)))
+
+    def said(one: Plan) -> list[Any]:
+        return [(step.action, step.start_ms, step.end_ms) for step in one.steps]
+
+    assert said(read_plan(write_plan(plan, PROBLEM), "p.json", PROBLEM)) == said(plan)
