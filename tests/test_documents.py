@@ -78,6 +78,7 @@ def test_every_command_that_the_documents_name_exists() -> None:
         "README.md",
         "CHANGELOG.md",
         "docs/files.md",
+        "docs/planning.md",
         "docs/simulation.md",
         "docs/spec-language.md",
     ):

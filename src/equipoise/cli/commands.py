@@ -11,6 +11,7 @@ from typing import Annotated, Optional
 import typer
 
 from equipoise import __version__
+from equipoise.cli.spec_commands import Json, spec_app
 
 app = typer.Typer(
     help="Keeps a virtualised cluster in balance, and proves every decision it makes.",
@@ -20,7 +21,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Inventory = Annotated[Path, typer.Argument(help="The cluster, in YAML or JSON.")]
 Why = Annotated[
     Optional[list[str]],  # noqa: UP045  (typer reads the annotation at run time)
@@ -80,7 +80,10 @@ def show(
 @app.command()
 def schema(
     kind: Annotated[
-        str, typer.Argument(help="inventory, scenario, plan, case or amendment.", metavar="KIND")
+        str,
+        typer.Argument(
+            help="inventory, scenario, plan, case, amendment or problem.", metavar="KIND"
+        ),
     ] = "inventory",
     json: Json = False,
 ) -> None:
@@ -171,6 +174,53 @@ def whatif(
         remove=tuple(remove or ()), add=add, fail=tuple(fail or ()), why=tuple(why or ())
     )
     raise typer.Exit(command.run(inventory, wishes, as_json=json))
+
+
+@app.command()
+def solve(  # noqa: PLR0913, PLR0917  (typer has no other way to say what a command takes)
+    instance: Annotated[
+        Path, typer.Argument(help="A problem or a cluster, or BtrPlace's JSON; .gz too.")
+    ],
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Move only who may be misplaced, if that will do.")
+    ] = False,
+    optimise: Annotated[
+        bool, typer.Option("--optimise", help="The best plan, not just a good one.")
+    ] = False,
+    time_limit: Annotated[
+        Optional[float],  # noqa: UP045  (typer reads the annotation at run time)
+        typer.Option("--time-limit", min=0.001, help="How many seconds to search at the most."),
+    ] = None,
+    output: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("-o", "--output", help="Write the plan into this file: .yaml, .json, .gz."),
+    ] = None,
+    btrplace: Annotated[
+        bool, typer.Option("--btrplace", help="Write it as BtrPlace's JSON.")
+    ] = False,
+    stream: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--stream", help="Append each better plan to this file, a line each."),
+    ] = None,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Find a plan that leads to what is wished, and prove it; or say why there is none.
+
+    Exit code 1 if there is none, or none was found in time.
+    """
+    from equipoise.cli.planning import solve as command
+
+    wishes = command.Wishes(
+        repair=repair,
+        optimise=optimise,
+        time_limit_s=time_limit,
+        seed=seed,
+        output=output,
+        as_btrplace=btrplace,
+        stream=stream,
+    )
+    raise typer.Exit(command.run(instance, wishes, as_json=json))
 
 
 @app.command()
@@ -301,61 +351,7 @@ def wake(
     raise typer.Exit(command.run(access, wishes, as_json=json))
 
 
-spec_app = typer.Typer(help="The specification language.", no_args_is_help=True)
 app.add_typer(spec_app, name="spec")
-
-
-@spec_app.command("check")
-def spec_check(
-    file: Annotated[Path, typer.Argument(help="A file of constraints, ending in .spec.")],
-    json: Json = False,
-) -> None:
-    """Check a specification file: its form and its types."""
-    from equipoise.cli import spec as command
-
-    raise typer.Exit(command.run_check(file, as_json=json))
-
-
-@spec_app.command("list")
-def spec_list(json: Json = False) -> None:
-    """List the constraints of the library."""
-    from equipoise.cli import spec as command
-
-    raise typer.Exit(command.run_list(as_json=json))
-
-
-@spec_app.command("show")
-def spec_show(
-    name: Annotated[str, typer.Argument(help="A constraint of the library.")], json: Json = False
-) -> None:
-    """Show a constraint of the library as it is written."""
-    from equipoise.cli import spec as command
-
-    raise typer.Exit(command.run_show(name, as_json=json))
-
-
-@spec_app.command("judge")
-def spec_judge(
-    name: Annotated[str, typer.Argument(help="A constraint.")],
-    case: Annotated[Path, typer.Option(help="The case: a cluster, a plan and arguments.")],
-    spec: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(help="A file that declares the constraint, if the library does not."),
-    ] = None,
-    json: Json = False,
-) -> None:
-    """Judge a case by a constraint, and say where and why it is broken."""
-    from equipoise.cli import spec as command
-
-    raise typer.Exit(command.run_judge(name, case, spec, as_json=json))
-
-
-@spec_app.command("functions")
-def spec_functions(json: Json = False) -> None:
-    """List the functions that a formula may call."""
-    from equipoise.cli import spec as command
-
-    raise typer.Exit(command.run_functions(as_json=json))
 
 
 @app.command()
@@ -363,7 +359,7 @@ def bench(
     name: Annotated[
         Optional[str],  # noqa: UP045
         typer.Argument(
-            help="model, gate, spec, journal, files, sim, balance, power; all without it."
+            help="model, gate, spec, journal, files, sim, balance, power, plan; all without it."
         ),
     ] = None,
     json: Json = False,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from equipoise.cli.answer import print_json
 from equipoise.errors import InvalidInput, Problem
 from equipoise.model import files
+from equipoise.model.files.schema import FileKind
 
-KINDS: tuple[Literal["inventory", "scenario", "plan", "case", "amendment"], ...]
-KINDS = ("inventory", "scenario", "plan", "case", "amendment")
+KINDS: tuple[FileKind, ...]
+KINDS = ("inventory", "scenario", "plan", "case", "amendment", "problem")
 
 
 def run(kind: str, *, as_json: bool) -> int:

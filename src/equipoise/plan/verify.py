@@ -74,6 +74,15 @@ def verify(
     return VerifiedPlan(plan, waits, seal=_SEAL)
 
 
+def judged(snapshot: Snapshot, plan: Plan, judges: Sequence[Judge]) -> tuple[Violation, ...]:
+    """What is wrong with a plan if all happens as planned: its form, and every moment of it.
+
+    Unlike ``verify`` it does not ask whether it would survive other times, nor for the rules.
+    """
+    wrong = tuple(_form(snapshot, plan))
+    return wrong or tuple(_Replay(Ledger(snapshot), judges).run(plan))
+
+
 def _form(snapshot: Snapshot, plan: Plan) -> Iterator[Violation]:
     if plan.base_version != snapshot.version:
         detail = f"made for version {plan.base_version}, the cluster is at {snapshot.version}"

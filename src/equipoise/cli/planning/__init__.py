@@ -1,0 +1,4 @@
+"""Planning: the commands that make plans and say what came of it.
+
+Enter by ``solve.run``.
+"""

@@ -1,0 +1,52 @@
+"""The judge of solved plans: nobody sees a plan that it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from equipoise.model.plan import Plan, Violation
+from equipoise.plan.exact.task import HostClaim, RuleClaim, Task, VmClaim
+from equipoise.plan.verify import judged
+from equipoise.spec.judge import SpecificationJudge
+from equipoise.spec.moment import Moment, Phase
+
+
+class RefusedPlan(AssertionError):
+    """The planner made a plan that the judge refuses: a bug of the planner, with its case."""
+
+    def __init__(self, task: Task, plan: Plan, violations: tuple[Violation, ...]) -> None:
+        first = violations[0]
+        super().__init__(f"the judge refuses a solved plan: {first.constraint}: {first.detail}")
+        self.task = task
+        self.plan = plan
+        self.violations = violations
+
+
+def judge_plan(task: Task, plan: Plan, also: Iterable[RuleClaim] = ()) -> tuple[Violation, ...]:
+    """All that a plan breaks: hard claims, what machines can do, and soft claims named as well."""
+    rules = [*(one for one in task.hard if isinstance(one, RuleClaim)), *also]
+    strict = SpecificationJudge((one.demand for one in rules), plan.steps, strict=True)
+    return judged(task.snapshot, plan, (strict, _Aims(task)))
+
+
+class _Aims:
+    """Judges whether every element has become in the end what it is to be."""
+
+    def __init__(self, task: Task) -> None:
+        self._claims = [one for one in task.hard if not isinstance(one, RuleClaim)]
+
+    def __call__(self, moment: Moment) -> Iterable[Violation]:
+        """Look at the end only."""
+        if moment.phase is not Phase.FINAL:
+            return
+        for claim in self._claims:
+            has = _state(claim, moment)
+            if has != claim.state:
+                detail = f"it is {has} in the end"
+                yield Violation(constraint=claim.title, at_ms=moment.at_ms, detail=detail)
+
+
+def _state(claim: VmClaim | HostClaim, moment: Moment) -> str:
+    if isinstance(claim, VmClaim):
+        return moment.state.vms[claim.vm].state
+    return moment.state.hosts[claim.host].state

@@ -1,0 +1,89 @@
+"""How long each action of a problem takes."""
+
+from __future__ import annotations
+
+from equipoise.model.action import (
+    Action,
+    Allocate,
+    Boot,
+    EnterMaintenance,
+    Forge,
+    Kill,
+    LeaveMaintenance,
+    Migrate,
+    PowerOff,
+    PowerOn,
+    Resume,
+    Shutdown,
+    Suspend,
+)
+from equipoise.model.problem import Duration, Problem
+from equipoise.model.problem.problem import ActionKind
+from equipoise.model.quantity import HostId, ResourceName, VmId
+from equipoise.model.snapshot import Snapshot
+from equipoise.model.vm import Vm
+
+_NOWHERE = HostId("")
+
+
+class Durations:
+    """What a problem says about times, or else what is estimated."""
+
+    def __init__(self, problem: Problem, snapshot: Snapshot) -> None:
+        self._problem = problem
+        self._snapshot = snapshot
+
+    def vm_ms(self, kind: ActionKind, vm: VmId) -> int:
+        """How long an action on a VM takes."""
+        given = self._problem.durations.get(kind)
+        if given is None:
+            return self._problem.estimates.duration_ms(_sample(kind, vm), self._snapshot)
+        return given.of.get(vm) or _computed(given, self._snapshot.vms[vm])
+
+    def host_ms(self, kind: ActionKind, host: HostId) -> int:
+        """How long it takes to switch a host."""
+        given = self._problem.durations.get(kind)
+        if given is None:
+            action = _HOST_ACTIONS[kind](host=host)
+            return self._problem.estimates.duration_ms(action, self._snapshot)
+        return given.of.get(host) or given.ms
+
+
+def _computed(given: Duration, vm: Vm) -> int:
+    if not given.per_unit_ms:
+        return given.ms
+    units = (
+        vm.memory_mib
+        if given.resource == "memory"
+        else vm.consumption.get(ResourceName(given.resource), 0)
+    )
+    return given.ms + round(given.per_unit_ms * units)
+
+
+def _sample(kind: ActionKind, vm: VmId) -> Action:
+    """An action of a kind: how long it takes does not depend on where it happens."""
+    match kind:
+        case ActionKind.MIGRATE:
+            return Migrate(vm=vm, source=_NOWHERE, target=_NOWHERE)
+        case ActionKind.RESUME:
+            return Resume(vm=vm, source=_NOWHERE, target=_NOWHERE)
+        case ActionKind.SUSPEND:
+            return Suspend(vm=vm, source=_NOWHERE)
+        case ActionKind.SHUTDOWN:
+            return Shutdown(vm=vm, source=_NOWHERE)
+        case ActionKind.BOOT:
+            return Boot(vm=vm, target=_NOWHERE)
+        case ActionKind.FORGE:
+            return Forge(vm=vm)
+        case ActionKind.ALLOCATE:
+            return Allocate(vm=vm, resource=ResourceName("x"), amount=0)
+        case _:
+            return Kill(vm=vm)
+
+
+_HOST_ACTIONS: dict[ActionKind, type[PowerOn | PowerOff | EnterMaintenance | LeaveMaintenance]] = {
+    ActionKind.POWER_ON: PowerOn,
+    ActionKind.POWER_OFF: PowerOff,
+    ActionKind.ENTER_MAINTENANCE: EnterMaintenance,
+    ActionKind.LEAVE_MAINTENANCE: LeaveMaintenance,
+}

@@ -1,0 +1,48 @@
+"""Short problems for the planner: every action takes a second, unless said otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from builders import an_inventory
+from equipoise.model.host import Host
+from equipoise.model.problem import Duration, Problem
+from equipoise.model.problem.problem import ActionKind
+from equipoise.model.quantity import HostId, RuleId, VmId
+from equipoise.model.rule import KeepApart, Rule, Satisfy, StayOff, StayWithin
+from equipoise.model.vm import Vm
+
+SECOND = {kind: Duration(ms=1000) for kind in ActionKind}
+
+
+def a_problem(hosts: Iterable[Host], vms: Iterable[Vm], /, *rules: Rule, **fields: Any) -> Problem:
+    """A problem with some rules."""
+    specification = fields.pop("specification", "")
+    cluster = an_inventory(vms=vms, rules=rules, specification=specification).but(
+        hosts=tuple(hosts)
+    )
+    return Problem(cluster=cluster, **{"durations": SECOND, **fields})
+
+
+def a_rule(constraint: str, name: str = "r1", **given: Any) -> Rule:
+    """A constraint that is to hold; ``hard`` and ``continuous`` as for any rule."""
+    options = {key: given.pop(key) for key in ("hard", "continuous") if key in given}
+    return Satisfy(id=RuleId(name), constraint=constraint, arguments=given, **options)
+
+
+def fence(vm: str, *hosts: str, **options: Any) -> Rule:
+    """A VM stays within some hosts."""
+    places = tuple(map(HostId, hosts))
+    return StayWithin(id=RuleId(f"{vm}-within"), vms=(VmId(vm),), hosts=places, **options)
+
+
+def off(vm: str, *hosts: str, **options: Any) -> Rule:
+    """A VM stays off some hosts."""
+    places = tuple(map(HostId, hosts))
+    return StayOff(id=RuleId(f"{vm}-off"), vms=(VmId(vm),), hosts=places, **options)
+
+
+def apart(*vms: str, **options: Any) -> Rule:
+    """No two of some VMs run on one host."""
+    return KeepApart(id=RuleId("apart"), vms=tuple(map(VmId, vms)), **options)

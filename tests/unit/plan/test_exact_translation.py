@@ -1,0 +1,347 @@
+"""Small problems whose answer is plain to see: what rules, room and courses mean to the planner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from builders import a_host, a_vm, an_inventory
+from equipoise.model.action import Allocate, Migrate, PowerOff, Resume, Suspend, describe
+from equipoise.model.host import Host, HostState, HostWish
+from equipoise.model.plan import Limits, Plan, Step
+from equipoise.model.problem import Duration, HostAim, Measure, Problem, VmAim
+from equipoise.model.problem.problem import ActionKind
+from equipoise.model.quantity import HostId, RuleId, VmId
+from equipoise.model.rule import KeepTogether, Rule, Satisfy, StayOff, StayWithin
+from equipoise.model.vm import CpuSettings, Vm, VmState
+from equipoise.plan.exact.answer import Answer, Status
+from equipoise.plan.exact.search import solve_exactly
+from equipoise.plan.exact.solve import solve
+from equipoise.plan.exact.solver.decide import Effort
+from equipoise.plan.exact.task import Task
+from equipoise.plan.exact.timeline.timeline import Reach
+from plain_planner import PlainPlanner, faults
+
+SECOND = {kind: Duration(ms=1000) for kind in ActionKind}
+LICENCES = "licences"
+
+
+def a_problem(hosts: list[Host], vms: list[Vm], /, *rules: Rule, **fields: Any) -> Problem:
+    """A problem in which every action takes a second, and there are ten of them."""
+    limits = fields.pop("limits", Limits())
+    specification = fields.pop("specification", "")
+    cluster = an_inventory(*hosts, vms=vms, rules=rules, limits=limits, specification=specification)
+    return Problem(cluster=cluster, **{"durations": SECOND, "horizon_s": 10, **fields})
+
+
+def a_rule(constraint: str, name: str = "r1", *, continuous: bool = False, **given: Any) -> Satisfy:
+    return Satisfy(id=RuleId(name), constraint=constraint, arguments=given, continuous=continuous)
+
+
+def fence(vm: str, *hosts: str) -> StayWithin:
+    return StayWithin(id=RuleId(f"{vm}-within"), vms=(VmId(vm),), hosts=tuple(map(HostId, hosts)))
+
+
+def taking(name: str, host: str | None = None, amount: int = 1, **fields: Any) -> Vm:
+    """A VM that takes licences."""
+    return a_vm(name, host, consumption={LICENCES: amount}, **fields)
+
+
+def offering(name: str, amount: int = 1, **fields: Any) -> Host:
+    """A host that has licences."""
+    return a_host(name, capacity={LICENCES: amount}, **fields)
+
+
+def asked(problem: Problem) -> Answer:
+    """What the planner answers about everything that may be done, and looking near first."""
+    reach = Reach(problem.moves_max)
+    answer = solve_exactly(Task.of(problem), reach, Effort(), optimise=True)
+    assert solve(problem).status is answer.status
+    assert solve(problem, repair=True).status is answer.status
+    return answer
+
+
+def plan_of(problem: Problem) -> Plan:
+    """The best plan, in which nothing is wrong."""
+    answer = asked(problem)
+    assert answer.status is Status.SOLVED
+    assert answer.plan is not None
+    assert answer.goals == (PlainPlanner(problem).least(problem.objective[0]),)  # type: ignore[arg-type]
+    assert not faults(problem, answer.plan)
+    return answer.plan
+
+
+def has_no_plan(problem: Problem) -> bool:
+    assert PlainPlanner(problem).plan() is None, "there is one"
+    return asked(problem).status is Status.UNSAT
+
+
+def told(plan: Plan) -> list[str]:
+    return [describe(step.action) for step in plan.steps]
+
+
+def the_step(plan: Plan, kind: type, vm: str) -> Step:
+    (step,) = [one for one in plan.steps if isinstance(one.action, kind) and one.footprint.vm == vm]
+    return step
+
+
+# Swaps
+
+SWAP = ([taking("v1", "h1"), taking("v2", "h2")], fence("v1", "h2"), fence("v2", "h1"))
+TIGHT = [offering("h1"), offering("h2")]
+
+
+def test_two_vms_swap_places_by_way_of_a_third_host() -> None:
+    vms, *rules = SWAP
+    problem = a_problem([*TIGHT, offering("h3")], vms, *rules, objective=(Measure.MIGRATIONS,))
+    plan = plan_of(problem)
+    assert len(plan.steps) == 3
+    assert {host for step in plan.steps for host in step.footprint.hosts} == {"h1", "h2", "h3"}
+
+
+def test_two_vms_do_not_swap_places_if_each_may_move_only_once() -> None:
+    vms, *rules = SWAP
+    assert has_no_plan(a_problem([*TIGHT, offering("h3")], vms, *rules, moves_max=1))
+
+
+def test_two_vms_do_not_swap_places_if_there_is_no_third_host() -> None:
+    vms, *rules = SWAP
+    assert has_no_plan(a_problem(TIGHT, vms, *rules, moves_max=4))
+
+
+def test_two_vms_swap_places_at_once_if_both_hosts_have_room_for_both() -> None:
+    vms, *rules = SWAP
+    plan = plan_of(a_problem([offering("h1", 2), offering("h2", 2)], vms, *rules))
+    assert [(step.start_ms, step.end_ms) for step in plan.steps] == [(0, 1000), (0, 1000)]
+
+
+# Together, at every moment
+
+
+def together(*, continuous: bool) -> Rule:
+    return KeepTogether(id=RuleId("pair"), vms=(VmId("v1"), VmId("v2")), continuous=continuous)
+
+
+def leaving(*rules: Rule, **fields: Any) -> Problem:
+    """Two VMs are to leave a host; the second takes twice as long."""
+    durations = {**SECOND, ActionKind.MIGRATE: Duration(ms=1000, of={"v2": 2000})}
+    off = StayOff(id=RuleId("off"), vms=(VmId("v1"), VmId("v2")), hosts=(HostId("h1"),))
+    vms = [a_vm("v1", "h1"), a_vm("v2", "h1")]
+    return a_problem([a_host("h1"), a_host("h2")], vms, off, *rules, durations=durations, **fields)
+
+
+def test_two_vms_that_are_always_together_arrive_at_the_same_instant() -> None:
+    plan = plan_of(leaving(together(continuous=True)))
+    ends = {step.end_ms for step in plan.steps}
+    assert ends == {2000}
+    assert the_step(plan, Migrate, "v1").start_ms == 1000
+
+
+def test_two_vms_that_are_together_in_the_end_arrive_as_soon_as_they_can() -> None:
+    plan = plan_of(leaving(together(continuous=False)))
+    assert sorted(step.end_ms for step in plan.steps) == [1000, 2000]
+
+
+def test_two_vms_that_are_always_together_cannot_leave_one_by_one() -> None:
+    assert has_no_plan(leaving(together(continuous=True), limits=Limits(actions_total=1)))
+    one = a_rule("MaxDisturbed", vs=("v1", "v2"), nb=1, continuous=True)
+    assert has_no_plan(leaving(together(continuous=True), one))
+
+
+# Hosts that are switched
+
+
+def test_a_host_with_a_sleeping_vm_is_not_switched_off() -> None:
+    hosts, vms = [a_host("h1"), a_host("h2")], [a_vm("v1", "h1", state=VmState.SLEEPING)]
+    assert has_no_plan(a_problem(hosts, vms, hosts={"h1": HostAim.OFFLINE}))
+
+
+def test_a_host_is_switched_off_once_its_sleeping_vm_has_woken_elsewhere() -> None:
+    hosts, vms = [a_host("h1"), a_host("h2")], [a_vm("v1", "h1", state=VmState.SLEEPING)]
+    aims = {"vms": {"v1": VmAim.RUNNING}, "hosts": {"h1": HostAim.OFFLINE}}
+    assert told(plan_of(a_problem(hosts, vms, **aims))) == [
+        "resume v1 from h1 on h2",
+        "power off h1",
+    ]
+
+
+def test_a_host_is_switched_off_once_its_sleeping_vm_has_ended() -> None:
+    aims = {"vms": {"v1": VmAim.KILLED}, "hosts": {"h1": HostAim.OFFLINE}}
+    plan = plan_of(a_problem([a_host("h1")], [a_vm("v1", "h1", state=VmState.SLEEPING)], **aims))
+    assert told(plan) == ["kill v1", "power off h1"]
+
+
+def test_a_vm_that_is_to_sleep_moves_before_its_host_is_switched_off() -> None:
+    aims = {"vms": {"v1": VmAim.SLEEPING}, "hosts": {"h1": HostAim.OFFLINE}}
+    plan = plan_of(a_problem([a_host("h1"), a_host("h2")], [a_vm("v1", "h1")], **aims))
+    assert the_step(plan, Migrate, "v1").end_ms == 1000
+    assert the_step(plan, Suspend, "v1").action == Suspend(vm=VmId("v1"), source=HostId("h2"))
+
+
+def test_a_sleeping_host_is_woken_for_its_sleeping_vm() -> None:
+    hosts = [a_host("h1", state=HostState.STANDBY)]
+    vms = [a_vm("v1", "h1", state=VmState.SLEEPING)]
+    plan = plan_of(a_problem(hosts, vms, vms={"v1": VmAim.RUNNING}))
+    assert told(plan) == ["power on h1", "resume v1 on h1"]
+
+
+def test_a_host_is_switched_off_for_the_sake_of_its_agent() -> None:
+    vms = [a_vm("v1", "h1", agent=True)]
+    assert told(plan_of(a_problem([a_host("h1")], vms, vms={"v1": VmAim.SLEEPING}))) == [
+        "power off h1"
+    ]
+    rule = a_rule("AvailabilityZone", v="v1", zone="b")
+    plan = plan_of(a_problem([a_host("h1")], vms, rule))
+    assert [step.action for step in plan.steps] == [PowerOff(host=HostId("h1"))]
+
+
+# Room
+
+
+def test_a_vm_moves_before_it_grows() -> None:
+    rule = a_rule("Preserve", v="v1", id=LICENCES, amount=2)
+    plan = plan_of(a_problem([offering("h1", 1), offering("h2", 2)], [taking("v1", "h1")], rule))
+    assert told(plan) == ["migrate v1 from h1 to h2", "allocate 2 licences to v1"]
+    assert [step.start_ms for step in plan.steps] == [0, 1000]
+
+
+def test_a_vm_grows_once_another_has_left() -> None:
+    rule = a_rule("Preserve", v="v1", id=LICENCES, amount=2)
+    vms = [taking("v1", "h1"), taking("v2", "h1")]
+    problem = a_problem([offering("h1", 2)], vms, rule, vms={"v2": VmAim.READY})
+    plan = plan_of(problem)
+    assert the_step(plan, Allocate, "v1").start_ms == 1000
+
+
+def test_a_vm_grows_on_a_host_that_is_too_full_of_something_else() -> None:
+    rule = a_rule("Preserve", v="v1", id=LICENCES, amount=2)
+    host = offering("h1", 2, cores=1, mhz_per_core=1)
+    vm = taking("v1", "h1", cpu=CpuSettings(reservation_mhz=2))
+    assert told(plan_of(a_problem([host], [vm], rule))) == ["allocate 2 licences to v1"]
+
+
+def test_those_on_a_host_that_is_too_full_may_stay() -> None:
+    vms = [taking("v1", "h1"), taking("v2", "h1")]
+    assert plan_of(a_problem(TIGHT, vms)).steps == ()
+
+
+def test_nobody_comes_to_a_host_that_is_too_full_before_enough_have_left() -> None:
+    vms = [taking("v1", "h1"), taking("v2", "h1"), taking("v3", "h2")]
+    hosts = [offering("h1"), offering("h2"), offering("h3", 2)]
+    plan = plan_of(a_problem(hosts, vms, fence("v3", "h1")))
+    assert len(plan.steps) == 3
+    assert the_step(plan, Migrate, "v3").start_ms == 1000
+    assert has_no_plan(a_problem([*hosts[:2], offering("h3")], vms, fence("v3", "h1"), moves_max=1))
+
+
+def test_one_comes_by_one_of_two_moves_to_a_host_that_was_too_full() -> None:
+    hosts = [
+        a_host("h1"),
+        a_host("h2", requested=HostWish.STANDBY),
+        offering("h3", cores=1, mhz_per_core=1),
+    ]
+    vms = [
+        taking("v1", "h2", cpu=CpuSettings(reservation_mhz=1)),
+        a_vm("v2", "h3", cpu=CpuSettings(reservation_mhz=2)),
+    ]
+    assert told(plan_of(a_problem(hosts, vms))) == [
+        "migrate v2 from h3 to h1",
+        "migrate v1 from h2 to h3",
+        "power off h2",
+    ]
+
+
+def test_a_vm_does_not_come_back_to_a_host_with_too_few_cores() -> None:
+    twice = '"""It acts twice."""\nTwice(v : vms) discrete ::= card({a . a : actions(v)}) >= 2\n'
+    hosts, vms = [a_host("h1"), a_host("h2", cores=1)], [a_vm("v1", "h2", vcpus=2)]
+    rules = fence("v1", "h2"), a_rule("Twice", v="v1")
+    assert asked(a_problem(hosts, vms, *rules, specification=twice)).status is Status.UNSAT
+
+
+def test_limits_count_where_nothing_is_left_to_decide() -> None:
+    aims = {"v1": VmAim.SLEEPING, "v2": VmAim.SLEEPING}
+    vms = [a_vm("v1", "h1"), a_vm("v2", "h1")]
+    limits = Limits(actions_total=1)
+    assert has_no_plan(
+        a_problem([a_host("h1")], vms, vms=aims, horizon_s=1, moves_max=1, limits=limits)
+    )
+    assert plan_of(a_problem([a_host("h1")], vms, vms=aims, horizon_s=2, limits=limits)).steps
+
+
+# Pairs
+
+
+def test_a_pair_that_is_together_may_stay_so() -> None:
+    vms = [a_vm("v1", "h1", ft_pair="v2"), a_vm("v2", "h1", ft_pair="v1")]
+    assert plan_of(a_problem([a_host("h1"), a_host("h2")], vms)).steps == ()
+
+
+def test_a_vm_does_not_come_to_the_other_half_of_its_pair_even_if_that_is_an_agent_asleep() -> None:
+    asleep = a_vm("v2", "h1", ft_pair="v1", agent=True, state=VmState.SLEEPING)
+    hosts = [a_host("h1"), a_host("h2", requested=HostWish.STANDBY)]
+    assert has_no_plan(a_problem(hosts, [a_vm("v1", "h2", ft_pair="v2"), asleep]))
+
+
+# Rules that are broken, and wishes that are
+
+
+@pytest.mark.parametrize("kind", ["KeepApart", "Spread", "SpreadOver"])
+def test_a_continuous_rule_that_is_broken_at_the_start_has_no_plan(kind: str) -> None:
+    hosts = [a_host("h1", labels={"rack": "a"}), a_host("h2", labels={"rack": "b"})]
+    vms = [a_vm("v1", "h1"), a_vm("v2", "h1")]
+    given: dict[str, Any] = {"vs": ("v1", "v2")}
+    if kind == "SpreadOver":
+        given["key"] = "rack"
+    assert has_no_plan(a_problem(hosts, vms, a_rule(kind, continuous=True, **given)))
+    assert len(plan_of(a_problem(hosts, vms, a_rule(kind, **given))).steps) == 1
+
+
+def test_a_wish_that_is_to_hold_at_every_moment_does_not_begin_broken() -> None:
+    problem = a_problem([a_host("h1")], [a_vm("v1")], a_rule("Running", v="v1", continuous=True))
+    assert has_no_plan(problem)
+
+
+def test_a_rule_about_what_is_under_way_is_kept_where_all_times_are_known() -> None:
+    vms = [a_vm(name, "h1", state=VmState.SLEEPING) for name in ("v1", "v2")]
+    aims = {"v1": VmAim.RUNNING, "v2": VmAim.RUNNING}
+    fixed: dict[str, Any] = {"vms": aims, "horizon_s": 1, "moves_max": 1}
+    boots = a_rule("IoOpsAsCoded", nb=0, continuous=True)
+    plan = plan_of(a_problem([a_host("h1")], vms, boots, **fixed))
+    assert {type(step.action) for step in plan.steps} == {Resume}
+    one = a_rule("MaxConcurrent", ns=("h1",), kind="resume", nb=1, continuous=True)
+    assert has_no_plan(a_problem([a_host("h1")], vms, one, **fixed))
+
+
+def test_wishes_that_contradict_each_other_are_told() -> None:
+    wish = a_rule("Sleeping", v="v1")
+    problem = a_problem([a_host("h1")], [a_vm("v1", "h1")], wish, vms={"v1": VmAim.READY})
+    answer = solve(problem)
+    assert answer.status is Status.UNSAT
+    assert answer.conflict is not None
+    assert sorted(claim.title for claim in answer.conflict.claims) == [
+        "r1: v1 is to be sleeping",
+        "v1 is to be ready",
+    ]
+    assert has_no_plan_by_trying(problem)
+
+
+@pytest.mark.parametrize(
+    ("before", "aim"),
+    [
+        (VmState.READY, VmAim.SLEEPING),
+        (VmState.TERMINATED, VmAim.RUNNING),
+        (VmState.INIT, VmAim.RUNNING),
+    ],
+)
+def test_a_state_to_which_no_way_leads_is_told(before: VmState, aim: VmAim) -> None:
+    problem = a_problem([a_host("h1")], [a_vm("v1", state=before)], vms={"v1": aim})
+    answer = solve(problem)
+    assert answer.status is Status.UNSAT
+    assert answer.conflict is not None
+    assert [claim.title for claim in answer.conflict.claims] == [f"v1 is to be {aim}"]
+    assert has_no_plan_by_trying(problem)
+
+
+def has_no_plan_by_trying(problem: Problem) -> bool:
+    return PlainPlanner(problem).plan() is None

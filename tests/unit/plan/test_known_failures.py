@@ -1,0 +1,98 @@
+"""What BtrPlace gets wrong, or leaves undone, by its own issue tracker; each of them here works."""
+
+from __future__ import annotations
+
+from builders import a_host, a_vm
+from equipoise.model.action import Migrate, PowerOff
+from equipoise.model.problem import HostAim
+from equipoise.model.quantity import HostId
+from equipoise.model.vm import VmState
+from equipoise.plan.exact.answer import Status
+from equipoise.plan.exact.judging import judge_plan
+from equipoise.plan.exact.solve import solve
+from equipoise.plan.exact.task import Task
+from planning import a_problem, a_rule, fence, off
+
+
+def test_25_a_host_with_sleeping_vms_is_not_shut_down() -> None:
+    asleep = a_vm("v1", "h1", state=VmState.SLEEPING)
+    problem = a_problem(
+        [a_host("h1"), a_host("h2")], [asleep], hosts={HostId("h1"): HostAim.OFFLINE}
+    )
+    answer = solve(problem)
+    assert answer.status is Status.UNSAT
+    assert answer.conflict is not None
+    assert answer.conflict.why[0] == "h1 is to be offline"
+
+
+def test_44_a_single_vm_changes_its_group_although_it_is_to_be_among_one_all_along() -> None:
+    rules = [
+        a_rule("Among", vs=["v1", "v2"], parts=[["h1"], ["h2"]], continuous=True),
+        off("v1", "h1"),
+    ]
+    vms = [a_vm("v1", "h1"), a_vm("v2")]
+    answer = solve(a_problem([a_host("h1"), a_host("h2")], vms, *rules))
+    assert answer.status is Status.SOLVED
+    both = [a_vm("v1", "h1"), a_vm("v2", "h1")]
+    apart_for_a_moment = solve(a_problem([a_host("h1"), a_host("h2")], both, *rules))
+    assert apart_for_a_moment.plan is not None
+    ends = {step.end_ms for step in apart_for_a_moment.plan.steps}
+    assert len(ends) == 1, "both arrive at the same instant, or the group is left for a moment"
+
+
+def test_170_sixteen_vms_on_four_hosts_are_no_riddle() -> None:
+    hosts = [a_host(f"h{place}", capacity={"x": 40}) for place in range(4)]
+    vms = [a_vm(f"v{place}", "h0", consumption={"x": 2}) for place in range(16)]
+    rules = [a_rule("RunningCapacity", f"c{place}", ns=[f"h{place}"], nb=4) for place in range(4)]
+    problem = a_problem(hosts, vms, *rules)
+    answer = solve(problem)
+    assert answer.plan is not None
+    assert len(answer.plan.steps) == 12
+    assert judge_plan(Task.of(problem), answer.plan) == ()
+
+
+def test_248_and_362_two_full_hosts_swap_their_vms_by_way_of_a_third() -> None:
+    hosts = [a_host(name, capacity={"x": 10}) for name in ("h1", "h2", "h3")]
+    vms = [a_vm("v1", "h1", consumption={"x": 7}), a_vm("v2", "h2", consumption={"x": 7})]
+    answer = solve(a_problem(hosts, vms, fence("v1", "h2"), fence("v2", "h1")))
+    assert answer.plan is not None
+    assert [type(step.action) for step in answer.plan.steps] == [Migrate] * 3
+
+
+def test_248_a_placement_without_a_feasible_order_is_told_to_be_one() -> None:
+    hosts = [a_host(name, capacity={"x": 10}) for name in ("h1", "h2")]
+    vms = [a_vm("v1", "h1", consumption={"x": 7}), a_vm("v2", "h2", consumption={"x": 7})]
+    answer = solve(a_problem(hosts, vms, fence("v1", "h2"), fence("v2", "h1")))
+    assert answer.conflict is not None
+    assert answer.conflict.why[-1] == "there is not enough room on the hosts for that"
+
+
+def test_314_a_count_of_running_vms_holds_all_along() -> None:
+    """A migrating VM runs on its source until its end, so it is never counted twice."""
+    rules = [
+        a_rule("RunningCapacity", "few", ns=["h1", "h2"], nb=2, continuous=True),
+        off("v1", "h1"),
+    ]
+    vms = [a_vm("v1", "h1"), a_vm("v2", "h2")]
+    answer = solve(a_problem([a_host("h1"), a_host("h2")], vms, *rules))
+    assert answer.status is Status.SOLVED
+    one_each = [
+        a_rule("RunningCapacity", "one", ns=["h2"], nb=1, continuous=True),
+        fence("v1", "h2"),
+        off("v2", "h2"),
+    ]
+    swapped = solve(a_problem([a_host("h1"), a_host("h2")], vms, *one_each))
+    assert swapped.plan is not None
+    first, second = swapped.plan.steps
+    assert first.end_ms <= second.end_ms, "who leaves h2 has left when the other arrives"
+
+
+def test_25_once_the_sleeper_is_gone_the_host_is_shut_down() -> None:
+    asleep = a_vm("v1", "h1", state=VmState.SLEEPING)
+    rule = a_rule("Killed", v="v1")
+    problem = a_problem(
+        [a_host("h1"), a_host("h2")], [asleep], rule, hosts={HostId("h1"): HostAim.OFFLINE}
+    )
+    answer = solve(problem)
+    assert answer.plan is not None
+    assert isinstance(answer.plan.steps[-1].action, PowerOff)
