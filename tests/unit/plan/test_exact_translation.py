@@ -149,6 +149,16 @@ def test_two_vms_that_are_always_together_cannot_leave_one_by_one() -> None:
     assert has_no_plan(leaving(together(continuous=True), one))
 
 
+@pytest.mark.parametrize(("continuous", "at_once"), [(True, False), (False, True)])
+def test_who_is_coming_counts_from_the_start_on(continuous: bool, at_once: bool) -> None:
+    pods = {"pods": 1}
+    hosts = [a_host(name, capacity=pods) for name in ("h1", "h2", "h3")]
+    vms = [a_vm("v1", "h1"), a_vm("v2", "h2")]
+    rules = fence("v1", "h2"), fence("v2", "h3"), a_rule("MaxPods", continuous=continuous)
+    plan = plan_of(a_problem(hosts, vms, *rules, moves_max=1))
+    assert (the_step(plan, Migrate, "v1").start_ms == 0) == at_once
+
+
 # Hosts that are switched
 
 
@@ -277,6 +287,15 @@ def test_a_pair_that_is_together_may_stay_so() -> None:
     assert plan_of(a_problem([a_host("h1"), a_host("h2")], vms)).steps == ()
 
 
+def test_a_half_that_sleeps_runs_beside_nobody() -> None:
+    vms = [
+        a_vm("v1", "h1", ft_pair="v2"),
+        a_vm("v2", "h1", ft_pair="v1", state=VmState.SLEEPING),
+    ]
+    rule = a_rule("FtApart", continuous=True)
+    assert plan_of(a_problem([a_host("h1")], vms, rule)).steps == ()
+
+
 def test_a_vm_does_not_come_to_the_other_half_of_its_pair_even_if_that_is_an_agent_asleep() -> None:
     asleep = a_vm("v2", "h1", ft_pair="v1", agent=True, state=VmState.SLEEPING)
     hosts = [a_host("h1"), a_host("h2", requested=HostWish.STANDBY)]
@@ -311,6 +330,20 @@ def test_a_rule_about_what_is_under_way_is_kept_where_all_times_are_known() -> N
     assert {type(step.action) for step in plan.steps} == {Resume}
     one = a_rule("MaxConcurrent", ns=("h1",), kind="resume", nb=1, continuous=True)
     assert has_no_plan(a_problem([a_host("h1")], vms, one, **fixed))
+
+
+def test_groups_of_vms_that_are_to_share_no_host_part() -> None:
+    hosts, vms = [a_host("h1"), a_host("h2")], [a_vm("v1", "h1"), a_vm("v2", "h1")]
+    split = a_rule("Split", parts=(("v1",), ("v2",)))
+    assert len(plan_of(a_problem(hosts, vms, split)).steps) == 1
+    assert has_no_plan(a_problem(hosts[:1], vms, split))
+
+
+def test_a_host_is_woken_so_that_enough_are_on() -> None:
+    asleep = a_host("h1", state=HostState.STANDBY)
+    rule = a_rule("MinOnline", ns=("h1",), nb=1)
+    assert told(plan_of(a_problem([asleep], [], rule))) == ["power on h1"]
+    assert has_no_plan(a_problem([asleep], [], rule, hosts={"h1": HostAim.OFFLINE}))
 
 
 def test_wishes_that_contradict_each_other_are_told() -> None:

@@ -12,7 +12,14 @@ from equipoise.model.estimate import Estimates
 from equipoise.model.inventory import Inventory
 from equipoise.model.problem.duration import Duration
 from equipoise.model.problem.network import Network
-from equipoise.model.quantity import CountPresent, HostKey, RuleKey, SecondsPresent, VmKey
+from equipoise.model.quantity import (
+    CountPresent,
+    HostKey,
+    PlannedPresent,
+    RuleKey,
+    SecondsPresent,
+    VmKey,
+)
 from equipoise.model.value import Value
 
 
@@ -84,7 +91,10 @@ class Problem(Value):
     durations: Mapping[ActionKind, Duration] = {}
     """How long actions take; those of other kinds take what is estimated."""
     estimates: Estimates = Estimates()
+    grid_ms: PlannedPresent = 1
+    """Durations are rounded up to a multiple of it: fewer times to choose from are sooner tried."""
     network: Network | None = None
+    """With one, migrations are as fast as the narrowest part of their way, and share links."""
     horizon_s: SecondsPresent | None = None
     """When all must have ended; without one, it takes as long as it takes."""
     moves_max: MovesMax = 2

@@ -21,6 +21,7 @@ from equipoise.plan.exact.timeline.room import Room
 from equipoise.plan.exact.timeline.states import Final as End
 from equipoise.plan.exact.timeline.states import Initial, Moment, moments_of
 from equipoise.plan.exact.timeline.timeline import Reach, Timeline
+from equipoise.plan.exact.timeline.traffic import Traffic
 from equipoise.spec.demand import Demand
 
 ABOUT_STARTS: Final = frozenset({"hosted", "underway"})
@@ -84,6 +85,8 @@ class Statement:
         self.timeline = Timeline(self.circuit, task, reach)
         self.with_room = reach.with_room
         Room(self.timeline).require(with_room=reach.with_room)
+        if self.timeline.routes is not None:
+            Traffic(self.timeline, self.timeline.routes).require()
         self._translator = Translator(self.circuit)
         self._initial, self._final = Initial(self.timeline), End(self.timeline)
         self._moments: dict[tuple[Leg, bool], list[tuple[Moment, Truth]]] = {}

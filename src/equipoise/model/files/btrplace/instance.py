@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from equipoise.model.estimate import Estimates
 from equipoise.model.files.btrplace import form
 from equipoise.model.files.btrplace.decode import BYTE_ORDER_MARK, decoded, raise_if_any
 from equipoise.model.files.btrplace.network import network_of
@@ -33,6 +34,10 @@ from equipoise.model.rule import Satisfy
 from equipoise.model.vm import Vm
 
 CORES: Final = 10**5
+GRID_MS: Final = 1000
+"""Its times are whole seconds."""
+_ESTIMATES: Final = Estimates(migration_mib_per_s=10**9, migration_ms=1)
+"""Of a migration it knows nothing but how fast the network is."""
 HORIZON_S: Final = 3600
 NO_LIMITS: Final = Limits(actions_per_host=10**7, actions_total=10**7)
 VM_DURATIONS: Final[Mapping[ActionKind, str]] = {
@@ -112,6 +117,8 @@ def _problem(instance: form.Instance, found: Findings) -> Problem:
         hosts={HostId(name): aim for name, aim in wishes.hosts.items()},
         durations=_durations(model.attributes, places),
         network=_network(views, hosts, found),
+        estimates=_ESTIMATES,
+        grid_ms=GRID_MS,
         horizon_s=HORIZON_S,
         objective=(Measure.MIGRATIONS if few else Measure.MTTR,),
     )

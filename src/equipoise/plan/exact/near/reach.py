@@ -36,7 +36,7 @@ def reaches(task: Task, *, repair: bool, optimise: bool) -> Iterator[Reach]:
             yield from _near(task, wished, movers)
     if is_too_large(task):
         return
-    if not optimise or not is_tiny(task):
+    if not task.problem.network and not (optimise and is_tiny(task)):
         yield Reach(moves=1, in_parallel=True)
     if most > 1 and not (optimise and is_tiny(task)):
         yield Reach(moves=1)
@@ -61,8 +61,8 @@ def _near(task: Task, wished: Snapshot, movers: frozenset[VmId]) -> Iterator[Rea
     few = [*sketcher.evicted(movers), *comers]
     count = _count(len(few))
     hosts = sketcher.sketch(few, count).hosts
-    for parallel, moves in ((True, 1), (False, 1)):
-        yield Reach(moves=moves, movable=frozenset(few), hosts=hosts, in_parallel=parallel)
+    for parallel in (False,) if task.problem.network else (True, False):  # links are waited for
+        yield Reach(moves=1, movable=frozenset(few), hosts=hosts, in_parallel=parallel)
     every = [*sorted(movers), *comers]
     for factor in (1, 4, 16):
         hosts = Sketcher(task, wished).sketch(every, factor * _count(len(every))).hosts

@@ -14,7 +14,7 @@ from equipoise.model.quantity import HostId, VmId
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.vm import Vm, VmState
 from equipoise.plan.exact.near.allowed import Allowed
-from equipoise.plan.exact.task import Task
+from equipoise.plan.exact.task import RuleClaim, Task
 from equipoise.spec.view import CPU, MEMORY, capacity_of, consumption_of
 
 Amounts = tuple[int, ...]
@@ -41,6 +41,7 @@ class Sketcher:
             *((MEMORY,) if pinned else ()),
             *sorted(names),
         )
+        self._limits = dict(_limits(task))
         self._free = {host.id: self._room(host) for host in wished.hosts.values()}
         usable = [host for host in wished.hosts.values() if self._is_usable(host)]
         usable.sort(key=self._fullness)
@@ -85,8 +86,12 @@ class Sketcher:
     def _amounts(self, vm: Vm) -> Amounts:
         return tuple(consumption_of(vm, name) for name in self._resources)
 
+    def _capacity(self, host: Host, name: str) -> int:
+        whole = capacity_of(host, name)
+        return min(whole, self._limits.get((host.id, name), whole))
+
     def _room(self, host: Host) -> list[int]:
-        free = [capacity_of(host, name) for name in self._resources]
+        free = [self._capacity(host, name) for name in self._resources]
         for name in self._wished.residents[host.id]:
             vm = self._wished.vms[name]
             if vm.state is VmState.RUNNING or vm.agent:
@@ -134,10 +139,23 @@ class Sketcher:
         return host.state is HostState.ON or (host.state is HostState.STANDBY and not claims)
 
     def _fullness(self, host: Host) -> tuple[bool, float]:
-        wholes = (capacity_of(host, name) for name in self._resources)
+        wholes = (self._capacity(host, name) for name in self._resources)
         shares = (
             room / whole
             for room, whole in zip(self._free[host.id], wholes, strict=True)
             if whole > 0
         )
         return host.state is not HostState.ON, -min(shares, default=0.0)
+
+
+def _limits(task: Task) -> Iterator[tuple[tuple[HostId, str], int]]:
+    """What rules leave of a resource of single hosts; the tightest comes last."""
+    found = [
+        (one.demand.arguments["qty"], *one.demand.arguments["ns"], one.demand.arguments["id"])
+        for one in task.hard
+        if isinstance(one, RuleClaim)
+        and one.demand.name == "ResourceCapacity"
+        and len(one.demand.arguments["ns"]) == 1
+    ]
+    for most, host, name in sorted(found, reverse=True):
+        yield (host, name), most

@@ -35,6 +35,8 @@ class Leg:
     """The host it fills, as far as it is decided."""
     start: Number = 0
     """In units of the timeline; of a leg that is not in the plan, the end of the one before."""
+    size: Number = 0
+    """How long it takes if it happens."""
     end: Number = 0
     unit_ms: int = 1
     resource: ResourceName | None = None

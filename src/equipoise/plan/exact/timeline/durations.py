@@ -22,6 +22,7 @@ from equipoise.model.problem.problem import ActionKind
 from equipoise.model.quantity import HostId, ResourceName, VmId
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.vm import Vm
+from equipoise.plan.exact.timeline.routes import MIB_PER_S_BY_MBPS
 
 _NOWHERE = HostId("")
 
@@ -37,16 +38,32 @@ class Durations:
         """How long an action on a VM takes."""
         given = self._problem.durations.get(kind)
         if given is None:
-            return self._problem.estimates.duration_ms(_sample(kind, vm), self._snapshot)
-        return given.of.get(vm) or _computed(given, self._snapshot.vms[vm])
+            ms = self._problem.estimates.duration_ms(_sample(kind, vm), self._snapshot)
+        else:
+            ms = given.of.get(vm) or _computed(given, self._snapshot.vms[vm])
+        return self._on_grid(ms)
+
+    def move_ms(self, vm: VmId, mbps: int) -> int:
+        """How long a VM migrates over a network: at the speed of its narrowest part."""
+        given = self._problem.durations.get(ActionKind.MIGRATE)
+        if given is not None and vm in given.of:
+            return self._on_grid(given.of[vm])
+        estimates = self._problem.estimates
+        speed = min(estimates.migration_mib_per_s, mbps * MIB_PER_S_BY_MBPS)
+        over_links = estimates.but(migration_mib_per_s=speed)
+        return self._on_grid(over_links.move_ms(self._snapshot.vms[vm]))
+
+    def _on_grid(self, ms: int) -> int:
+        grid = self._problem.grid_ms
+        return -(-ms // grid) * grid
 
     def host_ms(self, kind: ActionKind, host: HostId) -> int:
         """How long it takes to switch a host."""
         given = self._problem.durations.get(kind)
         if given is None:
             action = _HOST_ACTIONS[kind](host=host)
-            return self._problem.estimates.duration_ms(action, self._snapshot)
-        return given.of.get(host) or given.ms
+            return self._on_grid(self._problem.estimates.duration_ms(action, self._snapshot))
+        return self._on_grid(given.of.get(host) or given.ms)
 
 
 def _computed(given: Duration, vm: Vm) -> int:

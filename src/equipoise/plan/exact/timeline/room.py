@@ -255,16 +255,9 @@ class Room:
     def _limit(self, legs: list[tuple[Leg, Truth]], most: int) -> None:
         circuit = self._circuit
         intervals = [
-            circuit.model.new_optional_fixed_size_interval_var(
-                circuit.expression(leg.start),
-                self._timeline.length(leg),
-                circuit.literal(truth),
-                "",
-            )
-            for leg, truth in legs
-            if truth != NO
+            circuit.interval(self._timeline.shape(leg), truth) for leg, truth in legs if truth != NO
         ]
-        circuit.model.add_cumulative(intervals, [1] * len(intervals), most)
+        circuit.require_in_turn(intervals, [1] * len(intervals), most)
 
 
 def _holds(vm: Vm) -> bool:

@@ -17,11 +17,12 @@ from equipoise.model.problem.problem import ActionKind
 from equipoise.model.quantity import HostId, ResourceName, VmId
 from equipoise.model.vm import Vm, VmState
 from equipoise.plan.exact.formula.values import one_of, options_of
-from equipoise.plan.exact.solver.circuit import NO, YES, Circuit, Truth, as_number
+from equipoise.plan.exact.solver.circuit import NO, YES, Circuit, Shape, Truth, as_number, total
 from equipoise.plan.exact.solver.number import Number
 from equipoise.plan.exact.task import Task
 from equipoise.plan.exact.timeline.course import Course, HostCourse, Leg, Station, switch, ways
 from equipoise.plan.exact.timeline.durations import Durations
+from equipoise.plan.exact.timeline.routes import Routes
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +62,13 @@ class Timeline:
         self.snapshot = task.snapshot
         self.reach = reach
         self._durations = Durations(task.problem, task.snapshot)
+        network = task.problem.network
+        self.routes = None if network is None else Routes(network)
         self.switches: dict[HostId, HostCourse] = {}
         self.courses: dict[VmId, Course] = {}
         self.unit_ms = 1
         self.horizon = 0
-        self._lengths: dict[Leg, int] = {}
+        self._lengths: dict[Leg, tuple[tuple[int, Truth], ...]] = {}
         self._count = 0
         self._lay_out()
         self._set_clock()
@@ -80,9 +83,10 @@ class Timeline:
             yield from (leg for leg in course.legs if leg.by_host is None)
         yield from (one.leg for one in self.switches.values())
 
-    def length(self, leg: Leg) -> int:
-        """How long an action takes, in units of the timeline."""
-        return self._lengths[leg] // self.unit_ms
+    def shape(self, leg: Leg) -> Shape:
+        """When an action starts, how long it takes and when it ends, if it happens."""
+        ends = leg.start + leg.size if isinstance(leg.size, int) else leg.end
+        return leg.start, leg.size, ends
 
     def names(self, kind: str) -> frozenset[Any]:
         """The names of all VMs or of all hosts."""
@@ -156,7 +160,7 @@ class Timeline:
             raise Unreachable(tuple(claims), why)
         there = YES if claims else self.circuit.truth()
         leg = self._leg(kind, switched=host.id, there=there)
-        self._lengths[leg] = self._durations.host_ms(kind, host.id)
+        self._lengths[leg] = ((self._durations.host_ms(kind, host.id), there),)
         self.switches[host.id] = HostCourse(host.id, host.state, after, leg)
 
     def _free_state(self, host: Host) -> HostState | None:
@@ -232,17 +236,32 @@ class Timeline:
                     self.circuit.require(NO, (leg.there, chosen))
             if course.legs:  # who migrates once does so on the first leg
                 self.circuit.require(course.legs[-1].there, (leg.there,))
-        self._lengths[leg] = self._durations.vm_ms(kind, vm.id)
+        self._lengths[leg] = self._lengths_of(leg, vm)
         course.legs.append(leg)
         course.stations.append(Station(after, host, before.amounts))
 
     def _add_growth(self, course: Course, name: ResourceName, amount: int) -> None:
         before = course.last
         leg = self._leg(ActionKind.ALLOCATE, vm=course.vm, resource=name, amount=amount)
-        self._lengths[leg] = self._durations.vm_ms(ActionKind.ALLOCATE, course.vm)
+        self._lengths[leg] = ((self._durations.vm_ms(ActionKind.ALLOCATE, course.vm), YES),)
         course.legs.append(leg)
         amounts = {**before.amounts, name: amount}
         course.stations.append(Station(before.state, before.host, amounts))
+
+    def _lengths_of(self, leg: Leg, vm: Vm) -> tuple[tuple[int, Truth], ...]:
+        """How long an action on a VM takes; a migration, depending on the way it takes."""
+        if leg.kind is not ActionKind.MIGRATE or self.routes is None:
+            return ((self._durations.vm_ms(leg.kind, vm.id), leg.there),)
+        found: dict[int, list[Truth]] = {}
+        for source, here in options_of(leg.source).items():
+            for target, there in options_of(leg.target).items():
+                route = None if source == target else self.routes.between(source, target)
+                if route is not None:
+                    ms = self._durations.move_ms(vm.id, route.mbps)
+                    found.setdefault(ms, []).append(self.circuit.all((here, there)))
+        if not found:
+            self.circuit.require(-leg.there)
+        return tuple((ms, self.circuit.any(truths)) for ms, truths in found.items())
 
     def _choice(self, vm: Vm, kind: ActionKind, now: Any) -> Any:
         """The host that an action leads to: one of those that could take the VM."""
@@ -290,10 +309,10 @@ class Timeline:
     # When
 
     def _set_clock(self) -> None:
-        lengths = list(self._lengths.values())
+        lengths = [ms for options in self._lengths.values() for ms, _ in options]
         asked_ms = self.task.asked_times_ms  # who asks for a time must be able to get it
         self.unit_ms = gcd(*lengths, *(asked_ms or ())) or 1
-        whole_ms = self._longest_ms() if self.reach.in_parallel else sum(lengths)
+        whole_ms = self._longest_ms() if self.reach.in_parallel else self._all_ms()
         if asked_ms is not None:
             whole_ms += max(asked_ms, default=0) + self.unit_ms
         whole = whole_ms // self.unit_ms
@@ -302,12 +321,19 @@ class Timeline:
 
     def _longest_ms(self) -> int:
         """What it takes if everybody goes his own way at once: first hosts wake, then VMs come."""
-        hosts = [self._lengths[one.leg] for one in self.switches.values()]
+        hosts = [self._most_ms(one.leg) for one in self.switches.values()]
         vms = (
-            sum(self._lengths[leg] for leg in course.legs if leg.by_host is None)
+            sum(self._most_ms(leg) for leg in course.legs if leg.by_host is None)
             for course in self.courses.values()
         )
         return max(hosts, default=0) + max(vms, default=0)
+
+    def _all_ms(self) -> int:
+        """What it takes if everything happens one after the other."""
+        return sum(map(self._most_ms, self._lengths))
+
+    def _most_ms(self, leg: Leg) -> int:
+        return max((ms for ms, _ in self._lengths[leg]), default=0)
 
     def _time_course(self, course: Course) -> None:
         reached: Number = 0
@@ -318,21 +344,34 @@ class Timeline:
             reached = leg.end
 
     def _time_leg(self, leg: Leg, after: Number) -> None:
-        circuit, length = self.circuit, self.length(leg)
+        circuit = self.circuit
         leg.unit_ms = self.unit_ms
-        latest = self.horizon - length if leg.there == YES else self.horizon
+        leg.size = self._size(leg)
+        least, _ = circuit.bounds(leg.size)
+        latest = self.horizon - least if leg.there == YES else self.horizon
         if latest < 0:
             circuit.require(NO)
             latest = 0
         leg.start = circuit.number(0, latest)
         circuit.hint(leg.start, min(latest, circuit.bounds(after)[0]))
         circuit.require_at_most(after - leg.start, 0)
-        if leg.there == YES:
-            leg.end = leg.start + length
+        if leg.there == YES and isinstance(leg.size, int):
+            leg.end = leg.start + leg.size
             return
         circuit.require_equal(leg.start, after, (-leg.there,))
         leg.end = circuit.number(0, self.horizon)
-        circuit.require_equal(leg.end, leg.start + length * as_number(leg.there))
+        takes = total((ms // self.unit_ms, truth) for ms, truth in self._lengths[leg])
+        circuit.require_equal(leg.end, leg.start + takes)
+
+    def _size(self, leg: Leg) -> Number:
+        """How long an action takes if it happens."""
+        sizes = [ms // self.unit_ms for ms, _ in self._lengths[leg]]
+        if len(sizes) <= 1:
+            return sizes[0] if sizes else 0
+        size = self.circuit.number(min(sizes), max(sizes))
+        for ms, truth in self._lengths[leg]:
+            self.circuit.require_equal(size, ms // self.unit_ms, (truth, leg.there))
+        return size
 
 
 _AFTER: Mapping[ActionKind, VmState] = {
