@@ -292,8 +292,9 @@ def test_a_half_that_sleeps_runs_beside_nobody() -> None:
         a_vm("v1", "h1", ft_pair="v2"),
         a_vm("v2", "h1", ft_pair="v1", state=VmState.SLEEPING),
     ]
-    rule = a_rule("FtApart", continuous=True)
-    assert plan_of(a_problem([a_host("h1")], vms, rule)).steps == ()
+    apart = a_rule("FtApart", continuous=True)
+    plan = plan_of(a_problem([a_host("h1")], vms, apart, vms={"v2": VmAim.KILLED}))
+    assert told(plan) == ["kill v2"]
 
 
 def test_a_vm_does_not_come_to_the_other_half_of_its_pair_even_if_that_is_an_agent_asleep() -> None:

@@ -237,7 +237,7 @@ def test_what_cannot_be_said_to_the_solver_is_learnt_from_the_judge(hard: bool) 
     vms = [a_vm(f"v{place}", "h1") for place in (1, 2, 3)]
     rule = a_rule("Quiet", n="h1", nb=1, hard=hard)
     problem = a_problem(hosts("h1", "h2"), vms, rule, specification=SUBSETS)
-    assert Statement(Task.of(problem), Reach(1)).left_to_judge, "this is what it is about"
+    assert Statement.of(Task.of(problem), Reach(1)).left_to_judge, "this is what it is about"
     answer = solve(problem, optimise=True)
     assert (answer.status, moves(answer), answer.broken) == (Status.SOLVED, 2, ())
 

@@ -47,7 +47,7 @@ def solve_exactly(
     ``better_than`` are the goals of a plan that is known: only a better one is looked for.
     """
     began = effort.clock()
-    statement = Statement(task, reach)
+    statement = Statement.of(task, reach)
     built = effort.clock()
     answer = _Search(statement, effort, stream).run(optimise=optimise, known=better_than)
     return replace(answer, build_s=built - began, solve_s=effort.clock() - built)
@@ -55,7 +55,7 @@ def solve_exactly(
 
 def is_possible(task: Task, reach: Reach, effort: Effort) -> bool | None:
     """Whether there is a plan within a reach; nothing if that was not found out in time."""
-    found = _Search(Statement(task, reach), effort).lawful(None, ANY).verdict
+    found = _Search(Statement.of(task, reach), effort).lawful(None, ANY).verdict
     return None if found is Verdict.UNKNOWN else found is not Verdict.NONE
 
 

@@ -79,12 +79,17 @@ def looks_at_amounts(demand: Demand) -> bool:
 class Statement:
     """Everything the solver is told."""
 
-    def __init__(self, task: Task, reach: Reach) -> None:
+    @classmethod
+    def of(cls, task: Task, reach: Reach) -> Statement:
+        """Say a task, as far as the reach goes."""
+        return cls(task, Timeline(Circuit(), task, reach))
+
+    def __init__(self, task: Task, timeline: Timeline) -> None:
         self.task = task
-        self.circuit = Circuit()
-        self.timeline = Timeline(self.circuit, task, reach)
-        self.with_room = reach.with_room
-        Room(self.timeline).require(with_room=reach.with_room)
+        self.timeline = timeline
+        self.circuit = timeline.circuit
+        self.with_room = timeline.reach.with_room
+        Room(self.timeline).require(with_room=self.with_room)
         if self.timeline.routes is not None:
             Traffic(self.timeline, self.timeline.routes).require()
         self._translator = Translator(self.circuit)

@@ -8,6 +8,7 @@ is no model at all, and its answer is there at once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 from ortools.sat.python import cp_model
@@ -17,6 +18,8 @@ from equipoise.plan.exact.solver.number import Number, Sum
 Truth = int
 Shape = tuple[Number, Number, Number]
 """When something starts, how long it takes, and when it ends."""
+Span = tuple[Shape, Truth, int]
+"""When something happens, if it does, and how much it needs meanwhile."""
 YES: Final[Truth] = 1
 NO: Final[Truth] = -1
 _FIRST: Final = 2
@@ -27,12 +30,16 @@ class Circuit:
     """A model that is being built."""
 
     def __init__(self) -> None:
-        self.model = cp_model.CpModel()
         self._variables: list[Any] = [None, None]
         self._bounds: list[tuple[int, int]] = [(0, 0), (1, 1)]
         self._known: dict[Any, Truth] = {}
         self.refuted = False
         """Whether what must hold is known not to, without asking the solver."""
+
+    @cached_property
+    def model(self) -> cp_model.CpModel:
+        """What the solver is given; not made before there is something to decide."""
+        return cp_model.CpModel()
 
     # Truths
 
@@ -164,14 +171,17 @@ class Circuit:
         else:
             self.model.add_exactly_one([self.literal(one) for one in open_ones])
 
-    def interval(self, shape: Shape, there: Truth) -> Any:
-        """A span of time that something takes, if it happens."""
+    def require_in_turn(self, spans: Sequence[Span], most: int) -> None:
+        """What is needed at the same time must not be more than there is."""
+        if all(map(_is_known, spans)):
+            self.refuted |= _peak(spans) > most
+            return
+        intervals = [self._interval(shape, there) for shape, there, _ in spans]
+        self.model.add_cumulative(intervals, [need for _, _, need in spans], most)
+
+    def _interval(self, shape: Shape, there: Truth) -> Any:
         start, size, end = map(self.expression, shape)
         return self.model.new_optional_interval_var(start, size, end, self.literal(there), "")
-
-    def require_in_turn(self, intervals: list[Any], needs: list[int], most: int) -> None:
-        """What is needed at the same time must not be more than there is."""
-        self.model.add_cumulative(intervals, needs, most)
 
     def _fix(self, truth: Truth) -> None:
         self.model.add_bool_or([self.literal(truth)])
@@ -195,7 +205,7 @@ class Circuit:
     @property
     def is_empty(self) -> bool:
         """Whether nothing is left to decide."""
-        return len(self._variables) == _FIRST and not self.model.proto.constraints
+        return "model" not in self.__dict__
 
     def values(self, solver: Any) -> list[int]:
         """What a solver has decided, by the places of the variables."""
@@ -212,6 +222,24 @@ class Circuit:
         self.model.clear_hints()  # type: ignore[no-untyped-call]
         for variable, value in zip(self._variables[_FIRST:], values[_FIRST:], strict=False):
             self.model.add_hint(variable, value)
+
+
+def _is_known(span: Span) -> bool:
+    shape, there, _ = span
+    return there in (YES, NO) and all(isinstance(one, int) for one in shape)
+
+
+def _peak(spans: Sequence[Span]) -> int:
+    """The most that is needed at any time, if everything is known."""
+    changes: list[tuple[int, int]] = []
+    for (start, _, end), there, need in spans:
+        if there == YES and isinstance(start, int) and isinstance(end, int) and start < end:
+            changes += ((start, need), (end, -need))
+    level = peak = 0
+    for _, change in sorted(changes):  # at one instant, who leaves does so first
+        level += change
+        peak = max(peak, level)
+    return peak
 
 
 def as_number(truth: Truth) -> Number:

@@ -41,6 +41,8 @@ class Leg:
     unit_ms: int = 1
     resource: ResourceName | None = None
     amount: int = 0
+    shrinks: bool = False
+    """Whether it leaves its VM with no more of the resource than before."""
     by_host: Leg | None = None
     """For agents, which do nothing themselves: the leg of their host that changes them."""
 

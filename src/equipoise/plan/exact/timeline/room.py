@@ -14,7 +14,7 @@ from equipoise.model.problem.problem import ActionKind
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.vm import Vm, VmState
 from equipoise.plan.exact.formula.values import options_of
-from equipoise.plan.exact.solver.circuit import NO, Shape, Truth, total
+from equipoise.plan.exact.solver.circuit import NO, Shape, Span, Truth, total
 from equipoise.plan.exact.solver.number import Number
 from equipoise.plan.exact.timeline.course import Course, HostCourse, Leg, Station
 from equipoise.plan.exact.timeline.timeline import Timeline, possible
@@ -39,9 +39,9 @@ class Stay:
     def coming(self, resource: str | None = None) -> Leg | None:
         """The action by which it comes to need a resource; who grows needs more of one only."""
         leg = self.arrives
-        if leg is not None and leg.kind is ActionKind.ALLOCATE and leg.resource != resource:
-            return None
-        return leg
+        if leg is None or leg.kind is not ActionKind.ALLOCATE:
+            return leg
+        return leg if leg.resource == resource and not leg.shrinks else None
 
 
 class Room:
@@ -87,10 +87,13 @@ class Room:
                     self._stays.setdefault(host, []).append((stay, truth))
 
     def _stay(self, vm: Vm, station: Station, comes: Leg | None, leaves: Leg | None) -> Stay:
-        start = 0 if comes is None else comes.start
+        start: Number = 0
+        if comes is not None:
+            start = comes.end if comes.shrinks else comes.start
         end: Number = self._timeline.horizon
         if leaves is not None:  # one that grows has its new share from the start of that on
-            end = leaves.start if leaves.kind is ActionKind.ALLOCATE else leaves.end
+            grows = leaves.kind is ActionKind.ALLOCATE and not leaves.shrinks
+            end = leaves.start if grows else leaves.end
         needs: dict[str, int] = {CPU: vm.cpu.reservation_mhz, MEMORY: vm.memory.reservation_mib}
         needs.update((str(name), amount) for name, amount in station.amounts.items())
         return Stay(vm.id, needs, start, end, comes, leaves is None)
@@ -122,7 +125,7 @@ class Room:
         else:
             final = total((stay.needs[resource], truth) for stay, truth in stays if stay.last)
             self._circuit.require_at_most(final, free)
-        intervals, needs = [], []
+        spans: list[Span] = []
         for stay, truth in stays:
             need = stay.needs[resource]
             comes = stay.coming(resource)
@@ -133,9 +136,8 @@ class Room:
                 self._leave_alone(fits_from, stay, truth, comes)
                 continue
             shape = self._shape(stay) if fits_from is None else self._clipped(stay, fits_from)
-            intervals.append(self._circuit.interval(shape, truth))
-            needs.append(need)
-        self._circuit.require_in_turn(intervals, needs, max(0, free))
+            spans.append((shape, truth, need))
+        self._circuit.require_in_turn(spans, max(0, free))
 
     def _leave_alone(
         self, fits_from: Number | None, stay: Stay, truth: Truth, comes: Leg | None
@@ -149,8 +151,10 @@ class Room:
     def _shape(self, stay: Stay) -> Shape:
         if stay.shape is None:
             circuit = self._circuit
-            size = circuit.number(0, self._timeline.horizon)
-            circuit.require_equal(size, stay.end - stay.start)
+            size = stay.end - stay.start
+            if not isinstance(size, int):
+                size = circuit.number(0, self._timeline.horizon)
+                circuit.require_equal(size, stay.end - stay.start)
             stay.shape = (stay.start, size, stay.end)
         return stay.shape
 
@@ -253,11 +257,8 @@ class Room:
                 self._limit(truths, limits.actions_per_host)
 
     def _limit(self, legs: list[tuple[Leg, Truth]], most: int) -> None:
-        circuit = self._circuit
-        intervals = [
-            circuit.interval(self._timeline.shape(leg), truth) for leg, truth in legs if truth != NO
-        ]
-        circuit.require_in_turn(intervals, [1] * len(intervals), most)
+        spans = [(self._timeline.shape(leg), truth, 1) for leg, truth in legs if truth != NO]
+        self._circuit.require_in_turn(spans, most)
 
 
 def _holds(vm: Vm) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from equipoise.model.problem.problem import ActionKind
 from equipoise.plan.exact.formula.values import options_of
-from equipoise.plan.exact.solver.circuit import NO, Truth
+from equipoise.plan.exact.solver.circuit import NO, Span, Truth
 from equipoise.plan.exact.timeline.course import Leg
 from equipoise.plan.exact.timeline.routes import Lane, Route, Routes
 from equipoise.plan.exact.timeline.timeline import Timeline
@@ -53,10 +53,9 @@ class Traffic:
         capacity = self._routes.capacity[lane]
         if sum(max(by_need) for by_need in legs.values()) <= capacity:
             return
-        intervals, needs = [], []
+        spans: list[Span] = []
         for leg, by_need in legs.items():
             shape = self._timeline.shape(leg)
             for need, truths in by_need.items():
-                intervals.append(self._circuit.interval(shape, self._circuit.any(truths)))
-                needs.append(need)
-        self._circuit.require_in_turn(intervals, needs, capacity)
+                spans.append((shape, self._circuit.any(truths), need))
+        self._circuit.require_in_turn(spans, capacity)

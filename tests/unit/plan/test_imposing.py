@@ -1,0 +1,151 @@
+"""Whether the planner would accept a plan: it must say what the judge says, by another way."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from builders import a_host, a_step, a_vm
+from equipoise.model.action import (
+    Action,
+    Allocate,
+    Boot,
+    Forge,
+    Kill,
+    Migrate,
+    PowerOff,
+    PowerOn,
+    Resume,
+    Shutdown,
+    Suspend,
+)
+from equipoise.model.host import HostState
+from equipoise.model.plan import Plan, Step
+from equipoise.model.problem import HostAim, Problem, VmAim
+from equipoise.model.quantity import HostId, PlanId, ResourceName, VmId
+from equipoise.model.vm import VmState
+from equipoise.plan.exact.formula.values import Unsupported
+from equipoise.plan.exact.impose import Imposed, accepts
+from equipoise.plan.exact.judging import judge_plan
+from equipoise.plan.exact.statement import Statement
+from equipoise.plan.exact.task import Task
+from planning import a_problem, a_rule
+
+HOSTS = [HostId(f"h{place}") for place in range(4)]
+VMS = [VmId(f"v{place}") for place in range(5)]
+X = ResourceName("x")
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "Spread": {"vs": VMS[:3]},
+    "Gather": {"vs": VMS[:2]},
+    "Lonely": {"vs": VMS[:2]},
+    "Split": {"parts": [VMS[:2], VMS[2:4]]},
+    "Among": {"vs": VMS[:3], "parts": [HOSTS[:2], HOSTS[2:]]},
+    "Fence": {"v": VMS[0], "ns": HOSTS[:2]},
+    "Ban": {"v": VMS[0], "ns": HOSTS[:1]},
+    "Root": {"v": VMS[0]},
+    "Quarantine": {"n": HOSTS[0]},
+    "MaxOnline": {"ns": HOSTS, "nb": 3},
+    "RunningCapacity": {"ns": HOSTS[:2], "nb": 2},
+    "ResourceCapacity": {"ns": HOSTS[:2], "id": "x", "qty": 3},
+    "ShareableResource": {"id": "x"},
+    "Seq": {"vs": VMS[:3]},
+    "Sync": {"vs": VMS[:3]},
+    "NoDelay": {"v": VMS[0]},
+    "MaxConcurrent": {"ns": HOSTS, "kind": "migrate", "nb": 1},
+    "MaxDisturbed": {"vs": VMS, "nb": 2},
+    "Failover": {"nb": 1, "id": "x"},
+}
+
+
+def a_case(chance: Random, name: str) -> tuple[Problem, Plan]:
+    """Some hosts and VMs, some actions on them that may or may not make sense, and one rule."""
+    states = [HostState.STANDBY if chance.random() < 0.2 else HostState.ON for _ in HOSTS]
+    hosts = [
+        a_host(host, capacity={X: chance.randint(1, 4)}, state=state)
+        for host, state in zip(HOSTS, states, strict=True)
+    ]
+    awake = [host for host, state in zip(HOSTS, states, strict=True) if state is HostState.ON]
+    vms, steps = [], list[Step]()
+    for place, name_of_vm in enumerate(VMS):
+        home = chance.choice(awake) if awake and chance.random() < 0.7 else None
+        asleep = home is not None and chance.random() < 0.2
+        state = VmState.SLEEPING if asleep else VmState.RUNNING if home else VmState.READY
+        taken = {X: chance.randint(0, 2)}
+        vms.append(a_vm(name_of_vm, home, state=state, consumption=taken, template="t"))
+        for number in range(chance.choice((0, 0, 1, 1, 2))):
+            start = chance.randrange(4) * 1000
+            action = an_action(chance, name_of_vm, home)
+            end = start + chance.randint(1, 2) * 1000
+            steps.append(a_step(f"s{place}-{number}", action, start, end))
+    for host, host_state in zip(HOSTS, states, strict=True):
+        if chance.random() < 0.15:
+            switch = PowerOff(host=host) if host_state is HostState.ON else PowerOn(host=host)
+            start = chance.randrange(4) * 1000
+            steps.append(a_step(f"s{host}", switch, start, start + 1000))
+    rule = a_rule(name, continuous=chance.random() < 0.5, **ARGUMENTS[name])
+    return a_problem(hosts, vms, rule), Plan(id=PlanId("p"), steps=tuple(steps))
+
+
+def an_action(chance: Random, vm: VmId, home: HostId | None) -> Action:
+    source, target = home or HOSTS[0], chance.choice(HOSTS)
+    likely: list[Action] = [Migrate(vm=vm, source=source, target=target)] * 3
+    if home is None:
+        likely = [Boot(vm=vm, target=target)] * 3
+    return chance.choice(
+        [
+            *likely,
+            *likely,
+            Shutdown(vm=vm, source=source),
+            Suspend(vm=vm, source=source),
+            Resume(vm=vm, source=source, target=target),
+            Allocate(vm=vm, resource=X, amount=chance.randint(0, 3)),
+            Kill(vm=vm),
+            Forge(vm=vm),
+        ]
+    )
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_what_it_accepts_is_what_the_judge_accepts(name: str) -> None:
+    chance = Random(f"imposing {name}")
+    said = []
+    for _ in range(150):
+        problem, plan = a_case(chance, name)
+        task = Task.of(problem)
+        found = accepts(task, plan)
+        assert found == (not judge_plan(task, plan)), (problem, plan)
+        said.append(found)
+    assert any(said), "otherwise it says nothing"
+    assert not all(said)
+
+
+def test_where_everything_is_known_the_solver_is_not_asked() -> None:
+    step = a_step("s1", Migrate(vm=VMS[0], source=HOSTS[0], target=HOSTS[1]))
+    rule = a_rule("Spread", vs=VMS[:2], continuous=True)
+    vms = [a_vm(VMS[0], HOSTS[0]), a_vm(VMS[1], HOSTS[2])]
+    task = Task.of(a_problem(map(a_host, HOSTS), vms, rule))
+    plan = Plan(id=PlanId("p"), steps=(step,))
+    assert Statement(task, Imposed(task, plan)).circuit.is_empty
+    assert accepts(task, plan)
+
+
+def test_wishes_count() -> None:
+    problem = a_problem(map(a_host, HOSTS), [a_vm(VMS[0])], vms={VMS[0]: VmAim.RUNNING})
+    nothing = Plan(id=PlanId("p"), steps=())
+    assert not accepts(Task.of(problem), nothing)
+    boots = nothing.but(steps=(a_step("s1", Boot(vm=VMS[0], target=HOSTS[0])),))
+    assert accepts(Task.of(problem), boots)
+    off = a_problem(map(a_host, HOSTS), [], hosts={HOSTS[0]: HostAim.OFFLINE})
+    assert not accepts(Task.of(off), nothing)
+
+
+def test_a_host_that_is_switched_twice_is_beyond_it() -> None:
+    steps = (
+        a_step("s1", PowerOff(host=HOSTS[0])),
+        a_step("s2", PowerOn(host=HOSTS[0]), 1000, 2000),
+    )
+    task = Task.of(a_problem(map(a_host, HOSTS), []))
+    with pytest.raises(Unsupported, match="switched twice"):
+        accepts(task, Plan(id=PlanId("p"), steps=steps))
