@@ -153,3 +153,19 @@ def test_an_instance_of_btrplace_is_repaired_and_judged() -> None:
     assert (found["status"], found["verified"]) == ("solved", True)
     assert found["migrations"] <= 4, "BtrPlace moves four VMs"
     assert found["makespan_s"] == 2
+
+
+def test_check_judges_a_plan_for_a_problem_with_its_wishes(tmp_path: Path) -> None:
+    ours, theirs, nothing = (tmp_path / name for name in ("a.yaml", "b.json.gz", "c.yaml"))
+    answer("solve", SWAP, "-o", str(ours))
+    answer("solve", SWAP, "-o", str(theirs), "--btrplace")
+    nothing.write_text("id: p\nsteps: []\n")
+    assert answer("check", str(ours), "--instance", SWAP)["accepted"] is True
+    # Times are whole seconds there, so that what follows at once begins a little too early.
+    assert "violations" in answer("check", str(theirs), "--instance", SWAP, code=1)
+    refused = answer("check", str(nothing), "--instance", SWAP, code=1)
+    assert {one["constraint"] for one in refused["violations"]} == {
+        "web-1 is to be running",
+        "db-1-on-2",
+        "db-2-on-1",
+    }

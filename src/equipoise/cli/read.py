@@ -24,9 +24,15 @@ def read_inventory(path: Path) -> Inventory:
     return files.parse_inventory(_content(path), str(path), check_rules)
 
 
-def read_plan(path: Path) -> Plan:
-    """Read a plan."""
-    return files.parse_plan(_content(path), str(path))
+def read_plan(path: Path, problem: ClusterProblem | None = None) -> Plan:
+    """Read a plan; if it is for a ``problem``, one in BtrPlace's JSON too, and packed ones."""
+    source = str(path)
+    content = _unpacked(_content(path), source)
+    if problem is not None and is_btrplace_plan(content):
+        from equipoise.model.files import btrplace
+
+        return btrplace.read_plan(content, source, problem)
+    return files.parse_plan(content, source)
 
 
 def read_scenario(path: Path) -> Scenario:
@@ -54,6 +60,11 @@ def read_problem(path: Path) -> ClusterProblem:
         # Whoever it names was made for it, and it has no rules but those of the library.
         return btrplace.read_instance(content, source)
     return files.parse_problem(content, source, check_rules)
+
+
+def is_btrplace_plan(content: bytes) -> bool:
+    """Whether a file is a plan in BtrPlace's JSON: it has the whole model that it begins with."""
+    return content.lstrip()[:1] == b"{" and b'"origin"' in content and b'"actions"' in content
 
 
 def read_text(path: Path) -> str:

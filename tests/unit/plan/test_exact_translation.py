@@ -291,10 +291,14 @@ def test_a_half_that_sleeps_runs_beside_nobody() -> None:
     vms = [
         a_vm("v1", "h1", ft_pair="v2"),
         a_vm("v2", "h1", ft_pair="v1", state=VmState.SLEEPING),
+        a_vm("v3"),
     ]
-    apart = a_rule("FtApart", continuous=True)
-    plan = plan_of(a_problem([a_host("h1")], vms, apart, vms={"v2": VmAim.KILLED}))
-    assert told(plan) == ["kill v2"]
+    rules = a_rule("FtApart", continuous=True), a_rule("Seq", "r2", vs=("v3", "v2"))
+    aims = {"v2": VmAim.KILLED, "v3": VmAim.RUNNING}
+    assert told(plan_of(a_problem([a_host("h1")], vms, *rules, vms=aims))) == [
+        "boot v3 on h1",
+        "kill v2",
+    ]
 
 
 def test_a_vm_does_not_come_to_the_other_half_of_its_pair_even_if_that_is_an_agent_asleep() -> None:

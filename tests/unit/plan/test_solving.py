@@ -330,14 +330,15 @@ def test_each_better_plan_is_shown_and_each_is_sound() -> None:
     problem = a_problem(
         hosts("h1", "h2", "h3"), vms, a_rule("MaxPerHost", vs=[vm.id for vm in vms], nb=2)
     )
-    shown: list[tuple[Progress, Plan]] = []
-    answer = solve(problem, optimise=True, stream=lambda one, plan: shown.append((one, plan)))
+    shown: list[tuple[Progress, Plan | None]] = []
+    answer = solve(problem, optimise=True, stream=lambda one, plan: shown.append((one, plan())))
     assert shown
     costs = [progress.best for progress, _ in shown]
     assert costs == sorted(costs, reverse=True)
     assert costs[-1] == answer.goals[0]
     assert all(progress.bound <= progress.best for progress, _ in shown)
     for _, plan in shown:
+        assert plan is not None
         assert judge_plan(Task.of(problem), plan) == ()
 
 

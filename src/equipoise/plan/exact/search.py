@@ -29,8 +29,10 @@ from equipoise.plan.exact.statement import Statement
 from equipoise.plan.exact.task import RuleClaim, Task
 from equipoise.plan.exact.timeline.timeline import Reach
 
-Stream = Callable[[Progress, Plan], None]
-"""Is shown each plan that is better than the one before."""
+Plans = Callable[[], Plan | None]
+"""Gives a plan once it is judged, which may take longer than finding it; none if it is refused."""
+Stream = Callable[[Progress, Plans], None]
+"""Is told of each plan that is better than the one before, and may ask for it."""
 
 
 def solve_exactly(
@@ -133,10 +135,15 @@ class _Search:
         return [one.claim for one in kept if decided.holds(one.truth)]
 
     def _watch(self, progress: Progress, decided: Decisions) -> None:
-        if self._stream is not None:
+        if self._stream is None:
+            return
+
+        def judged() -> Plan | None:
             plan = plan_of(self._statement.timeline, decided)
-            if not judge_plan(self._statement.task, plan):
-                self._stream(progress, plan)
+            wrong = judge_plan(self._statement.task, plan, self._promised(decided))
+            return None if wrong else plan
+
+        self._stream(progress, judged)
 
     def _answer(self, best: Decisions, bounds: list[int | None], *, optimal: bool) -> Answer:
         plan = plan_of(self._statement.timeline, best)
