@@ -96,7 +96,9 @@ def schema(
 @app.command()
 def check(
     plan: Annotated[Path, typer.Argument(help="The plan, in YAML or JSON.")],
-    instance: Annotated[Path, typer.Option("--instance", help="The cluster it is made for.")],
+    instance: Annotated[
+        Path, typer.Option("--instance", help="The cluster or the problem it is made for.")
+    ],
     json: Json = False,
 ) -> None:
     """Judge a plan against the cluster it is made for.
@@ -202,10 +204,14 @@ def solve(  # noqa: PLR0913, PLR0917  (typer has no other way to say what a comm
         Optional[Path],  # noqa: UP045
         typer.Option("--stream", help="Append each better plan to this file, a line each."),
     ] = None,
+    report: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--report", help="Write a page with the plan over time into this file."),
+    ] = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Find a plan that leads to what is wished, and prove it; or say why there is none.
+    """Find a proved plan to what is wished, or say why not.
 
     Exit code 1 if there is none, or none was found in time.
     """
@@ -219,6 +225,7 @@ def solve(  # noqa: PLR0913, PLR0917  (typer has no other way to say what a comm
         output=output,
         as_btrplace=btrplace,
         stream=stream,
+        report=report,
     )
     raise typer.Exit(command.run(instance, wishes, as_json=json))
 

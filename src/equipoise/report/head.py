@@ -63,10 +63,11 @@ def _tiles(summary: Summary) -> list[Markup]:
 
 
 def _tile(name: str, value: float | None, unit: str, note: str = "") -> Markup:
-    return EMPTY if value is None else _worded(name, with_unit(value, unit), note)
+    return EMPTY if value is None else worded(name, with_unit(value, unit), note)
 
 
-def _worded(name: str, value: str, note: str = "", look: str | None = None) -> Markup:
+def worded(name: str, value: str, note: str = "", look: str | None = None) -> Markup:
+    """One figure in a tile: what it is, how much, and a note."""
     return tag(
         "li",
         tag("span", text(name), class_="what"),
@@ -130,7 +131,7 @@ def _sla(summary: Summary) -> Markup:
         return EMPTY
     missing = sum(figure(tenant, "vm_s") or 0.0 for tenant in tenants)
     note = f"VM time missing {duration(missing)}" if missing else "every promise was kept"
-    return _worded("SLA violated", duration(sum(violated)), note, "bad" if any(violated) else None)
+    return worded("SLA violated", duration(sum(violated)), note, "bad" if any(violated) else None)
 
 
 def _broken(summary: Summary) -> Markup:
@@ -138,8 +139,8 @@ def _broken(summary: Summary) -> Markup:
     if not isinstance(found, list | tuple):
         return EMPTY
     if not found:
-        return _worded("rules broken", "0", "every rule held")
-    return _worded("rules broken", f"{len(found):,}", "see below", "bad")
+        return worded("rules broken", "0", "every rule held")
+    return worded("rules broken", f"{len(found):,}", "see below", "bad")
 
 
 def _violations(summary: Summary) -> Markup:

@@ -94,6 +94,13 @@ def moment(at_s: float, *, exact: bool = False) -> str:
     return f"{day}{hours}:{minutes:02d}{second}"
 
 
+def instant(at_ms: int) -> str:
+    """Write a moment of a plan to the millisecond: ``0:01:05.250``, or ``0:01:05``."""
+    seconds, ms = divmod(at_ms, 1000)
+    fraction = f".{ms:03d}" if ms else ""
+    return f"{moment(seconds, exact=True)}{fraction}"
+
+
 def duration(seconds: float | None) -> str:
     """Write how long something took: ``24 h``, ``1 h 30 min``, ``3 d 4 h``, ``2.5 s``."""
     if seconds is None or not isfinite(seconds):

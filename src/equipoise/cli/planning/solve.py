@@ -19,6 +19,7 @@ from equipoise.model.problem import Measure, Problem
 from equipoise.model.words import counted
 from equipoise.plan.exact.answer import Answer
 from equipoise.plan.exact.judging import RefusedPlan
+from equipoise.plan.exact.search import Plans
 from equipoise.plan.exact.solve import solve
 from equipoise.plan.exact.solver.decide import Effort, Progress
 from equipoise.plan.exact.task import measures_of
@@ -38,6 +39,7 @@ class Wishes:
     output: Path | None = None
     as_btrplace: bool = False
     stream: Path | None = None
+    report: Path | None = None
 
 
 def run(path: Path, wishes: Wishes, *, as_json: bool) -> int:
@@ -52,6 +54,8 @@ def run(path: Path, wishes: Wishes, *, as_json: bool) -> int:
             raise keep_case(problem, error) from error
     if answer.plan is not None and wishes.output is not None:
         write_plan(answer.plan, problem, wishes.output, as_btrplace=wishes.as_btrplace)
+    if wishes.report is not None:
+        _write_report(wishes.report, answer, problem)
     if as_json:
         times = {"load_s": round(load_s, 4), "wall_s": round(perf_counter() - began, 4)}
         print_json(document(answer, problem) | times)
@@ -126,11 +130,28 @@ def _names(answer: Answer, problem: Problem) -> list[str]:
 
 def _scaled(name: str, value: int) -> float:
     """Seconds, where a goal is nothing but times."""
-    in_ms = all(one in _IN_MS for one in name.split(" + "))
-    return value / 1000 if in_ms else value
+    return value / 1000 if _is_time(name) else value
+
+
+def _is_time(name: str) -> bool:
+    return all(one in _IN_MS for one in name.split(" + "))
 
 
 # For people
+
+
+def _write_report(path: Path, answer: Answer, problem: Problem) -> None:
+    from equipoise.report.plans import Goal, write_plan_page
+
+    goals = [
+        Goal(name, value, bound, "s" if _is_time(name) else "")
+        for (name, value), bound in zip(
+            _goals(answer, problem), _bounds(answer, problem), strict=True
+        )
+    ]
+    write_plan_page(path, problem, answer, goals)
+    note = f"written: open {plain(str(path))} in a browser"
+    progress_console().print(note, soft_wrap=True)
 
 
 def _show(answer: Answer, problem: Problem, wishes: Wishes) -> None:
@@ -215,10 +236,13 @@ class _Watched:
         finally:
             self._done.set()
 
-    def _note(self, progress: Progress, plan: Plan) -> None:
+    def _note(self, progress: Progress, plan: Plans) -> None:
         self._line = progress
-        if self._wishes.stream is not None:
-            write_plan(plan, self._problem, self._wishes.stream, line=True)
+        if self._wishes.stream is None:
+            return
+        found = plan()
+        if found is not None:
+            write_plan(found, self._problem, self._wishes.stream, line=True)
 
     def _tell(self, progress: Progress) -> None:
         self._line = None
