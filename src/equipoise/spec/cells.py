@@ -164,13 +164,14 @@ class Splitter:
                     inside = {**outer, name: value}
                     if len(members) <= FEW and _goes_over(rest, domain):
                         # Of few, each with all others is looked at faster than all pairs.
-                        yield self._cell(rest, inside)
+                        yield self.cell(rest, inside)
                     else:
                         yield from self.cells(rest, inside, frame)
             case _:
-                yield self._cell(term, names)
+                yield self.cell(term, names)
 
-    def _cell(self, term: Term, names: Mapping[str, Any]) -> Cell:
+    def cell(self, term: Term, names: Mapping[str, Any]) -> Cell:
+        """One cell for all of a formula."""
         return Cell(term, names, self.closure(term, names), list(names.values()))
 
     def _called(self, term: Call, names: Mapping[str, Any], frame: Frame) -> Iterator[Cell]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Self
 
@@ -115,11 +115,14 @@ class Specification:
         places = [arguments[one.name] for one in constraint.parameters]
         return bool(self.closure(name)(frame, places))
 
-    def cells(self, name: str, arguments: Mapping[str, Any], frame: Frame) -> Iterator[Cell]:
+    def cells(self, name: str, arguments: Mapping[str, Any], frame: Frame) -> Sequence[Cell]:
         """The parts that must all hold for a constraint to hold, whatever a plan does."""
         constraint = self.constraints[name]
         given = {one.name: arguments[one.name] for one in constraint.parameters}
-        return self._splitter.cells(constraint.formula, given, frame)
+        try:
+            return tuple(self._splitter.cells(constraint.formula, given, frame))
+        except InvalidInput:  # what it is about has no value; then it does not hold, as a whole
+            return (self._splitter.cell(constraint.formula, given),)
 
     def closure_of(self, term: Term, names: Mapping[str, Any]) -> Closure:
         """The compiled form of a part of a formula, in which these names have places."""
