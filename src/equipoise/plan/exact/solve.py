@@ -66,20 +66,19 @@ class _Planner:
     def _look(self, *, repair: bool, optimise: bool) -> Answer:
         """Look within one reach after the other; who wants the best looks within all of them."""
         best: Answer | None = None
-        last = Answer(Status.TIMEOUT)
         for reach in reaches(self._task, repair=repair, optimise=optimise):
             found = self._within(reach, best, optimise=optimise)
+            whole = reach.is_whole(self._task.problem.moves_max)
             if found.status is Status.SOLVED:
-                best = found
+                # What no plan can be better than is known only of the whole.
+                best = found if whole else replace(found, optimal=False, bounds=())
                 if not optimise:
-                    break
+                    return best
             elif found.status is Status.TIMEOUT:
-                return replace(best, optimal=False) if best else found
-            elif best is None:
-                last = found
-        if is_too_large(self._task):  # nobody has looked at the whole
-            return replace(best, optimal=False) if best else Answer(Status.TIMEOUT)
-        return best or last
+                return best or found
+            elif whole:
+                return found if best is None else replace(best, optimal=True, bounds=best.goals)
+        return best or Answer(Status.TIMEOUT)
 
     def _within(self, reach: Reach, best: Answer | None, *, optimise: bool) -> Answer:
         found = solve_exactly(

@@ -39,6 +39,11 @@ class Reach:
     with_room: bool = True
     """Whether there must be room. Only who wants to know what would be without asks for none."""
 
+    def is_whole(self, moves_max: int) -> bool:
+        """Whether nothing is left out."""
+        everybody = self.movable is None and self.hosts is None
+        return everybody and not self.in_parallel and self.moves >= moves_max
+
     def may_move(self, vm: VmId) -> bool:
         """Whether a VM may migrate."""
         return self.movable is None or vm in self.movable
