@@ -8,13 +8,9 @@ from equipoise.model.action import (
     Action,
     Allocate,
     Boot,
-    EnterMaintenance,
     Forge,
     Kill,
-    LeaveMaintenance,
     Migrate,
-    PowerOff,
-    PowerOn,
     Resume,
     Shutdown,
     Suspend,
@@ -25,7 +21,7 @@ from equipoise.model.quantity import PlanId, StepId
 from equipoise.model.snapshot import Snapshot
 from equipoise.plan.dependencies import prerequisites
 from equipoise.plan.exact.solver.decide import Decisions
-from equipoise.plan.exact.timeline.course import Leg
+from equipoise.plan.exact.timeline.course import SWITCHING, Leg
 from equipoise.plan.exact.timeline.timeline import Timeline
 
 PLAN = PlanId("solved")
@@ -59,7 +55,7 @@ def numbered(snapshot: Snapshot, timed: Iterable[tuple[int, int, Action]]) -> Pl
 def _action(leg: Leg, decided: Decisions) -> Action:
     source, target = decided.chosen(leg.source), decided.chosen(leg.target)
     if leg.switched is not None:
-        return _SWITCHES[leg.kind](host=leg.switched)
+        return SWITCHING[leg.kind](host=leg.switched)
     assert leg.vm is not None
     match leg.kind:
         case ActionKind.MIGRATE:
@@ -79,11 +75,3 @@ def _action(leg: Leg, decided: Decisions) -> Action:
             return Forge(vm=leg.vm)
         case _:
             return Kill(vm=leg.vm)
-
-
-_SWITCHES: dict[ActionKind, type[PowerOn | PowerOff | EnterMaintenance | LeaveMaintenance]] = {
-    ActionKind.POWER_ON: PowerOn,
-    ActionKind.POWER_OFF: PowerOff,
-    ActionKind.ENTER_MAINTENANCE: EnterMaintenance,
-    ActionKind.LEAVE_MAINTENANCE: LeaveMaintenance,
-}

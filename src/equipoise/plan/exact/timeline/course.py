@@ -8,14 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
+from equipoise.model.action import (
+    EnterMaintenance,
+    HostAction,
+    LeaveMaintenance,
+    PowerOff,
+    PowerOn,
+)
 from equipoise.model.host import HostState
 from equipoise.model.problem.problem import ActionKind
 from equipoise.model.quantity import HostId, ResourceName, VmId
 from equipoise.model.vm import VmState
 from equipoise.plan.exact.solver.circuit import YES, Truth
 from equipoise.plan.exact.solver.number import Number
+
+SWITCHING: Final[Mapping[ActionKind, type[HostAction]]] = {
+    ActionKind.POWER_ON: PowerOn,
+    ActionKind.POWER_OFF: PowerOff,
+    ActionKind.ENTER_MAINTENANCE: EnterMaintenance,
+    ActionKind.LEAVE_MAINTENANCE: LeaveMaintenance,
+}
+"""The actions that switch a host, by their kinds."""
 
 
 @dataclass(slots=True, eq=False)

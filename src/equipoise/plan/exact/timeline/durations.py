@@ -6,13 +6,9 @@ from equipoise.model.action import (
     Action,
     Allocate,
     Boot,
-    EnterMaintenance,
     Forge,
     Kill,
-    LeaveMaintenance,
     Migrate,
-    PowerOff,
-    PowerOn,
     Resume,
     Shutdown,
     Suspend,
@@ -22,6 +18,7 @@ from equipoise.model.problem.problem import ActionKind
 from equipoise.model.quantity import HostId, ResourceName, VmId
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.vm import Vm
+from equipoise.plan.exact.timeline.course import SWITCHING
 from equipoise.plan.exact.timeline.routes import MIB_PER_S_BY_MBPS
 
 _NOWHERE = HostId("")
@@ -61,7 +58,7 @@ class Durations:
         """How long it takes to switch a host."""
         given = self._problem.durations.get(kind)
         if given is None:
-            action = _HOST_ACTIONS[kind](host=host)
+            action = SWITCHING[kind](host=host)
             return self._on_grid(self._problem.estimates.duration_ms(action, self._snapshot))
         return self._on_grid(given.of.get(host) or given.ms)
 
@@ -96,11 +93,3 @@ def _sample(kind: ActionKind, vm: VmId) -> Action:
             return Allocate(vm=vm, resource=ResourceName("x"), amount=0)
         case _:
             return Kill(vm=vm)
-
-
-_HOST_ACTIONS: dict[ActionKind, type[PowerOn | PowerOff | EnterMaintenance | LeaveMaintenance]] = {
-    ActionKind.POWER_ON: PowerOn,
-    ActionKind.POWER_OFF: PowerOff,
-    ActionKind.ENTER_MAINTENANCE: EnterMaintenance,
-    ActionKind.LEAVE_MAINTENANCE: LeaveMaintenance,
-}
