@@ -227,7 +227,7 @@ class TestAnEnvironment:
 
     def test_other_pins_are_another_environment(self, tmp_path: Path) -> None:
         make("proxlb", python=self.python(tmp_path))
-        (TARGETS["proxlb"].folder / environment.STAMP).write_text("the pins of last year")
+        TARGETS["proxlb"].stamp.write_text("the pins of last year")
         assert find("proxlb") is None
 
     def test_no_network_is_said_with_the_cure_and_without_any_address(self, tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ class TestAnEnvironment:
 
     def test_the_command_tells_what_there_is(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["drs"]) == 2
-        assert "there are watcher, proxlb" in capsys.readouterr().err
+        assert "there are watcher, proxlb, btrplace" in capsys.readouterr().err
 
 
 def test_every_target_pins_its_own_version() -> None:

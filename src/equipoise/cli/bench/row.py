@@ -31,6 +31,8 @@ class Row:
     """How many of the same were done in that time."""
     figures: Mapping[str, float] = field(default_factory=dict)
     """What else came out of it."""
+    note: str = ""
+    """What one must know to read it."""
 
     @property
     def per_second(self) -> float | None:

@@ -12,10 +12,13 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
+from textwrap import wrap
 from time import perf_counter
+from typing import TYPE_CHECKING
 
-from equipoise.cli.answer import console, print_json, table, watched
+from equipoise.cli.answer import console, plain, print_json, table, watched
 from equipoise.cli.bench import balance as bench_balance
+from equipoise.cli.bench import plan as bench_plan
 from equipoise.cli.bench import power as bench_power
 from equipoise.cli.bench import sim as bench_sim
 from equipoise.cli.bench import spec as bench_spec
@@ -31,6 +34,12 @@ from equipoise.model.snapshot import Snapshot
 from equipoise.plan import VerifiedPlan, order, verify
 from equipoise.plan.ledger import Ledger
 from equipoise.store import open_journal
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+WIDTH = 110
+FIRM = "\N{NO-BREAK SPACE}"
 
 
 def run(name: str | None, *, as_json: bool) -> int:
@@ -50,12 +59,17 @@ def run(name: str | None, *, as_json: bool) -> int:
         rate = "" if row.per_second is None else f"{row.per_second:,.0f}"
         shown.add_row(row.what, _duration(row.seconds), rate, ratio, row.plain)
         if row.figures:
-            words = (
-                f"{name.replace('_', ' ')} {value:,.4g}" for name, value in row.figures.items()
-            )
-            shown.add_row(f"  {', '.join(words)}")
+            words = (f"{name} {value:,.4g}" for name, value in row.figures.items())
+            _add_below(shown, ", ".join(one.replace("_", FIRM).replace(" ", FIRM) for one in words))
+        _add_below(shown, row.note)
     console().print(shown)
     return 0
+
+
+def _add_below(shown: Table, words: str) -> None:
+    """Add what belongs to the last row, in lines that leave the columns beside them in sight."""
+    for line in wrap(words, WIDTH):
+        shown.add_row(f"  {plain(line.replace(FIRM, ' '))}")
 
 
 def _as_json(row: Row) -> dict[str, object]:
@@ -172,4 +186,5 @@ SUITES: dict[str, Callable[[], Iterator[Row]]] = {
     "sim": bench_sim.rows,
     "balance": bench_balance.rows,
     "power": bench_power.rows,
+    "plan": bench_plan.rows,
 }

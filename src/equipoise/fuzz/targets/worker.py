@@ -21,7 +21,8 @@ from typing import Any, Final, Self
 
 from equipoise.errors import WorldError
 from equipoise.fuzz.targets.encode import Cluster
-from equipoise.fuzz.targets.environment import TARGETS, MissingTarget, find
+from equipoise.fuzz.targets.environment import TARGETS, find
+from equipoise.fuzz.targets.folder import MissingTarget
 
 START_S_MAX: Final = 120.0
 _LEAVING_S_MAX: Final = 0.5

@@ -37,10 +37,12 @@ def solve(
     time to prove it; else it is a good one.
     """
     effort = effort or Effort()
+    began = effort.clock()
     task = Task.of(problem)
     if task.unclear:
         raise InvalidInput("rules", [Mistake(key="rules", what=one) for one in task.unclear])
-    return _Planner(task, effort, stream).solve(repair=repair, optimise=optimise)
+    answer = _Planner(task, effort, stream).solve(repair=repair, optimise=optimise)
+    return replace(answer, solve_s=effort.clock() - began - answer.build_s)
 
 
 class _Planner:
@@ -51,7 +53,6 @@ class _Planner:
         self._build_s = 0.0
 
     def solve(self, *, repair: bool, optimise: bool) -> Answer:
-        began = self._effort.clock()
         try:
             answer = self._look(repair=repair, optimise=optimise)
         except Unreachable as error:
@@ -60,8 +61,7 @@ class _Planner:
             answer = replace(answer, conflict=self._explain(self._task.hard))
         if optimise and answer.plan is not None and not answer.optimal:
             answer = replace(answer, status=Status.TIMEOUT)
-        rest_s = self._effort.clock() - began - self._build_s
-        return replace(answer, build_s=self._build_s, solve_s=rest_s)
+        return replace(answer, build_s=self._build_s)
 
     def _look(self, *, repair: bool, optimise: bool) -> Answer:
         """Look within one reach after the other; who wants the best looks within all of them."""
