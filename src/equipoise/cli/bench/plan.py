@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from equipoise.cli.bench import instances
+from equipoise.cli.bench import imposed, instances
 from equipoise.cli.bench.child import Ended, watch
 from equipoise.cli.bench.row import Row
 from equipoise.errors import InvalidInput, MissingExtra, Problem
@@ -54,7 +54,8 @@ class Try:
 
 
 def rows() -> Iterator[Row]:
-    """Each instance beside BtrPlace, then the largest ones without repair."""
+    """A plan imposed; each instance beside BtrPlace; then the largest ones without repair."""
+    yield from imposed.rows()
     runs = _runs()
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
