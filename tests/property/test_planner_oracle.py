@@ -24,6 +24,8 @@ from equipoise.model.rule import KeepApart, KeepTogether, Rule, Satisfy, StayOff
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.vm import CpuSettings, MemorySettings, Vm, VmState
 from equipoise.plan.exact.answer import Answer, Status
+from equipoise.plan.exact.formula.translate import Translator
+from equipoise.plan.exact.formula.values import Unsupported
 from equipoise.plan.exact.search import solve_exactly
 from equipoise.plan.exact.solve import solve
 from equipoise.plan.exact.solver.decide import Effort
@@ -334,6 +336,23 @@ def test_no_more_soft_rules_are_broken_than_must_be(chance: Random) -> None:
     broken = {claim.rule.id for claim in answer.broken}
     assert sum(weights.get(name, 1) for name in broken) == expected
     assert not faults(problem, answer.plan, set(soft) - broken)
+
+
+@FEWER
+@given(chance=CHANCE)
+def test_what_is_learnt_from_the_judge_alone_loses_nothing_and_lets_nothing_pass(
+    chance: Random,
+) -> None:
+    """As if no formula could be said to the solver."""
+
+    def mute(*_: Any) -> None:
+        raise Unsupported("nothing is said")
+
+    problem = any_problem(chance, most=2).but(moves_max=1)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Translator, "require", mute)
+        answer = solved(problem)
+    assert (answer.status is Status.SOLVED) == is_possible(problem)
 
 
 @pytest.mark.parametrize("measure", MEASURES)

@@ -14,6 +14,7 @@ from equipoise.plan.exact.solver.circuit import Truth
 from equipoise.plan.exact.solver.decide import Decisions
 from equipoise.plan.exact.statement import ABOUT_STARTS, Statement
 from equipoise.plan.exact.task import RuleClaim
+from equipoise.plan.exact.timeline.course import Leg
 from equipoise.plan.exact.timeline.states import AfterEnds, AfterStarts, Initial, Moment
 from equipoise.plan.exact.timeline.states import Final as End
 from equipoise.spec.cells import WatchedView
@@ -85,7 +86,16 @@ class _Lesson:
         ):
             for leg in self._timeline.legs():
                 goes = self._circuit.all((leg.there, moment.state.underway(leg)))
-                yield goes if self._decided.holds(goes) else -goes
+                yield goes if self._was_underway(leg, phase, at_ms) else -goes
+
+    def _was_underway(self, leg: Leg, phase: Phase, at_ms: int) -> bool:
+        """Whether an action was under way in the plan that was refused."""
+        decided = self._decided
+        if not decided.holds(leg.there) or phase in (Phase.INITIAL, Phase.FINAL):
+            return False
+        begins, ends = decided.number(leg.begin_ms), decided.number(leg.end_ms)
+        begun = begins <= at_ms if phase is Phase.STARTS else begins < at_ms
+        return begun and at_ms < ends
 
     def _same(self, undecided: Any, value: Any) -> Truth:
         return self._operators.equal(undecided, value)
