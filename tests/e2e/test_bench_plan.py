@@ -29,7 +29,7 @@ def test_both_sides_solve_a_small_instance_and_are_measured_alike(tmp_path: Path
     except MissingTarget as error:
         pytest.skip(str(error))
     instances.write(instances.draining(6, 30), tmp_path / "small.json.gz")
-    (row,) = bench(tmp_path)
+    _imposed, row = bench(tmp_path)
     assert row["what"] == "plan small, repair"
     assert row["plain"] == f"BtrPlace {version} -r"
     assert row["note"] == ""
@@ -47,7 +47,7 @@ def test_both_sides_solve_a_small_instance_and_are_measured_alike(tmp_path: Path
 
 def test_without_btrplace_the_row_says_why(tmp_path: Path) -> None:
     instances.write(instances.growing(6, 30), tmp_path / "small.json.gz")
-    (row,) = bench(tmp_path, EQUIPOISE_TARGETS=str(tmp_path / "nothing"), PATH="nowhere")
+    _imposed, row = bench(tmp_path, EQUIPOISE_TARGETS=str(tmp_path / "nothing"), PATH="nowhere")
     assert row["figures"]["verified"] == 1
     assert row["ratio"] is None
     assert row["note"].startswith("BtrPlace cannot be asked: there is no 'java' on the PATH")
@@ -55,7 +55,7 @@ def test_without_btrplace_the_row_says_why(tmp_path: Path) -> None:
 
 def test_what_cannot_be_read_is_a_row_as_well(tmp_path: Path) -> None:
     (tmp_path / "bad.json.gz").write_bytes(b"not packed at all")
-    (row,) = bench(tmp_path)
+    _imposed, row = bench(tmp_path)
     assert row["figures"]["verified"] == 0
     assert "ours found no plan: " in row["note"]
 
