@@ -18,10 +18,8 @@ SECOND = {kind: Duration(ms=1000) for kind in ActionKind}
 
 def a_problem(hosts: Iterable[Host], vms: Iterable[Vm], /, *rules: Rule, **fields: Any) -> Problem:
     """A problem with some rules."""
-    specification = fields.pop("specification", "")
-    cluster = an_inventory(vms=vms, rules=rules, specification=specification).but(
-        hosts=tuple(hosts)
-    )
+    given = {name: fields.pop(name) for name in ("limits", "specification") if name in fields}
+    cluster = an_inventory(vms=vms, rules=rules, **given).but(hosts=tuple(hosts))
     return Problem(cluster=cluster, **{"durations": SECOND, **fields})
 
 

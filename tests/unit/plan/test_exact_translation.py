@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from builders import a_host, a_vm, an_inventory
+import planning
+from builders import a_host, a_vm
 from equipoise.model.action import Allocate, Migrate, PowerOff, Resume, Suspend, describe
 from equipoise.model.host import Host, HostState, HostWish
 from equipoise.model.plan import Limits, Plan, Step
 from equipoise.model.problem import Duration, HostAim, Measure, Problem, VmAim
 from equipoise.model.problem.problem import ActionKind
 from equipoise.model.quantity import HostId, RuleId, VmId
-from equipoise.model.rule import KeepTogether, Rule, Satisfy, StayOff, StayWithin
+from equipoise.model.rule import KeepTogether, Rule, StayOff
 from equipoise.model.vm import CpuSettings, Vm, VmState
 from equipoise.plan.exact.answer import Answer, Status
 from equipoise.plan.exact.search import solve_exactly
@@ -22,25 +23,14 @@ from equipoise.plan.exact.solver.decide import Effort
 from equipoise.plan.exact.task import Task
 from equipoise.plan.exact.timeline.timeline import Reach
 from plain_planner import PlainPlanner, faults
+from planning import SECOND, a_rule, fence
 
-SECOND = {kind: Duration(ms=1000) for kind in ActionKind}
 LICENCES = "licences"
 
 
 def a_problem(hosts: list[Host], vms: list[Vm], /, *rules: Rule, **fields: Any) -> Problem:
     """A problem in which every action takes a second, and there are ten of them."""
-    limits = fields.pop("limits", Limits())
-    specification = fields.pop("specification", "")
-    cluster = an_inventory(*hosts, vms=vms, rules=rules, limits=limits, specification=specification)
-    return Problem(cluster=cluster, **{"durations": SECOND, "horizon_s": 10, **fields})
-
-
-def a_rule(constraint: str, name: str = "r1", *, continuous: bool = False, **given: Any) -> Satisfy:
-    return Satisfy(id=RuleId(name), constraint=constraint, arguments=given, continuous=continuous)
-
-
-def fence(vm: str, *hosts: str) -> StayWithin:
-    return StayWithin(id=RuleId(f"{vm}-within"), vms=(VmId(vm),), hosts=tuple(map(HostId, hosts)))
+    return planning.a_problem(hosts, vms, *rules, **{"horizon_s": 10, **fields})
 
 
 def taking(name: str, host: str | None = None, amount: int = 1, **fields: Any) -> Vm:

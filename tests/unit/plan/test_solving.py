@@ -312,12 +312,10 @@ def hard_problem() -> Problem:
 
 
 def test_the_search_stops_at_once_when_asked_to() -> None:
-    effort = Effort.of(120, perf_counter)
+    effort = Effort()  # it would search for hours
     Timer(1.0, effort.stop).start()
-    began = perf_counter()
     answer = solve(hard_problem(), effort, optimise=True)
-    assert perf_counter() - began < 60, "it was to stop after a second"
-    assert answer.status is Status.TIMEOUT or answer.optimal
+    assert (answer.status, answer.optimal) == (Status.TIMEOUT, False)
 
 
 def test_without_time_nobody_knows() -> None:

@@ -14,7 +14,7 @@ from equipoise.cli.planning.write import write_plan
 from equipoise.cli.read import read_problem
 from equipoise.model.action import Migrate, describe
 from equipoise.model.files.collector import undisturbed
-from equipoise.model.plan import Plan
+from equipoise.model.plan import Step
 from equipoise.model.problem import Measure, Problem
 from equipoise.model.words import counted
 from equipoise.plan.exact.answer import Answer
@@ -88,12 +88,11 @@ def document(answer: Answer, problem: Problem) -> dict[str, object]:
         else [one.title for one in answer.conflict.claims],
         "build_s": round(answer.build_s, 4),
         "solve_s": round(answer.solve_s, 4),
-        "steps": [_row(answer.plan, place) for place in range(len(steps))] if answer.plan else [],
+        "steps": [_row(step) for step in steps],
     }
 
 
-def _row(plan: Plan, place: int) -> dict[str, object]:
-    step = plan.steps[place]
+def _row(step: Step) -> dict[str, object]:
     return {
         "id": step.id,
         "start_ms": step.start_ms,
@@ -161,8 +160,10 @@ def _show(answer: Answer, problem: Problem, wishes: Wishes) -> None:
             out.print("no plan found in time; whether there is one is not known")
             return
         out.print("there is no plan: these cannot all be kept")
-        for line in answer.conflict.why:
+        for line in answer.conflict.why[:SHOWN]:
             out.print(f"  - {plain(line)}")
+        if len(answer.conflict.why) > SHOWN:
+            out.print(f"and {len(answer.conflict.why) - SHOWN} more; --json lists them all")
         if not answer.conflict.minimal:
             out.print("there was not enough time to find out which of them could be left out")
         return

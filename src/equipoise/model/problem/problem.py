@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
 from msgspec import Meta
 
@@ -78,7 +78,9 @@ class ActionKind(StrEnum):
     KILL = "kill"
 
 
-MovesMax = Annotated[int, Meta(ge=1, le=4)]
+MOVES_MAX: Final = 4
+"""How often a VM may be made to move by any problem."""
+MovesMax = Annotated[int, Meta(ge=1, le=MOVES_MAX)]
 Goal = Measure | Mapping[Measure, CountPresent]
 
 

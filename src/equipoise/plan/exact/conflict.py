@@ -65,6 +65,8 @@ class _Search:
 
     def can_be(self, claims: list[Claim]) -> bool:
         """Whether some claims can be kept together, or nobody knows."""
+        if not claims:
+            return True  # to do nothing breaks nothing
         found = self._possible(claims)
         self.unsure = self.unsure or found is None
         return found is not False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from equipoise.model.action import (
     Action,
@@ -20,6 +21,7 @@ from equipoise.model.problem.problem import ActionKind
 from equipoise.model.quantity import PlanId, StepId
 from equipoise.model.snapshot import Snapshot
 from equipoise.plan.dependencies import prerequisites
+from equipoise.plan.exact.formula.values import options_of
 from equipoise.plan.exact.solver.decide import Decisions
 from equipoise.plan.exact.timeline.course import SWITCHING, Leg
 from equipoise.plan.exact.timeline.timeline import Timeline
@@ -52,8 +54,13 @@ def numbered(snapshot: Snapshot, timed: Iterable[tuple[int, int, Action]]) -> Pl
     )
 
 
+def chosen(value: Any, decided: Decisions) -> Any:
+    """Which of several values was decided on."""
+    return next(one for one, truth in options_of(value).items() if decided.holds(truth))
+
+
 def _action(leg: Leg, decided: Decisions) -> Action:
-    source, target = decided.chosen(leg.source), decided.chosen(leg.target)
+    source, target = chosen(leg.source, decided), chosen(leg.target, decided)
     if leg.switched is not None:
         return SWITCHING[leg.kind](host=leg.switched)
     assert leg.vm is not None

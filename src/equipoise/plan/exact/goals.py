@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from equipoise.model.problem import Measure
 from equipoise.model.problem.problem import ActionKind
-from equipoise.model.quantity import HostId
 from equipoise.plan.exact.formula.values import elements_of, options_of
 from equipoise.plan.exact.solver.circuit import NO, Truth, as_number, total
 from equipoise.plan.exact.solver.number import Number
@@ -65,14 +64,11 @@ def _makespan(timeline: Timeline) -> Number:
 
 
 def _hosts_used(timeline: Timeline) -> Number:
-    return total((1, truth) for _, truth in _used(timeline))
-
-
-def _used(timeline: Timeline) -> Iterator[tuple[HostId, Truth]]:
     end = End(timeline)
-    for host in timeline.snapshot.hosts:
-        running = [truth for _, truth in elements_of(end.running(host))]
-        yield host, timeline.circuit.any(running)
+    running = (
+        [truth for _, truth in elements_of(end.running(one))] for one in timeline.snapshot.hosts
+    )
+    return total((1, timeline.circuit.any(truths)) for truths in running)
 
 
 def _energy(timeline: Timeline) -> Number:

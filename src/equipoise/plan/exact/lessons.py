@@ -8,6 +8,7 @@ from typing import Any
 from equipoise.errors import InvalidInput
 from equipoise.model.plan import Plan, Violation
 from equipoise.model.snapshot import Snapshot
+from equipoise.plan.exact.extract import chosen
 from equipoise.plan.exact.formula.operators import Operators
 from equipoise.plan.exact.formula.values import options_of
 from equipoise.plan.exact.solver.circuit import Truth
@@ -62,7 +63,7 @@ class _Lesson:
             there = self._decided.holds(leg.there)
             yield leg.there if there else -leg.there
             for place in (leg.source, leg.target):
-                yield options_of(place)[self._decided.chosen(place)]
+                yield options_of(place)[chosen(place, self._decided)]
             if there:
                 yield self._circuit.equal(leg.start, self._decided.number(leg.start))
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from equipoise.errors import InvalidInput
 from equipoise.errors import Problem as Mistake
 from equipoise.model.problem import Problem
+from equipoise.model.problem.problem import MOVES_MAX
 from equipoise.plan.exact.answer import Answer, Conflict, Status
 from equipoise.plan.exact.conflict import in_words, smallest_conflict
 from equipoise.plan.exact.near.reach import is_too_large, reaches
@@ -17,9 +18,6 @@ from equipoise.plan.exact.solver.circuit import Circuit
 from equipoise.plan.exact.solver.decide import Effort
 from equipoise.plan.exact.task import Claim, Task
 from equipoise.plan.exact.timeline.timeline import Reach, Timeline, Unreachable
-
-MOVES_MAX: Final = 4
-"""How often a VM may be made to move by any problem."""
 
 
 def solve(

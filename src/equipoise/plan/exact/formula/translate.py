@@ -12,6 +12,7 @@ from equipoise.plan.exact.formula.operators import Operators
 from equipoise.plan.exact.formula.outlook import Names, Outlook, Spoken
 from equipoise.plan.exact.formula.values import (
     Maybe,
+    MaybeList,
     OneOf,
     Undecided,
     Unsupported,
@@ -283,7 +284,7 @@ class _Formula:
 
     def _plain(self, value: Any) -> Any:
         """A value that can be in a set."""
-        if isinstance(value, Sum | Maybe) or type(value).__name__ == "MaybeList":
+        if isinstance(value, Sum | Maybe | MaybeList):
             raise Unsupported("a set of values that are not decided")
         return value
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from equipoise.model.change.draft import Touched
 from equipoise.model.host import HostState
 from equipoise.model.quantity import VmId
 from equipoise.model.snapshot import Snapshot
@@ -68,6 +69,7 @@ class _Changed:
         self._hosts = {host for host in hosts if hosts[host] is not before.hosts[host]}
         lie = (before.placement.get(vm) for vm in self._vms)
         self._hosts |= {host for host in lie if host is not None}
+        self._touched = Touched(tuple(self._vms), tuple(self._hosts))
         view = WatchedView(View.of(wished).state)
         self._frame = Frame(view, View.of(before), view)
 
@@ -78,10 +80,12 @@ class _Changed:
             if part.cell is None or part.reads is None:
                 found |= self._named(demand)
                 continue
-            reads, holds = part.reads, part.holds
+            looks, holds = [part.reads], part.holds
             if part.is_touched(self._vms, self._hosts):
-                reads, holds = part.cell.judge(self._frame), part.cell.holds
-            if not holds:
+                part.cell.memory.touch(self._touched)  # its sums are of the present
+                looks.append(part.cell.judge(self._frame))  # at what has changed only
+                holds = part.cell.holds
+            for reads in () if holds else looks:
                 found |= reads.vms
                 for host in reads.hosts:
                     found.update(self._wished.residents.get(host, ()))

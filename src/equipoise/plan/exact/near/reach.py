@@ -60,12 +60,12 @@ def _near(task: Task, wished: Snapshot, movers: frozenset[VmId]) -> Iterator[Rea
     sketcher = Sketcher(task, wished)
     few = [*sketcher.evicted(movers), *comers]
     count = _count(len(few))
-    hosts = sketcher.sketch(few, count).hosts
+    hosts = sketcher.sketch(few, count)
     for parallel in (False,) if task.problem.network else (True, False):  # links are waited for
         yield Reach(moves=1, movable=frozenset(few), hosts=hosts, in_parallel=parallel)
     every = [*sorted(movers), *comers]
     for factor in (1, 4, 16):
-        hosts = Sketcher(task, wished).sketch(every, factor * _count(len(every))).hosts
+        hosts = Sketcher(task, wished).sketch(every, factor * _count(len(every)))
         yield Reach(moves=most, movable=movers, hosts=hosts)
 
 

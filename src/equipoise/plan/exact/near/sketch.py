@@ -7,7 +7,6 @@ one host for each VM and goes farther when the sketch is of no use.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from equipoise.model.host import Host, HostState
 from equipoise.model.quantity import HostId, VmId
@@ -18,13 +17,6 @@ from equipoise.plan.exact.task import RuleClaim, Task
 from equipoise.spec.view import CPU, MEMORY, capacity_of, consumption_of
 
 Amounts = tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Sketch:
-    """Who is to move or to come, and to which hosts; the first is the one that was guessed."""
-
-    hosts: dict[VmId, list[HostId]]
 
 
 class Sketcher:
@@ -65,14 +57,17 @@ class Sketcher:
             found += self._shed(host, vms) if overfull else vms
         return found
 
-    def sketch(self, movers: Sequence[VmId], count: int) -> Sketch:
-        """Find hosts for some VMs, the largest first; the room on the first of them is taken."""
+    def sketch(self, movers: Sequence[VmId], count: int) -> dict[VmId, list[HostId]]:
+        """Find hosts for some VMs, the largest first.
+
+        The first host of each VM is the one that is guessed, and its room is taken.
+        """
         hosts: dict[VmId, list[HostId]] = {}
         for vm in sorted(movers, key=lambda one: (-sum(self._needs(one)), one)):
             hosts[vm] = self._candidates(vm, count)
             if hosts[vm]:
                 self._take(hosts[vm][0], self._needs(vm), 1)
-        return Sketch(hosts)
+        return hosts
 
     # Room
 

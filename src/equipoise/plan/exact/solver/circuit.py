@@ -159,17 +159,8 @@ class Circuit:
         self.require_at_most(-difference, 0, given)
 
     def require_one(self, some: Iterable[Truth]) -> None:
-        """Exactly one of them must hold."""
-        open_ones = [one for one in some if one != NO]
-        if YES in open_ones:
-            for one in open_ones:
-                if one != YES:
-                    self._fix(-one)
-            self.refuted |= open_ones.count(YES) > 1
-        elif not open_ones:
-            self.refuted = True
-        else:
-            self.model.add_exactly_one([self.literal(one) for one in open_ones])
+        """Exactly one of them must hold; none is known."""
+        self.model.add_exactly_one([self.literal(one) for one in some])
 
     def require_in_turn(self, spans: Sequence[Span], most: int) -> None:
         """What is needed at the same time must not be more than there is."""

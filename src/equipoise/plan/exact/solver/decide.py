@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from ortools.sat.python import cp_model
 
-from equipoise.plan.exact.formula.values import options_of
 from equipoise.plan.exact.solver.circuit import Circuit, Truth, as_number
 from equipoise.plan.exact.solver.number import Number, Sum
 
@@ -44,13 +43,6 @@ class Decisions:
         """Whether something was decided to hold."""
         return bool(self.number(as_number(truth)))
 
-    def chosen(self, value: Any) -> Any:
-        """Which of several values was chosen."""
-        for one, truth in options_of(value).items():
-            if self.holds(truth):
-                return one
-        return None
-
 
 @dataclass(slots=True)
 class Progress:
@@ -63,9 +55,7 @@ class Progress:
     @property
     def gap_pct(self) -> float:
         """How much better a solution could be at the most, of what the best costs."""
-        return 0.0 if self.best == self.bound else 100 * abs(self.best - self.bound) / abs(
-            self.best or 1
-        )  # fmt: skip
+        return 100 * abs(self.best - self.bound) / (abs(self.best) or 1)
 
 
 Watch = Callable[[Progress, Decisions], None]
@@ -114,8 +104,6 @@ class Care:
     work: float | None = None
     """After how much work it is good enough, counted in the solver's own steps: with a clock, the
     same question would not always have the same answer."""
-    gap: float = 0.0
-    """How much worse than the best it may be for sure, as a part of it."""
     first: bool = False
     """Whether any will do."""
     presolves: int | None = None
@@ -184,7 +172,6 @@ def _set(solver: Any, effort: Effort, care: Care) -> None:
         parameters.max_deterministic_time = care.work
     if care.presolves is not None:
         parameters.max_presolve_iterations = care.presolves
-    parameters.relative_gap_limit = care.gap
     parameters.stop_after_first_solution = care.first
 
 

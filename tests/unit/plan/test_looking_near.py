@@ -1,0 +1,22 @@
+"""Where the planner looks first: who may be misplaced."""
+
+from __future__ import annotations
+
+from builders import a_host, a_vm
+from equipoise.plan.exact.near.misplaced import as_wished, misplaced
+from equipoise.plan.exact.task import Task
+from planning import a_problem, a_rule
+
+
+def test_who_grows_beyond_what_many_hosts_may_give_together_is_misplaced_with_all_others() -> None:
+    """A sum over many is remembered share by share; what is wished must not be judged by memory."""
+    names = [f"h{place}" for place in range(20)]
+    hosts = [a_host(name, capacity={"x": 10}) for name in (*names, "spare")]
+    vms = [a_vm(f"v-{name}", name, consumption={"x": 1}) for name in names]
+    rules = [
+        a_rule("ResourceCapacity", "few", ns=names, id="x", qty=20),
+        a_rule("Preserve", "more", v="v-h3", id="x", amount=2),
+    ]
+    task = Task.of(a_problem(hosts, vms, *rules))
+    found = misplaced(task, as_wished(task))
+    assert found == {vm.id for vm in vms}
