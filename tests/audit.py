@@ -16,6 +16,7 @@ from equipoise.model.action import (
     Migrate,
     PowerOff,
     PowerOn,
+    Reinstantiate,
     Shutdown,
 )
 from equipoise.model.event import Event
@@ -90,7 +91,10 @@ class Auditor:
                 if self.runs_on.get(vm) is not None:
                     self.findings.append(f"{event.at_ms}: {vm} runs twice")
                 self._run(vm, target, event.at_ms)
-            case Migrate(vm=vm, source=source, target=target):
+            case (
+                Migrate(vm=vm, source=source, target=target)
+                | Reinstantiate(vm=vm, source=source, target=target)
+            ):
                 if self.runs_on.get(vm) != source:
                     self.findings.append(f"{event.at_ms}: {vm} was moved from where it is not")
                 self._run(vm, target, event.at_ms)

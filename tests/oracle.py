@@ -26,6 +26,7 @@ from equipoise.model.action import (
     Migrate,
     PowerOff,
     PowerOn,
+    Reinstantiate,
     Resume,
     Shutdown,
     Suspend,
@@ -68,6 +69,7 @@ LIVES = {
     Boot: {VmState.READY},
     Shutdown: {VmState.RUNNING},
     Migrate: {VmState.RUNNING},
+    Reinstantiate: {VmState.RUNNING},
     Suspend: {VmState.RUNNING},
     Allocate: {VmState.RUNNING},
     Resume: {VmState.SLEEPING},
@@ -146,7 +148,7 @@ def take_effect(cluster: Cluster, action: Action) -> None:
     match action:
         case Forge():
             vm = vm.but(state=VmState.READY)
-        case Boot() | Migrate() | Resume():
+        case Boot() | Migrate() | Reinstantiate() | Resume():
             vm = vm.but(state=VmState.RUNNING, host=action.target)
         case Shutdown():
             vm = vm.but(state=VmState.READY, host=None)
@@ -179,12 +181,12 @@ def against_start(cluster: Cluster, action: Action) -> set[str]:
     match action:
         case PowerOn() | PowerOff() | EnterMaintenance() | LeaveMaintenance():
             return found | against_switching(cluster, action)
-        case Boot() | Migrate() | Resume():
+        case Boot() | Migrate() | Reinstantiate() | Resume():
             found |= against_target(cluster, cluster.vms[action.vm], action.target)
         case Allocate():
             found |= against_allocation(cluster, action)
     match action:
-        case Migrate() | Resume():
+        case Migrate() | Reinstantiate() | Resume():
             if cluster.hosts[action.source].state is not HostState.ON:
                 found.add("6 source is off")
     if any(vm_of(other) == action.vm for other in cluster.flying):
@@ -221,11 +223,12 @@ def against_life(vm: Vm, action: Action) -> set[str]:
         found.add("4 state")
     elif getattr(action, "source", vm.host) != vm.host:
         found.add("4 elsewhere")
+    if isinstance(action, Forge | Reinstantiate) and vm.template is None:
+        found.add("4 no template")
+    if isinstance(action, Reinstantiate) and not vm.replaceable:
+        found.add("4 not replaceable")
     match action:
-        case Forge():
-            if vm.template is None:
-                found.add("4 no template")
-        case Migrate():
+        case Migrate() | Reinstantiate():
             if vm.agent:
                 found.add("4 agent")
             if action.source == action.target:

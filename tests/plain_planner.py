@@ -27,8 +27,10 @@ from equipoise.model.action import (
     Kill,
     LeaveMaintenance,
     Migrate,
+    Move,
     PowerOff,
     PowerOn,
+    Reinstantiate,
     Resume,
     Shutdown,
     Suspend,
@@ -250,6 +252,8 @@ class Space:
             for host in self.initial.hosts:
                 if host != vm.host:
                     yield Migrate(vm=vm.id, source=_host_of(vm), target=host)
+                    if vm.replaceable:
+                        yield Reinstantiate(vm=vm.id, source=_host_of(vm), target=host)
 
     def _allocations(self, vm: Vm) -> Iterator[Action]:
         for name, amount in self.growth[vm.id].items():
@@ -274,7 +278,10 @@ class Space:
 
     def duration_ms(self, kind_of_action: str, name: str) -> int:
         """How long an action of a kind takes, done to a VM or a host."""
-        said = self.problem.durations[ActionKind(kind_of_action)]
+        said = self.problem.durations.get(ActionKind(kind_of_action))
+        if said is None:
+            assert kind_of_action == "reinstantiate"
+            return sum(self.duration_ms(one, name) for one in ("forge", "boot", "shutdown"))
         if name in said.of:
             return said.of[name]
         vm = self.initial.vms.get(VmId(name))
@@ -362,7 +369,7 @@ def _goes(step: Step, at_ms: int) -> bool:
 
 def _moves_in(steps: Iterable[Step], vm: VmId, before: Step | None = None) -> int:
     """How often a VM migrates, in all or before a step begins."""
-    moves = [one for one in steps if isinstance(one.action, Migrate) and one.action.vm == vm]
+    moves = [one for one in steps if isinstance(one.action, Move) and one.action.vm == vm]
     return len([one for one in moves if before is None or one.start_ms < before.start_ms])
 
 
@@ -471,7 +478,7 @@ class PlainPlanner:
             case "mttr":
                 return cost + sum(step.end_ms for step in chosen)
             case "migrations":
-                return cost + sum(isinstance(step.action, Migrate) for step in chosen)
+                return cost + sum(isinstance(step.action, Move) for step in chosen)
             case "makespan":
                 return max([cost, *(step.end_ms for step in chosen)])
             case _:

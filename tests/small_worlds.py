@@ -25,6 +25,7 @@ from equipoise.model.action import (
     Migrate,
     PowerOff,
     PowerOn,
+    Reinstantiate,
     Resume,
     Shutdown,
     Suspend,
@@ -189,6 +190,7 @@ def _any_action(rng: Random, state: Snapshot, often: tuple[int, int]) -> Action 
         Suspend(vm=vm, source=source),
         Migrate(vm=vm, source=source, target=target),
         Migrate(vm=vm, source=source, target=target),
+        Reinstantiate(vm=vm, source=source, target=target),
         Resume(vm=vm, source=source, target=rng.choice([source, target])),
         Allocate(vm=vm, resource=ResourceName("licences"), amount=rng.randrange(4)),
     ]

@@ -159,6 +159,7 @@ def vms(
     homes = lit if state is VmState.RUNNING else within
     host = draw(st.sampled_from(homes)) if state.has_host else None
     memory = draw(_SIZES)
+    template = draw(st.none() | texts)
     offered = host.capacity if host else {"gpus": 1}
     return Vm(
         id=VmId(name),
@@ -172,7 +173,8 @@ def vms(
         consumption={ResourceName(key): draw(up_to(10**12)) for key in draw(some(tuple(offered)))},
         pool=draw(st.none() | st.sampled_from([pool.id for pool in pools])) if pools else None,
         tenant=draw(st.none() | st.sampled_from(tenants)) if tenants else None,
-        template=draw(st.none() | texts),
+        template=template,
+        replaceable=template is not None and draw(st.booleans()),
         agent=draw(st.booleans()),
         labels=draw(labels),
     )
@@ -354,6 +356,7 @@ def actions(draw: st.DrawFn, vm_ids: Sequence[VmId], host_ids: Sequence[HostId])
             st.builds(action.Shutdown, vm=vm, source=host),
             st.builds(action.Suspend, vm=vm, source=host),
             st.builds(action.Migrate, vm=vm, source=host, target=host),
+            st.builds(action.Reinstantiate, vm=vm, source=host, target=host),
             st.builds(action.Resume, vm=vm, source=host, target=host),
             st.builds(action.Allocate, vm=vm, resource=resource_names, amount=up_to(10**12)),
         ]

@@ -18,6 +18,7 @@ from equipoise.model.action import (
     Migrate,
     PowerOff,
     PowerOn,
+    Reinstantiate,
     Resume,
     Shutdown,
     Suspend,
@@ -80,6 +81,7 @@ def vms(draw: st.DrawFn, name: str, on: list[HostId]) -> Vm:
         memory=MemorySettings(reservation_mib=draw(st.sampled_from([0, memory_mib]))),
         consumption=draw(st.sampled_from([{}, {LICENCES: 1}, {LICENCES: 2}])),
         template=draw(st.sampled_from([None, "debian"])),
+        replaceable=draw(st.booleans()),
         agent=draw(st.booleans()) and draw(st.booleans()) and state.has_host,
     )
 
@@ -159,9 +161,9 @@ def actions(draw: st.DrawFn, snapshot: Snapshot) -> Action:
     vm = snapshot.vms[draw(st.sampled_from(list(snapshot.vms)))]
     source = vm.host or draw(host)
     kinds: list[type[Any]] = [Migrate] * 4
-    kinds += [Boot, Boot, Shutdown, Suspend, Resume, Forge, Kill, Allocate]
+    kinds += [Reinstantiate, Boot, Boot, Shutdown, Suspend, Resume, Forge, Kill, Allocate]
     kind = draw(st.sampled_from(kinds))
-    if kind in {Migrate, Resume}:
+    if kind in {Migrate, Reinstantiate, Resume}:
         return cast(Action, kind(vm=vm.id, source=source, target=draw(host)))
     if kind is Boot:
         return Boot(vm=vm.id, target=draw(host))

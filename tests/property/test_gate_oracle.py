@@ -27,6 +27,7 @@ from equipoise.model.action import (
     Migrate,
     PowerOff,
     PowerOn,
+    Reinstantiate,
     Resume,
     Shutdown,
     Suspend,
@@ -94,6 +95,7 @@ def all_actions(
             yield Suspend(vm=vm, source=host)
             for target in hosts:
                 yield Migrate(vm=vm, source=host, target=target)
+                yield Reinstantiate(vm=vm, source=host, target=target)
                 yield Resume(vm=vm, source=host, target=target)
 
 
@@ -151,7 +153,7 @@ PAIR = a_cluster(
     a_host("h1"),
     a_host("h2", state=HostState.STANDBY),
     vms=[
-        a_vm("v1", "h1", ft_pair="v2", template="debian"),
+        a_vm("v1", "h1", ft_pair="v2", template="debian", replaceable=True),
         a_vm("v2", ft_pair="v1", state=VmState.INIT, template="debian"),
     ],
     rules=(StayWithin(id=RuleId("r1"), vms=(VmId("v1"),), hosts=(HostId("h1"),)),),
@@ -259,6 +261,7 @@ def some_vm(chance: Random, name: str, hosts: Sequence[Host]) -> Vm:
         memory=MemorySettings(reservation_mib=memory_mib),
         consumption=chance.choice([{}, {LICENCES: 0}, {LICENCES: 1}, {LICENCES: 2, CYCLES: 1}]),
         template=chance.choice([None, "debian", "debian"]),
+        replaceable=chance.random() < 0.5,
     )
 
 
@@ -396,7 +399,7 @@ def test_plans_for_clusters_in_any_condition_are_judged_alike(chance: Random) ->
 EVERY_OBJECTION = {
     *("1 version", "1 twice", "1 times", "1 after nothing", "1 too early"),
     "3 busy",
-    *("4 state", "4 elsewhere", "4 no template", "4 agent", "4 to itself"),
+    *("4 state", "4 elsewhere", "4 no template", "4 not replaceable", "4 agent", "4 to itself"),
     *("5 touched", "5 state", "5 not empty"),
     *("6 target is off", "6 source is off", "6 too few cores", "6 pair"),
     *("7 cpu", "7 memory", "7 named", "7 allocation"),

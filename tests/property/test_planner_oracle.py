@@ -30,7 +30,7 @@ from equipoise.plan.exact.search import solve_exactly
 from equipoise.plan.exact.solve import solve
 from equipoise.plan.exact.solver.decide import Effort
 from equipoise.plan.exact.task import Task
-from equipoise.plan.exact.timeline.timeline import Reach, Unreachable
+from equipoise.plan.exact.timeline.reach import Reach, Unreachable
 from equipoise.spec.library import library_constraints
 from meanings import MEANINGS, World
 from plain_planner import HOST_WISHES, VM_WISHES, PlainPlanner, TooMuch, faults, least_broken
@@ -118,6 +118,7 @@ def some_vm(chance: Random, number: int, hosts: list[Host]) -> Vm:
         },
         tenant=chance.choice(["a", "b", None]),
         template=chance.choice(["debian", "debian", "debian", None]),
+        replaceable=not chance.randrange(3),
         labels={key: chance.choice(["a", "a", "b"]) for key in keys if chance.random() < 0.5},
     )
 
@@ -148,9 +149,12 @@ def some_durations(chance: Random, cluster: Inventory) -> dict[ActionKind, Durat
         return {kind: Duration(ms=1000) for kind in ActionKind}
     found = {kind: Duration(ms=chance.choice([1000, 1000, 2000])) for kind in ActionKind}
     own = {str(vm.id): chance.choice([1000, 2000]) for vm in cluster.vms if not chance.randrange(3)}
+    if chance.randrange(2):
+        del found[ActionKind.REINSTANTIATE]  # it takes what its parts take
     found[ActionKind.MIGRATE] = chance.choice(
         [
             Duration(ms=1000, of=own),
+            Duration(ms=4000),
             Duration(ms=1000, per_unit_ms=1000, resource="licences"),
             Duration(ms=1000, per_unit_ms=500),
         ]

@@ -60,6 +60,18 @@ class Migrate(Value, tag="migrate", tag_field="do"):
     target: HostKey
 
 
+class Reinstantiate(Value, tag="reinstantiate", tag_field="do"):
+    """Make a running VM anew elsewhere, from its template, instead of moving what it has in memory.
+
+    A second instance is forged and booted on the target, then the first is shut down. It is hosted
+    on both, as while it migrates, and what counts as running is the first until the end.
+    """
+
+    vm: VmKey
+    source: HostKey
+    target: HostKey
+
+
 class Suspend(Value, tag="suspend", tag_field="do"):
     """Put a running VM to sleep where it is."""
 
@@ -90,8 +102,10 @@ class Kill(Value, tag="kill", tag_field="do"):
 
 
 HostAction = PowerOn | PowerOff | EnterMaintenance | LeaveMaintenance
-VmAction = Forge | Boot | Shutdown | Migrate | Suspend | Resume | Allocate | Kill
+VmAction = Forge | Boot | Shutdown | Migrate | Reinstantiate | Suspend | Resume | Allocate | Kill
 Action = HostAction | VmAction
+Move = Migrate | Reinstantiate
+"""What leads a running VM to another host."""
 
 
 class Footprint(NamedTuple):
@@ -117,7 +131,7 @@ def footprint(action: Action) -> Footprint:
     match action:
         case PowerOn() | PowerOff() | EnterMaintenance() | LeaveMaintenance():
             return Footprint(switched=action.host)
-        case Migrate() | Resume():
+        case Migrate() | Reinstantiate() | Resume():
             return Footprint(vm=action.vm, source=action.source, target=action.target)
         case Boot():
             return Footprint(vm=action.vm, target=action.target)
@@ -134,6 +148,8 @@ def describe(action: Action) -> str:
             return _HOST_WORDS[type(action)].format(action.host)
         case Migrate():
             return f"migrate {action.vm} from {action.source} to {action.target}"
+        case Reinstantiate():
+            return f"make {action.vm} of {action.source} anew on {action.target}"
         case Resume():
             place = "" if action.source == action.target else f" from {action.source}"
             return f"resume {action.vm}{place} on {action.target}"
@@ -145,10 +161,8 @@ def describe(action: Action) -> str:
             return f"suspend {action.vm} on {action.source}"
         case Allocate():
             return f"allocate {action.amount} {action.resource} to {action.vm}"
-        case Forge():
-            return f"forge {action.vm}"
-        case Kill():
-            return f"kill {action.vm}"
+        case Forge() | Kill():
+            return f"{action.__struct_config__.tag} {action.vm}"
 
 
 _HOST_WORDS: dict[type[HostAction], str] = {

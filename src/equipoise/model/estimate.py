@@ -19,6 +19,7 @@ from equipoise.model.action import (
     Migrate,
     PowerOff,
     PowerOn,
+    Reinstantiate,
     Resume,
     Shutdown,
     Suspend,
@@ -86,5 +87,7 @@ class Estimates(Value):
                 return self.shutdown_ms
             case Forge():
                 return self.forge_ms
+            case Reinstantiate():
+                return self.forge_ms + self.boot_ms + self.shutdown_ms
             case _:
                 return self.other_ms

@@ -86,6 +86,9 @@ class Vm(Value):
     pool: PoolKey | None = None
     tenant: TenantKey | None = None
     template: str | None = None
+    """What it is forged from."""
+    replaceable: bool = False
+    """Whether it may be made anew elsewhere, from its template, instead of being moved."""
     agent: bool = False
     """Part of its host's platform: never moved, sleeps and wakes with its host."""
     ft_pair: VmKey | None = None

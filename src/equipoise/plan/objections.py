@@ -17,6 +17,7 @@ from equipoise.model.action import (
     Kill,
     Migrate,
     PowerOff,
+    Reinstantiate,
     Resume,
     VmAction,
 )
@@ -70,7 +71,7 @@ def _vm_action(ledger: Ledger, action: VmAction) -> Iterator[Objection]:
     for running in draft.running_on(vm.id):
         yield Objection("one_action", f"{vm.id} is still part of step {running.step.id}")
     yield from _vm_life(vm, action)
-    if isinstance(action, Migrate | Resume):
+    if isinstance(action, Migrate | Reinstantiate | Resume):
         yield from _host_ready(ledger, action.source, "source")
     elif vm.host is not None:
         yield from _being_switched(ledger, vm.host, "source")
@@ -90,16 +91,18 @@ def _vm_life(vm: Vm, action: VmAction) -> Iterator[Objection]:
     elif way is not None and vm.host != way.host_before:
         yield Objection("vm_life", f"{vm.id} is on {vm.host}, not on {way.host_before}")
     match action:
-        case Migrate() if action.source == action.target:
+        case Migrate() | Reinstantiate() if action.source == action.target:
             yield Objection("vm_life", f"{vm.id} is already on {action.target}")
-        case Migrate() | Resume() if vm.agent and action.source != action.target:
+        case Migrate() | Reinstantiate() | Resume() if vm.agent and action.source != action.target:
             yield Objection("agent_stays", f"{vm.id} is an agent of {vm.host} and stays with it")
         case Allocate() if vm.state is not VmState.RUNNING:
             yield Objection("vm_life", f"{vm.id} is {vm.state}, not running")
         case Kill() if vm.state is VmState.TERMINATED:
             yield Objection("vm_life", f"{vm.id} is already terminated")
-        case Forge() if vm.template is None:
+        case Forge() | Reinstantiate() if vm.template is None:
             yield Objection("vm_life", f"{vm.id} has no template to be forged from")
+        case Reinstantiate() if not vm.replaceable:
+            yield Objection("vm_life", f"{vm.id} is not replaceable, so it is not made anew")
 
 
 def _host_ready(ledger: Ledger, name: HostId, role: str) -> Iterator[Objection]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
-from equipoise.model.action import Action, Migrate, describe, footprint
+from equipoise.model.action import Action, Move, describe, footprint
 from equipoise.model.event import ActionFailed, ActionFinished, ActionLost, ActionStarted, Event
 from equipoise.report.words import moment
 
@@ -34,7 +34,7 @@ class Deed(NamedTuple):
     @property
     def migrates(self) -> bool:
         """Whether it moves a running VM."""
-        return isinstance(self.action, Migrate)
+        return isinstance(self.action, Move)
 
     @property
     def subject(self) -> str:

@@ -19,6 +19,7 @@ from equipoise.model.action import (
     Migrate,
     PowerOff,
     PowerOn,
+    Reinstantiate,
     Resume,
     Shutdown,
     Suspend,
@@ -129,7 +130,7 @@ class Doing:
         match action:
             case PowerOn() | PowerOff():
                 return "the host did not obey" if dice.roll() * 100 < physics.failed_pct else ""
-            case Boot() | Resume():
+            case Boot() | Reinstantiate() | Resume():
                 return "the VM did not start" if dice.roll() * 100 < physics.boot_failed_pct else ""
             case _:
                 return ""
@@ -158,6 +159,8 @@ class Doing:
                 return physics.shutdown_s
             case Forge():
                 return physics.forge_s
+            case Reinstantiate():
+                return physics.forge_s + physics.boot_s + physics.shutdown_s
             case Suspend() | Resume():
                 return self._truth.state.vms[action.vm].memory_mib / physics.suspend_mib_per_s
             case _:

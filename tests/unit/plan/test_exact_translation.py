@@ -21,7 +21,7 @@ from equipoise.plan.exact.search import solve_exactly
 from equipoise.plan.exact.solve import solve
 from equipoise.plan.exact.solver.decide import Effort
 from equipoise.plan.exact.task import Task
-from equipoise.plan.exact.timeline.timeline import Reach
+from equipoise.plan.exact.timeline.reach import Reach
 from plain_planner import PlainPlanner, faults
 from planning import SECOND, a_rule, fence
 

@@ -25,7 +25,7 @@ from equipoise.plan.exact.solve import solve
 from equipoise.plan.exact.solver.decide import Effort, Progress
 from equipoise.plan.exact.statement import Statement
 from equipoise.plan.exact.task import Task
-from equipoise.plan.exact.timeline.timeline import Reach
+from equipoise.plan.exact.timeline.reach import Reach
 from planning import a_problem, a_rule, apart, fence, off
 
 

@@ -12,7 +12,7 @@ from equipoise.cli.answer import clock, console, fitted, plain, print_json, prog
 from equipoise.cli.planning.refused import keep_case
 from equipoise.cli.planning.write import write_plan
 from equipoise.cli.read import read_problem
-from equipoise.model.action import Migrate, describe
+from equipoise.model.action import Move, describe
 from equipoise.model.files.collector import undisturbed
 from equipoise.model.plan import Step
 from equipoise.model.problem import Measure, Problem
@@ -78,7 +78,7 @@ def document(answer: Answer, problem: Problem) -> dict[str, object]:
             for (name, value), bound in zip(values, bounds, strict=True)
         ],
         "actions": len(steps),
-        "migrations": sum(isinstance(step.action, Migrate) for step in steps),
+        "migrations": sum(isinstance(step.action, Move) for step in steps),
         "makespan_s": max((step.end_ms for step in steps), default=0) / 1000,
         "verified": answer.plan is not None,
         "broken": [claim.rule.id for claim in answer.broken],

@@ -14,6 +14,7 @@ from equipoise.model.action import (
     Migrate,
     PowerOff,
     PowerOn,
+    Reinstantiate,
     Resume,
     Shutdown,
     Suspend,
@@ -45,7 +46,10 @@ def passage(action: Action) -> Passage | None:
             return Passage(vm, VmState.READY, None, VmState.RUNNING, target)
         case Shutdown(vm=vm, source=source):
             return Passage(vm, VmState.RUNNING, source, VmState.READY, None)
-        case Migrate(vm=vm, source=source, target=target):
+        case (
+            Migrate(vm=vm, source=source, target=target)
+            | Reinstantiate(vm=vm, source=source, target=target)
+        ):
             return Passage(vm, VmState.RUNNING, source, VmState.RUNNING, target)
         case Suspend(vm=vm, source=source):
             return Passage(vm, VmState.RUNNING, source, VmState.SLEEPING, source)

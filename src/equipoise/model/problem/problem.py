@@ -48,7 +48,7 @@ class Measure(StrEnum):
     MTTR = "mttr"
     """The sum of the ends of all actions: everything is done soon."""
     MIGRATIONS = "migrations"
-    """How many migrations there are."""
+    """How often VMs move: how many migrations there are, and how many are made anew elsewhere."""
     MOVED_MEMORY = "moved_memory"
     """The memory of the VMs that migrate, each time they do."""
     MAKESPAN = "makespan"
@@ -72,6 +72,7 @@ class ActionKind(StrEnum):
     BOOT = "boot"
     SHUTDOWN = "shutdown"
     MIGRATE = "migrate"
+    REINSTANTIATE = "reinstantiate"
     SUSPEND = "suspend"
     RESUME = "resume"
     ALLOCATE = "allocate"
@@ -100,7 +101,7 @@ class Problem(Value):
     horizon_s: SecondsPresent | None = None
     """When all must have ended; without one, it takes as long as it takes."""
     moves_max: MovesMax = 2
-    """How often a VM may migrate: twice, so that two may swap places by way of a third host."""
+    """How often a VM may move: twice, so that two may swap places by way of a third host."""
     objective: tuple[Goal, ...] = (Measure.MTTR,)
     """What counts, the first most; several with weights count together."""
     weights: Mapping[RuleKey, CountPresent] = {}

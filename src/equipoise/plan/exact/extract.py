@@ -12,18 +12,20 @@ from equipoise.model.action import (
     Forge,
     Kill,
     Migrate,
+    Reinstantiate,
     Resume,
     Shutdown,
     Suspend,
 )
 from equipoise.model.plan import Plan, Step
+from equipoise.model.problem.durations import SWITCHING
 from equipoise.model.problem.problem import ActionKind
 from equipoise.model.quantity import PlanId, StepId
 from equipoise.model.snapshot import Snapshot
 from equipoise.plan.dependencies import prerequisites
 from equipoise.plan.exact.formula.values import options_of
 from equipoise.plan.exact.solver.decide import Decisions
-from equipoise.plan.exact.timeline.course import SWITCHING, Leg
+from equipoise.plan.exact.timeline.course import Leg
 from equipoise.plan.exact.timeline.timeline import Timeline
 
 PLAN = PlanId("solved")
@@ -67,6 +69,8 @@ def _action(leg: Leg, decided: Decisions) -> Action:
     match leg.kind:
         case ActionKind.MIGRATE:
             return Migrate(vm=leg.vm, source=source, target=target)
+        case ActionKind.REINSTANTIATE:
+            return Reinstantiate(vm=leg.vm, source=source, target=target)
         case ActionKind.RESUME:
             return Resume(vm=leg.vm, source=source, target=target)
         case ActionKind.BOOT:

@@ -10,6 +10,7 @@ from equipoise.model.problem.problem import ActionKind
 from equipoise.plan.exact.formula.values import elements_of, options_of
 from equipoise.plan.exact.solver.circuit import NO, Truth, as_number, total
 from equipoise.plan.exact.solver.number import Number
+from equipoise.plan.exact.timeline.course import MOVES
 from equipoise.plan.exact.timeline.states import Final as End
 from equipoise.plan.exact.timeline.timeline import Timeline
 from equipoise.spec.view import CPU, MEMORY, capacity_of, consumption_of
@@ -44,7 +45,7 @@ def _end_if_there(timeline: Timeline, end: Number, there: Truth) -> Number:
 
 
 def _migrations(timeline: Timeline) -> Number:
-    return total((1, leg.there) for leg in timeline.legs() if leg.kind is ActionKind.MIGRATE)
+    return total((1, leg.there) for leg in timeline.legs() if leg.kind in MOVES)
 
 
 def _moved_memory(timeline: Timeline) -> Number:

@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from equipoise.model.action import Allocate, Forge, HostAction, Kill, Migrate, Resume, footprint
+from equipoise.model.action import (
+    Action,
+    Allocate,
+    Forge,
+    HostAction,
+    Kill,
+    Move,
+    Reinstantiate,
+    Resume,
+    footprint,
+)
 from equipoise.model.change.lifecycle import HOST_PASSAGES, passage
 from equipoise.model.host import HostState
 from equipoise.model.plan import Plan, Step
@@ -22,7 +32,8 @@ from equipoise.plan.exact.solver.decide import ANY, Effort, decide
 from equipoise.plan.exact.statement import Statement
 from equipoise.plan.exact.task import Task
 from equipoise.plan.exact.timeline.course import Course, HostCourse, Leg, Station
-from equipoise.plan.exact.timeline.timeline import Reach, Timeline
+from equipoise.plan.exact.timeline.reach import Reach
+from equipoise.plan.exact.timeline.timeline import Timeline
 from equipoise.spec.functions import kind_of
 
 
@@ -152,10 +163,10 @@ class Imposed(Timeline):
 
     def _may(self, vm: Vm, step: Step) -> bool:
         action = step.action
-        if isinstance(action, Migrate) and action.source == action.target:
+        if isinstance(action, Move) and action.source == action.target:
             return False
         named = [host for host in footprint(action).hosts if host not in self.snapshot.hosts]
-        if named or (not isinstance(action, HostAction) and _lacks_template(vm, step)):
+        if named or not _can_be_made(vm, action):
             return False
         target = footprint(action).target
         if target is None or (isinstance(action, Resume) and target == action.source):
@@ -169,5 +180,8 @@ class Imposed(Timeline):
         return leg
 
 
-def _lacks_template(vm: Vm, step: Step) -> bool:
-    return isinstance(step.action, Forge) and vm.template is None
+def _can_be_made(vm: Vm, action: Action) -> bool:
+    """Whether what makes a VM, or makes it anew, has something to make it from."""
+    if isinstance(action, Reinstantiate) and not vm.replaceable:
+        return False
+    return vm.template is not None or not isinstance(action, Forge | Reinstantiate)

@@ -27,7 +27,7 @@ from equipoise.plan.exact.solver.decide import (
 from equipoise.plan.exact.solver.number import Number
 from equipoise.plan.exact.statement import Statement
 from equipoise.plan.exact.task import RuleClaim, Task
-from equipoise.plan.exact.timeline.timeline import Reach
+from equipoise.plan.exact.timeline.reach import Reach
 
 Plans = Callable[[], Plan | None]
 """Gives a plan once it is judged, which may take longer than finding it; none if it is refused."""

@@ -17,7 +17,8 @@ from equipoise.plan.exact.search import Stream, is_possible, solve_exactly
 from equipoise.plan.exact.solver.circuit import Circuit
 from equipoise.plan.exact.solver.decide import Effort
 from equipoise.plan.exact.task import Claim, Task
-from equipoise.plan.exact.timeline.timeline import Reach, Timeline, Unreachable
+from equipoise.plan.exact.timeline.reach import Reach, Unreachable
+from equipoise.plan.exact.timeline.timeline import Timeline
 
 
 def solve(

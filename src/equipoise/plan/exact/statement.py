@@ -17,10 +17,11 @@ from equipoise.plan.exact.solver.number import Number
 from equipoise.plan.exact.subjects import subjects
 from equipoise.plan.exact.task import RuleClaim, Task, measures_of
 from equipoise.plan.exact.timeline.course import Leg
+from equipoise.plan.exact.timeline.reach import Reach
 from equipoise.plan.exact.timeline.room import Room
 from equipoise.plan.exact.timeline.states import Final as End
 from equipoise.plan.exact.timeline.states import Initial, Moment, moments_of
-from equipoise.plan.exact.timeline.timeline import Reach, Timeline
+from equipoise.plan.exact.timeline.timeline import Timeline
 from equipoise.plan.exact.timeline.traffic import Traffic
 from equipoise.spec.demand import Demand
 

@@ -173,11 +173,22 @@ class Task:
 
     @cached_property
     def _any_may_sleep(self) -> bool:
-        goals = {name for goal in self.problem.objective for name in measures_of(goal)}
-        if not goals.isdisjoint({Measure.HOSTS_USED, Measure.ENERGY}):
+        if self.counts(Measure.HOSTS_USED) or self.counts(Measure.ENERGY):
             return True
+        return self._looks_at("hostState")
+
+    def counts(self, measure: Measure) -> bool:
+        """Whether a measure is part of what is to be as small as possible."""
+        return any(measure in measures_of(goal) for goal in self.problem.objective)
+
+    @cached_property
+    def looks_at_actions(self) -> bool:
+        """Whether a rule asks what is done, or who is on his way: not only what has come of it."""
+        return self._looks_at("actions", "underway", "hosted")
+
+    def _looks_at(self, *functions: str) -> bool:
         demands = (one.demand for one in self.claims if isinstance(one, RuleClaim))
-        return any("hostState" in one.specification.calls(one.name) for one in demands)
+        return any(not one.specification.calls(one.name).isdisjoint(functions) for one in demands)
 
     @cached_property
     def _awaited(self) -> frozenset[VmId]:

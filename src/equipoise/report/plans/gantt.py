@@ -29,6 +29,7 @@ _APART: Final = 0.1
 _WORDS_MAX: Final = 400
 _KINDS: Final = {
     ActionKind.MIGRATE: "migrate",
+    ActionKind.REINSTANTIATE: "make anew",
     ActionKind.BOOT: "boot",
     ActionKind.SHUTDOWN: "shut down",
     ActionKind.SUSPEND: "suspend",

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from equipoise.errors import InvalidInput
 from equipoise.errors import Problem as Mistake
-from equipoise.model.action import Migrate, describe
+from equipoise.model.action import Move, describe
 from equipoise.model.plan import Plan, Step
 from equipoise.model.problem import Problem
 from equipoise.model.words import counted
@@ -77,7 +77,7 @@ def _tiles(answer: Answer, goals: Sequence[Goal]) -> list[Markup]:
         odds = worded("at odds", f"{len(claims):,}", "wishes and rules, see below")
         return [status, odds] if claims else [status]
     steps = answer.plan.steps
-    migrations = sum(isinstance(step.action, Migrate) for step in steps)
+    migrations = sum(isinstance(step.action, Move) for step in steps)
     lasts = max((step.end_ms for step in steps), default=0) / 1000
     return [
         status,

@@ -20,6 +20,7 @@ from equipoise.model.action import (
     Migrate,
     PowerOff,
     PowerOn,
+    Reinstantiate,
     Resume,
     Shutdown,
     Suspend,
@@ -241,6 +242,7 @@ def _ways() -> dict[str, _Way]:
         Boot(vm=vm, target=target),
         Shutdown(vm=vm, source=source),
         Migrate(vm=vm, source=source, target=target),
+        Reinstantiate(vm=vm, source=source, target=target),
         Suspend(vm=vm, source=source),
         Resume(vm=vm, source=source, target=target),
     ):

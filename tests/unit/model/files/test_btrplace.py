@@ -128,6 +128,7 @@ def test_attributes_say_how_long_things_take() -> None:
     assert set(problem.durations) == set(ActionKind) - {
         ActionKind.ENTER_MAINTENANCE,
         ActionKind.LEAVE_MAINTENANCE,
+        ActionKind.REINSTANTIATE,  # which takes what its parts take
     }
     assert [one.memory_mib for one in problem.cluster.vms] == [2048, 1, 1, 1]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from equipoise.model.action import (
     Migrate,
     PowerOff,
     PowerOn,
+    Reinstantiate,
     Resume,
     Shutdown,
     Suspend,
@@ -28,8 +30,9 @@ from equipoise.model.action import (
 from equipoise.model.files.btrplace import read_instance, read_plan, write_plan
 from equipoise.model.host import HostState
 from equipoise.model.plan import Plan
-from equipoise.model.problem import Problem
+from equipoise.model.problem import Duration, Problem
 from equipoise.model.problem.network import Link, Network, Switch
+from equipoise.model.problem.problem import ActionKind
 from equipoise.model.quantity import HostId, ResourceName, VmId
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.vm import VmState
@@ -157,14 +160,6 @@ REFUSED: list[tuple[Record, str]] = [
         {"id": "killVM", "vm": 0, "hooks": {"during": []}},
         "actions[0].hooks.during: this hook is not known (pre or post)",
     ),
-    (
-        {"id": "bootVM", "vm": 99, "on": 1}
-        | {"hooks": {"pre": [{"id": "substitutedVM", "vm": 0, "newVm": 99}]}},
-        (
-            "actions[0].hooks.pre[0]: the new VM 99 replaces 0, which no plan here can say "
-            "(solve it again without the attribute clone, so that VMs migrate)"
-        ),
-    ),
 ]  # fmt: skip
 
 
@@ -184,6 +179,84 @@ def test_an_action_that_makes_no_sense(action: Record, told: str) -> None:
 def test_a_file_that_is_no_plan(content: bytes, told: str) -> None:
     (said,) = complaints(content)
     assert said.startswith(told)
+
+
+# A VM that is made anew is another one there
+
+FORGE: Record = {"id": "forgeVM", "vm": 99, "start": 1, "end": 3, "hooks": HOOKS}
+BOOT: Record = {"id": "bootVM", "vm": 99, "start": 3, "end": 6, "on": 1}
+SUBSTITUTED: Record = {"id": "substitutedVM", "vm": 0, "newVm": 99}
+INSTEAD: Record = BOOT | {"hooks": {"pre": [SUBSTITUTED], "post": []}}
+STOP: Record = {"id": "shutdownVM", "vm": 0, "start": 6, "end": 10, "on": 0, "hooks": HOOKS}
+ANEW = Reinstantiate(vm=VM0, source=NODE0, target=NODE1)
+
+
+@pytest.mark.parametrize("parts", list(permutations([FORGE, INSTEAD, STOP])))
+def test_a_vm_that_takes_the_place_of_another_is_the_same_one_made_anew(
+    parts: tuple[Record, ...],
+) -> None:
+    (step,) = read_plan(plan_of(*parts), "p.json", PROBLEM).steps
+    assert (step.action, step.start_ms, step.end_ms) == (ANEW, 1000, 10_000)
+    assert step.id == f"reinstantiate-{parts.index(INSTEAD)}"
+
+
+def test_what_happens_to_the_new_one_later_happens_to_the_same_vm() -> None:
+    again: Record = {"id": "migrateVM", "vm": 99, "from": 1, "to": 0, "start": 10, "end": 11}
+    _, step = read_plan(plan_of(FORGE, INSTEAD, STOP, again), "p.json", PROBLEM).steps
+    assert step.action == Migrate(vm=VM0, source=NODE1, target=NODE0)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (INSTEAD, STOP),
+        (FORGE, INSTEAD),
+        (FORGE | {"end": 4}, INSTEAD, STOP),
+        (FORGE, INSTEAD, STOP | {"start": 5}),
+        (FORGE, INSTEAD | {"vm": 1}, STOP),
+    ],
+)
+def test_a_vm_takes_the_place_of_another_only_by_being_made_before_that_stops(
+    parts: tuple[Record, ...],
+) -> None:
+    told = "the VM 99 takes the place of 0 without being made"
+    assert any(told in one for one in complaints(plan_of(*parts)))
+
+
+def test_who_is_made_anew_in_a_plan_of_ours_is_another_one_there() -> None:
+    durations = {kind: Duration(ms=1000) for kind in ActionKind}
+    durations[ActionKind.FORGE] = Duration(ms=2000)
+    plan = a_plan(a_step("s", ANEW, 1000, 9000), a_step("t", Kill(vm=VM0), 9000, 10_000))
+    forge, boot, stop, kill = json.loads(write_plan(plan, PROBLEM.but(durations=durations)))[
+        "actions"
+    ]
+    new = forge["vm"]
+    assert new > 8, "nobody has that number yet"
+    assert [one["id"] for one in (forge, boot, stop)] == ["forgeVM", "bootVM", "shutdownVM"]
+    assert [(one["start"], one["end"]) for one in (forge, boot, stop)] == [(1, 5), (5, 7), (7, 9)]
+    assert boot["hooks"]["pre"] == [{"id": "substitutedVM", "vm": 0, "newVm": new}]
+    assert (boot["vm"], boot["on"], stop["vm"], stop["on"]) == (new, 1, 0, 0)
+    assert (kill["vm"], kill["on"]) == (new, 1)
+
+
+@given(st.integers(0, 5000), st.integers(1, 9000), st.integers(0, 3000), st.integers(1, 9000))
+def test_who_is_made_anew_is_so_after_both_ways(
+    start: int, lasts: int, gap: int, then: int
+) -> None:
+    back = Reinstantiate(vm=VM0, source=NODE1, target=NODE0)
+    later = -(-(start + lasts) // 1000) * 1000 + gap
+    steps = (a_step("s", ANEW, start, start + lasts), a_step("t", back, later, later + then))
+    read_again = read_plan(write_plan(a_plan(*steps), PROBLEM), "p.json", PROBLEM)
+    assert [step.action for step in read_again.steps] == [ANEW, back]
+
+
+def test_a_vm_with_a_template_that_may_be_cloned_is_replaceable() -> None:
+    written = instance()
+    written["model"]["attributes"] = {
+        "vms": {"0": {"clone": True, "template": "t"}, "1": {"clone": True}, "2": {"template": "t"}}
+    }
+    read_so = {vm.id: vm.replaceable for vm in read(written).cluster.vms}
+    assert [read_so[vm] for vm in (VM0, VM1, VM2)] == [True, False, False]
 
 
 def test_maintenance_cannot_be_said() -> None:

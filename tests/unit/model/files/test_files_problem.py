@@ -342,7 +342,7 @@ def test_the_schema_of_a_problem_explains_itself() -> None:
     whole = made["$defs"]["Problem"]
     assert set(whole["properties"]) == {field.name for field in structs.fields(Problem)}
     assert whole["required"] == ["cluster"]
-    assert whole["properties"]["moves_max"]["description"].startswith("How often a VM may migrate")
+    assert whole["properties"]["moves_max"]["description"].startswith("How often a VM may move")
     measures = made["$defs"]["Measure"]["enum"]
     assert sorted(measures) == sorted(measure.value for measure in Measure)
 

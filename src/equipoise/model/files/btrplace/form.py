@@ -49,6 +49,8 @@ class VmAttributes(Part):
     """What is known of a VM besides: how long actions on it take, in seconds. Nought: not said."""
 
     template: str = ""
+    clone: bool = False
+    """Whether another VM made from the template may take its place."""
     mem_used: Amount = field(name="memUsed", default=0)
     forge: Lasting = 0
     boot: Lasting = 0

@@ -161,6 +161,7 @@ def _vms(
                 host=host,
                 consumption=views.consumption_of(number),
                 template=known.template or None,
+                replaceable=known.clone and bool(known.template),
                 labels=views.label_of("vm", number),
             )
         )

@@ -67,6 +67,8 @@ def _attributes(problem: ClusterProblem, vms: Iterable[Vm], numbers: Numbering) 
     of_vms: dict[str, Record] = {}
     for vm in vms:
         known: Record = {"template": vm.template} if vm.template else {}
+        if vm.replaceable:
+            known["clone"] = True
         if vm.memory_mib > 1:
             known["memUsed"] = vm.memory_mib
         of_vms[vm.id] = known | _lasting(problem, VM_DURATIONS, vm.id)

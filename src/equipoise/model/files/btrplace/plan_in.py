@@ -15,6 +15,7 @@ from equipoise.model.action import (
     Migrate,
     PowerOff,
     PowerOn,
+    Reinstantiate,
     Resume,
     Shutdown,
     Suspend,
@@ -22,6 +23,7 @@ from equipoise.model.action import (
 from equipoise.model.files.btrplace import plan_form as form
 from equipoise.model.files.btrplace.decode import decoded, raise_if_any
 from equipoise.model.files.btrplace.names import Numbering, our_resource, their_resource
+from equipoise.model.files.btrplace.renewals import Renewal, renewals_of
 from equipoise.model.files.collector import undisturbed
 from equipoise.model.files.findings import Enough, Findings
 from equipoise.model.files.words import Path
@@ -37,8 +39,9 @@ def read_plan(content: bytes, source: str, problem: Problem) -> Plan:
 
     An action that takes no time there takes a millisecond here. What is allocated along with an
     action, before or after it, is a step of its own here: it begins when the action has ended, and
-    takes a millisecond. The steps are in the order of their starts; their ids have the places of
-    the actions in the file.
+    takes a millisecond. A VM that takes the place of another one there is the same VM here, made
+    anew. The steps are in the order of their starts; their ids have the places of the actions in
+    the file.
     """
     with undisturbed():
         plan = decoded(content, source, form.ReconfigurationPlan)
@@ -58,24 +61,31 @@ class _Reader:
 
     def __init__(self, problem: Problem, plan: form.ReconfigurationPlan, found: Findings) -> None:
         numbers = Numbering.of(problem)
-        self._vms, self._hosts = numbers.vm_names, numbers.host_names
+        self._vms, self._hosts = dict(numbers.vm_names), numbers.host_names
         self._resources = {name for host in problem.cluster.hosts for name in host.capacity}
-        self._substitutes = frozenset(_substitutes(plan))
+        self._renewals = renewals_of(plan)
+        self._replaced = {one.shutdown.vm: one for one in self._renewals.values()}
+        for new, renewal in self._renewals.items():
+            if renewal.shutdown.vm in self._vms:
+                self._vms[new] = self._vms[renewal.shutdown.vm]
         self._found = found
         self._path: Path = ()
 
     def steps_of(self, action: form.PlanAction, place: int) -> Iterator[Step]:
         self._path = ("actions", place)
-        made = self._action(action)
-        if action.end < action.start:
-            what = f"{action.end} is before the start, {action.start}"
-            self._find(("end",), what, f"{action.start} or more")
-        start_ms = 1000 * action.start
+        made, start, end = self._action(action), action.start, action.end
+        if end < start:
+            self._find(("end",), f"{end} is before the start, {start}", f"{start} or more")
+        renewal = self._renewal(action)
+        if renewal is not None:
+            if action is not renewal.boot:
+                return  # it is part of what the boot is read as
+            made, start, end = self._anew(renewal), renewal.forge.start, renewal.shutdown.end
         step = Step(
             id=StepId(f"{made.__struct_config__.tag}-{place}"),
             action=made,
-            start_ms=start_ms,
-            end_ms=max(1000 * action.end, start_ms + 1),
+            start_ms=1000 * start,
+            end_ms=max(1000 * end, 1000 * start + 1),
         )
         yield step
         for hook, events in action.hooks.items():
@@ -84,11 +94,27 @@ class _Reader:
             for number, event in enumerate(events):
                 yield from self._along(event, ("hooks", hook, number), step)
 
+    def _renewal(self, action: form.PlanAction) -> Renewal | None:
+        """What an action is a part of, if a VM is made anew by it."""
+        if isinstance(action, form.ShutdownVm):
+            found = self._replaced.get(action.vm)
+            return found if found is not None and found.shutdown is action else None
+        if isinstance(action, form.ForgeVm | form.BootVm):
+            return self._renewals.get(action.vm)
+        return None
+
+    def _anew(self, renewal: Renewal) -> Reinstantiate:
+        source = self._host(renewal.shutdown.on, "on")
+        return Reinstantiate(
+            vm=self._vm(renewal.boot.vm), source=source, target=self._host(renewal.boot.on, "on")
+        )
+
     def _along(self, event: form.PlanEvent, path: Path, step: Step) -> Iterator[Step]:
         if isinstance(event, form.SubstitutedVmEvent):
-            what = f"the new VM {event.new_vm} replaces {event.vm}, which no plan here can say"
-            cure = "solve it again without the attribute clone, so that VMs migrate"
-            self._find(path, what, cure)
+            if event.new_vm not in self._renewals:
+                what = f"the VM {event.new_vm} takes the place of {event.vm} without being made"
+                cure = "it is forged and booted, and then the old one shut down, once each"
+                self._find(path, what, cure)
             return
         action = self._path
         self._path = (*action, *path)
@@ -149,19 +175,10 @@ class _Reader:
 
     def _known(self, names: Mapping[int, str], number: int, noun: str, key: str) -> str:
         name = names.get(number)
-        if name is None and not (names is self._vms and number in self._substitutes):
+        if name is None:
             what = f"the problem has no {noun} {number}"
             self._find((key,), what, "is the plan for this problem?")
         return name or ""
 
     def _find(self, path: Path, what: str, cure: str) -> None:
         self._found.add((*self._path, *path), what, cure)
-
-
-def _substitutes(plan: form.ReconfigurationPlan) -> Iterator[int]:
-    """VMs that are refused where they take the place of others, and need not be refused again."""
-    for action in plan.actions:
-        for events in action.hooks.values():
-            for event in events:
-                if isinstance(event, form.SubstitutedVmEvent):
-                    yield event.new_vm

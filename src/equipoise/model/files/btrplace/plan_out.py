@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import accumulate
 from typing import Final
 
 import msgspec
@@ -18,6 +20,7 @@ from equipoise.model.action import (
     Migrate,
     PowerOff,
     PowerOn,
+    Reinstantiate,
     Resume,
     Shutdown,
     Suspend,
@@ -27,14 +30,17 @@ from equipoise.model.files.btrplace.origin import Record, origin_of, whole_secon
 from equipoise.model.files.collector import undisturbed
 from equipoise.model.plan import Plan, Step
 from equipoise.model.problem import Problem as ClusterProblem
+from equipoise.model.problem.durations import REINSTANTIATION, Durations
+from equipoise.model.snapshot import Snapshot
 
 
 def write_plan(plan: Plan, problem: ClusterProblem) -> bytes:
     """Write a plan for a problem, as BtrPlace writes those it found itself.
 
     A start that is not at a whole second is written as the second before, an end as the one after.
-    There are no words for maintenance. BtrPlace's own reader does not take the forging of a VM, nor
-    the killing of one that is on no host.
+    There are no words for maintenance. A VM that is made anew is another one there, with a number
+    of its own: it is forged and booted, then the old one is shut down. BtrPlace's own reader does
+    not take the forging of a VM, nor the killing of one that is on no host.
     """
     numbers = Numbering.of(problem)
     writer = _Writer(plan, problem, numbers)
@@ -42,7 +48,7 @@ def write_plan(plan: Plan, problem: ClusterProblem) -> bytes:
     with undisturbed():
         document = {
             "origin": origin_of(problem, numbers),
-            "actions": [writer.record(step) for step in steps],
+            "actions": [record for step in steps for record in writer.records(step)],
         }
         return msgspec.json.encode(document)
 
@@ -53,18 +59,45 @@ class _Writer:
     def __init__(self, plan: Plan, problem: ClusterProblem, numbers: Numbering) -> None:
         self._source = f"plan {plan.id}"
         self._numbers = numbers
+        self._vms = dict(numbers.vms)
+        """The numbers by which VMs go now: one that was made anew has a new one."""
+        self._durations = Durations(problem, Snapshot.of(problem.cluster))
         self._homes: dict[str, list[tuple[int, str | None]]] = {
             vm.id: [(0, vm.host)] for vm in problem.cluster.vms
         }
         for step in sorted(plan.steps, key=lambda step: step.end_ms):
             match step.action:
-                case Boot() | Migrate() | Resume():
+                case Boot() | Migrate() | Reinstantiate() | Resume():
                     self._homes[step.action.vm].append((step.end_ms, step.action.target))
                 case Shutdown() | Kill():
                     self._homes[step.action.vm].append((step.end_ms, None))
 
-    def record(self, step: Step) -> Record:
-        """The record of one step."""
+    def records(self, step: Step) -> Iterator[Record]:
+        """The record of a step; of one that makes a VM anew, the three that this takes."""
+        action = step.action
+        if not isinstance(action, Reinstantiate):
+            yield self._record(step)
+            return
+        forged_ms, booted_ms = self._parts(step, action)
+        old, new = self._vms[action.vm], max(self._vms.values()) + 1
+        event = {"id": "substitutedVM", "vm": old, "newVm": new}
+        stop = Shutdown(vm=action.vm, source=action.source)
+        stopped = self._record(step.but(action=stop, start_ms=booted_ms))
+        self._vms[action.vm] = new
+        yield self._record(step.but(action=Forge(vm=action.vm), end_ms=forged_ms))
+        boot = Boot(vm=action.vm, target=action.target)
+        booted = self._record(step.but(action=boot, start_ms=forged_ms, end_ms=booted_ms))
+        yield booted | {"hooks": {"pre": [event], "post": []}}
+        yield stopped
+
+    def _parts(self, step: Step, action: Reinstantiate) -> tuple[int, int]:
+        """At which whole seconds the new VM is forged and booted, if all takes its usual share."""
+        usual = [self._durations.vm_ms(kind, action.vm) for kind in REINSTANTIATION]
+        spent = accumulate(one * step.duration_ms / sum(usual) for one in usual[:2])
+        forged_s, booted_s = (int((step.start_ms + ms) // 1000) for ms in spent)
+        return 1000 * forged_s, 1000 * booted_s
+
+    def _record(self, step: Step) -> Record:
         kind = _KINDS.get(type(step.action))
         if kind is None:
             what = f"BtrPlace has no action such as {step.action.__struct_config__.tag}"
@@ -82,7 +115,7 @@ class _Writer:
         action, hosts = step.action, self._numbers.hosts
         if isinstance(action, HostAction):
             return {"node": hosts[action.host]}
-        vm: Record = {"vm": self._numbers.vms[action.vm]}
+        vm: Record = {"vm": self._vms[action.vm]}
         match action:
             case Migrate() | Resume():
                 return vm | {"from": hosts[action.source], "to": hosts[action.target]}

@@ -75,6 +75,9 @@ def check_vm(vm: Vm, roster: Roster, path: Path, found: Findings) -> None:
     """Find claims that contradict each other, and a pool or tenant that does not exist."""
     check_claims(vm.cpu, vm.memory, path, found)
     _check_memory(vm, path, found)
+    if vm.replaceable and vm.template is None:
+        what = "is true, but there is no template to make the VM anew from"
+        found.add((*path, "replaceable"), what, "name the template, or leave it out")
     if vm.usage is not None:
         check_usage(vm, vm.usage, (*path, "usage"), found)
     if vm.pool is not None:

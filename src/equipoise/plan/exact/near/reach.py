@@ -11,7 +11,7 @@ from equipoise.model.vm import VmState
 from equipoise.plan.exact.near.misplaced import as_wished, misplaced
 from equipoise.plan.exact.near.sketch import Sketcher
 from equipoise.plan.exact.task import Task
-from equipoise.plan.exact.timeline.timeline import Reach
+from equipoise.plan.exact.timeline.reach import Reach
 
 SMALL: Final = 2_000
 """How many places, VMs times hosts, are looked at all at once."""

@@ -1,22 +1,15 @@
 """The courses that VMs and hosts may take: which actions, in which order, from where to where.
 
 A VM goes the shortest way to the state it is to end in; where it runs before and after, or is to
-sleep, it may migrate on the way. It is never stopped in order to be moved.
+sleep, it may move on the way. It is never stopped in order to be moved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from equipoise.model.action import (
-    EnterMaintenance,
-    HostAction,
-    LeaveMaintenance,
-    PowerOff,
-    PowerOn,
-)
 from equipoise.model.host import HostState
 from equipoise.model.problem.problem import ActionKind
 from equipoise.model.quantity import HostId, ResourceName, VmId
@@ -24,13 +17,8 @@ from equipoise.model.vm import VmState
 from equipoise.plan.exact.solver.circuit import YES, Truth
 from equipoise.plan.exact.solver.number import Number
 
-SWITCHING: Final[Mapping[ActionKind, type[HostAction]]] = {
-    ActionKind.POWER_ON: PowerOn,
-    ActionKind.POWER_OFF: PowerOff,
-    ActionKind.ENTER_MAINTENANCE: EnterMaintenance,
-    ActionKind.LEAVE_MAINTENANCE: LeaveMaintenance,
-}
-"""The actions that switch a host, by their kinds."""
+MOVES: Final = frozenset({ActionKind.MIGRATE, ActionKind.REINSTANTIATE})
+"""The kinds of action that lead a running VM to another host, and that it may also do without."""
 
 
 @dataclass(slots=True, eq=False)
@@ -109,15 +97,20 @@ class HostCourse:
     leg: Leg
 
 
-def ways(before: VmState, after: VmState, moves: int) -> tuple[ActionKind, ...] | None:
-    """The kinds of action that lead from one state to another; nothing if none do."""
+def ways(
+    before: VmState, after: VmState, moves: Sequence[ActionKind]
+) -> tuple[ActionKind, ...] | None:
+    """The kinds of action that lead from one state to another; nothing if none do.
+
+    ``moves`` are those that may come first, while the VM runs.
+    """
     if after is VmState.TERMINATED:
         return () if before is after else (ActionKind.KILL,)
     match before, after:
         case (VmState.RUNNING, VmState.RUNNING):
-            return (ActionKind.MIGRATE,) * moves
+            return (*moves,)
         case (VmState.RUNNING, VmState.SLEEPING):
-            return (*(ActionKind.MIGRATE,) * moves, ActionKind.SUSPEND)
+            return (*moves, ActionKind.SUSPEND)
         case (VmState.RUNNING, VmState.READY):
             return (ActionKind.SHUTDOWN,)
         case (VmState.SLEEPING, VmState.RUNNING):

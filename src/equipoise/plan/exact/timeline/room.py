@@ -16,7 +16,7 @@ from equipoise.model.vm import Vm, VmState
 from equipoise.plan.exact.formula.values import options_of
 from equipoise.plan.exact.solver.circuit import NO, Shape, Span, Truth, total
 from equipoise.plan.exact.solver.number import Number
-from equipoise.plan.exact.timeline.course import Course, HostCourse, Leg, Station
+from equipoise.plan.exact.timeline.course import MOVES, Course, HostCourse, Leg, Station
 from equipoise.plan.exact.timeline.timeline import Timeline, possible
 from equipoise.spec.view import CPU, MEMORY, capacity_of, consumption_of
 
@@ -174,7 +174,7 @@ class Room:
     def _require_sources(self) -> None:
         """Nobody leaves a host that is not on, and will not be."""
         for leg in self._timeline.legs():
-            if leg.kind in (ActionKind.MIGRATE, ActionKind.RESUME):
+            if leg.kind in MOVES or leg.kind is ActionKind.RESUME:
                 for host, truth in options_of(leg.source).items():
                     off = self._snapshot.hosts[host].state is not HostState.ON
                     if off and host not in self._timeline.switches:

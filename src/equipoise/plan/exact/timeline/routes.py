@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from equipoise.model.problem import Network
 from equipoise.model.quantity import HostId
 
 Lane = tuple[str, str]
 """What is shared: a link in one of its directions, or a switch with a limit of its own."""
-
-MIB_PER_S_BY_MBPS: Final = 1_000_000 / 8 / 1024 / 1024
 
 
 class Route(NamedTuple):

@@ -6,13 +6,13 @@ demand, and that there is room, ``room`` sees to.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from math import gcd
 from typing import Any
 
 from equipoise.model.host import Host, HostState
+from equipoise.model.problem.durations import Durations
 from equipoise.model.problem.problem import ActionKind
 from equipoise.model.quantity import HostId, ResourceName, VmId
 from equipoise.model.vm import Vm, VmState
@@ -20,42 +20,18 @@ from equipoise.plan.exact.formula.values import one_of, options_of
 from equipoise.plan.exact.solver.circuit import NO, YES, Circuit, Shape, Truth, as_number, total
 from equipoise.plan.exact.solver.number import Number
 from equipoise.plan.exact.task import Task
-from equipoise.plan.exact.timeline.course import Course, HostCourse, Leg, Station, switch, ways
-from equipoise.plan.exact.timeline.durations import Durations
+from equipoise.plan.exact.timeline.course import (
+    MOVES,
+    Course,
+    HostCourse,
+    Leg,
+    Station,
+    switch,
+    ways,
+)
+from equipoise.plan.exact.timeline.moves import order_moves, ways_to_move
+from equipoise.plan.exact.timeline.reach import Reach, Unreachable
 from equipoise.plan.exact.timeline.routes import Routes
-
-
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """How far the planner looks: who may move where, and how often."""
-
-    moves: int
-    movable: Collection[VmId] | None = None
-    """The VMs that may migrate; all, if nobody is named."""
-    hosts: Mapping[VmId, Collection[HostId]] | None = None
-    """The hosts that single VMs may come to; all, for a VM that is not named."""
-    in_parallel: bool = False
-    """Whether everything must end as early as if nobody had to wait for anybody else."""
-    with_room: bool = True
-    """Whether there must be room. Only who wants to know what would be without asks for none."""
-
-    def is_whole(self, moves_max: int) -> bool:
-        """Whether nothing is left out."""
-        everybody = self.movable is None and self.hosts is None
-        return everybody and not self.in_parallel and self.moves >= moves_max
-
-    def may_move(self, vm: VmId) -> bool:
-        """Whether a VM may migrate."""
-        return self.movable is None or vm in self.movable
-
-
-class Unreachable(Exception):
-    """A wish that no course leads to, with the claims that make it so and the reason."""
-
-    def __init__(self, claims: tuple[Any, ...], why: str) -> None:
-        super().__init__(why)
-        self.claims = claims
-        self.why = why
 
 
 class Timeline:
@@ -203,7 +179,9 @@ class Timeline:
             raise Unreachable(tuple(claims), f"{vm.id} cannot be both")
         after = wanted.pop() if wanted else vm.state
         moves = self.reach.moves if self.reach.may_move(vm.id) else 0
-        kinds = ways(vm.state, after, moves)
+        over_links = self.routes is not None
+        to_move = ways_to_move(vm, self.task, self._durations, over_links=over_links)
+        kinds = ways(vm.state, after, to_move * moves)
         if kinds is None:
             why = f"{vm.id} is {vm.state}, and no action makes it {after}"
             raise Unreachable(tuple(claims), why)
@@ -215,6 +193,7 @@ class Timeline:
         course = Course(vm.id, [Station(vm.state, vm.host, vm.consumption)])
         for kind in kinds:
             self._add_leg(course, kind, vm)
+        order_moves(course, self.circuit)
         for name, amount in grows.items():
             self._add_growth(course, name, amount)
         if course.legs:
@@ -225,22 +204,20 @@ class Timeline:
         leg = self._leg(kind, vm=vm.id)
         after = _AFTER[kind]
         host = before.host
-        if kind in (ActionKind.MIGRATE, ActionKind.BOOT, ActionKind.RESUME):
+        if kind in MOVES or kind in (ActionKind.BOOT, ActionKind.RESUME):
             host = self._choice(vm, kind, before.host)
-            if host == before.host and kind is ActionKind.MIGRATE:
+            if host == before.host and kind in MOVES:
                 return  # there is nowhere to go
             leg.target = host
         elif not after.has_host:
             host = None
         if before.state.has_host and kind is not ActionKind.KILL:
             leg.source = before.host
-        if kind is ActionKind.MIGRATE:
+        if kind in MOVES:
             leg.there = self._moved(before.host, host)
             for option, chosen in options_of(host).items():  # who left may not always come back
                 if not self._could_take(self.snapshot.hosts[option], vm):
                     self.circuit.require(NO, (leg.there, chosen))
-            if course.legs:  # who migrates once does so on the first leg
-                self.circuit.require(course.legs[-1].there, (leg.there,))
         self._lengths[leg] = self._lengths_of(leg, vm)
         course.legs.append(leg)
         course.stations.append(Station(after, host, before.amounts))
@@ -274,7 +251,7 @@ class Timeline:
         known = self.snapshot.hosts
         looked_at = known.values() if there is None else [known[host] for host in there]
         hosts = [host.id for host in looked_at if self._could_take(host, vm)]
-        if kind is ActionKind.MIGRATE:  # staying is a choice as well
+        if kind in MOVES:  # staying is a choice as well
             hosts += [one for one in options_of(now) if one not in hosts]
         options = {host: self.circuit.truth() for host in hosts} if len(hosts) > 1 else {}
         if not options:
@@ -381,6 +358,7 @@ class Timeline:
 
 _AFTER: Mapping[ActionKind, VmState] = {
     ActionKind.MIGRATE: VmState.RUNNING,
+    ActionKind.REINSTANTIATE: VmState.RUNNING,
     ActionKind.BOOT: VmState.RUNNING,
     ActionKind.RESUME: VmState.RUNNING,
     ActionKind.SHUTDOWN: VmState.READY,

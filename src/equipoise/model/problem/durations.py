@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from equipoise.model.action import (
     Action,
     Allocate,
     Boot,
+    EnterMaintenance,
     Forge,
+    HostAction,
     Kill,
+    LeaveMaintenance,
     Migrate,
+    PowerOff,
+    PowerOn,
     Resume,
     Shutdown,
     Suspend,
 )
-from equipoise.model.problem import Duration, Problem
-from equipoise.model.problem.problem import ActionKind
+from equipoise.model.problem.duration import Duration
+from equipoise.model.problem.problem import ActionKind, Problem
 from equipoise.model.quantity import HostId, ResourceName, VmId
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.vm import Vm
-from equipoise.plan.exact.timeline.course import SWITCHING
-from equipoise.plan.exact.timeline.routes import MIB_PER_S_BY_MBPS
 
-_NOWHERE = HostId("")
+SWITCHING: Final[Mapping[ActionKind, type[HostAction]]] = {
+    ActionKind.POWER_ON: PowerOn,
+    ActionKind.POWER_OFF: PowerOff,
+    ActionKind.ENTER_MAINTENANCE: EnterMaintenance,
+    ActionKind.LEAVE_MAINTENANCE: LeaveMaintenance,
+}
+"""The actions that switch a host, by their kinds."""
+REINSTANTIATION: Final = (ActionKind.FORGE, ActionKind.BOOT, ActionKind.SHUTDOWN)
+"""What it takes to make a VM anew, one after the other."""
+_MIB_PER_S_BY_MBPS: Final = 1_000_000 / 8 / 1024 / 1024
+_NOWHERE: Final = HostId("")
 
 
 class Durations:
@@ -35,6 +51,8 @@ class Durations:
         """How long an action on a VM takes."""
         given = self._problem.durations.get(kind)
         if given is None:
+            if kind is ActionKind.REINSTANTIATE:
+                return sum(self.vm_ms(part, vm) for part in REINSTANTIATION)
             ms = self._problem.estimates.duration_ms(_sample(kind, vm), self._snapshot)
         else:
             ms = given.of.get(vm) or _computed(given, self._snapshot.vms[vm])
@@ -46,7 +64,7 @@ class Durations:
         if given is not None and vm in given.of:
             return self._on_grid(given.of[vm])
         estimates = self._problem.estimates
-        speed = min(estimates.migration_mib_per_s, mbps * MIB_PER_S_BY_MBPS)
+        speed = min(estimates.migration_mib_per_s, mbps * _MIB_PER_S_BY_MBPS)
         over_links = estimates.but(migration_mib_per_s=speed)
         return self._on_grid(over_links.move_ms(self._snapshot.vms[vm]))
 
