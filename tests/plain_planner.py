@@ -37,7 +37,7 @@ from equipoise.model.action import (
 )
 from equipoise.model.host import Host, HostState, HostWish
 from equipoise.model.plan import Plan, Step
-from equipoise.model.problem import HostAim, Problem, VmAim
+from equipoise.model.problem import HostAim, Measure, Problem, VmAim
 from equipoise.model.problem.problem import ActionKind
 from equipoise.model.quantity import HostId, PlanId, ResourceName, StepId, VmId
 from equipoise.model.rule import KeepApart, KeepTogether, Rule, Satisfy, StayOff, StayWithin
@@ -149,8 +149,10 @@ class Space:
         self.horizon_ms: float = inf
         if problem.horizon_s is not None:
             self.horizon_ms = problem.horizon_s * 1000
-        self._may_sleep = any(one.name in ABOUT_HOSTS for one in self.rules) or any(
-            vm.agent for vm in self.initial.vms.values()
+        self._may_sleep = (
+            any(one.name in ABOUT_HOSTS for one in self.rules)
+            or any(vm.agent for vm in self.initial.vms.values())
+            or not {Measure.HOSTS_USED, Measure.ENERGY}.isdisjoint(problem.objective)
         )
 
     # What it is to become
@@ -396,6 +398,37 @@ def _moments(space: Space, steps: Sequence[Step]) -> Iterator[World]:
             yield World(seen(then.hosts, then.vms, flying), space.initial, tuple(steps))
 
 
+# What a state costs
+
+
+IN_THE_END = {"hosts_used", "energy", "imbalance"}
+"""What counts only in the end."""
+
+
+def milliwatts(host: Host, vms: Iterable[Vm]) -> int:
+    """What a host draws: more the more CPU is reserved on it."""
+    idle, busy = 1000 * host.power.curve[0], 1000 * host.power.curve[-1]
+    watts = idle if host.state is HostState.ON else 1000 * host.power.standby_watts
+    whole = max(1, host.usable_cpu_mhz)
+    runs = [vm for vm in vms if vm.host == host.id and vm.state is VmState.RUNNING]
+    return watts + sum((busy - idle) * vm.cpu.reservation_mhz // whole for vm in runs)
+
+
+def fullness(host: Host, vms: Iterable[Vm]) -> int:
+    """The largest share of anything that is taken of a host, in thousandths, rounded up."""
+    there = [vm for vm in vms if vm.host == host.id]
+    runs = [vm for vm in there if vm.state is VmState.RUNNING or vm.agent]
+    taken = [
+        (sum(vm.cpu.reservation_mhz for vm in runs), host.usable_cpu_mhz),
+        (sum(vm.memory.reservation_mib for vm in runs), host.usable_memory_mib),
+    ]
+    taken += [
+        (sum(vm.consumption.get(name, 0) for vm in runs), whole)
+        for name, whole in host.capacity.items()
+    ]
+    return max(-(-1000 * amount // whole) if whole > 0 else 0 for amount, whole in taken)
+
+
 # Is there a plan?
 
 
@@ -439,7 +472,7 @@ class PlainPlanner:
         return None if way is None else Plan(id=PlanId("plain"), base_version=0, steps=way.steps)
 
     def least(self, measure: str) -> int | None:
-        """What the best plan costs by ``mttr``, ``migrations`` or ``makespan``."""
+        """What the best plan costs by a measure."""
         way = self._search(measure)
         return None if way is None else way.cost
 
@@ -458,9 +491,11 @@ class PlainPlanner:
         return self._known[key]
 
     def _looked_for(self, at_ms: int, now: Now) -> Way | None:
-        if self._is_end(now):
-            return Way(0, ())
         best: Way | None = None
+        if self._is_end(now):
+            best = Way(self._in_the_end(now), ())
+            if self._measure not in IN_THE_END:
+                return best  # whatever else is done only costs more
         for chosen in self._choices(at_ms, now):
             after = self._after(at_ms, now, chosen)
             way = None if after is None else self._way(at_ms + self.space.unit_ms, after)
@@ -479,8 +514,22 @@ class PlainPlanner:
                 return cost + sum(step.end_ms for step in chosen)
             case "migrations":
                 return cost + sum(isinstance(step.action, Move) for step in chosen)
+            case "moved_memory":
+                moved = [step.action.vm for step in chosen if isinstance(step.action, Migrate)]
+                return cost + sum(self.space.initial.vms[vm].memory_mib for vm in moved)
             case "makespan":
                 return max([cost, *(step.end_ms for step in chosen)])
+            case _:
+                return cost
+
+    def _in_the_end(self, now: Now) -> int:
+        match self._measure:
+            case "hosts_used":
+                return len({vm.host for vm in now.vms.values() if vm.state is VmState.RUNNING})
+            case "energy":
+                return sum(milliwatts(host, now.vms.values()) for host in now.hosts.values())
+            case "imbalance":
+                return max(fullness(host, now.vms.values()) for host in now.hosts.values())
             case _:
                 return 0
 

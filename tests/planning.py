@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from builders import an_inventory
+from builders import a_host, an_inventory
+from equipoise.model.action import Migrate, describe
 from equipoise.model.host import Host
 from equipoise.model.problem import Duration, Problem
 from equipoise.model.problem.problem import ActionKind
 from equipoise.model.quantity import HostId, RuleId, VmId
 from equipoise.model.rule import KeepApart, Rule, Satisfy, StayOff, StayWithin
 from equipoise.model.vm import Vm
+from equipoise.plan.exact.answer import Answer
 
 SECOND = {kind: Duration(ms=1000) for kind in ActionKind}
 
@@ -44,3 +46,20 @@ def off(vm: str, *hosts: str, **options: Any) -> Rule:
 def apart(*vms: str, **options: Any) -> Rule:
     """No two of some VMs run on one host."""
     return KeepApart(id=RuleId("apart"), vms=tuple(map(VmId, vms)), **options)
+
+
+def hosts(*names: str, **fields: Any) -> list[Host]:
+    """Hosts that are alike."""
+    return [a_host(name, **fields) for name in names]
+
+
+def does(answer: Answer) -> list[str]:
+    """What the plan of an answer does, in words."""
+    assert answer.plan is not None
+    return [describe(step.action) for step in answer.plan.steps]
+
+
+def moves(answer: Answer) -> int:
+    """How many migrations the plan of an answer has."""
+    assert answer.plan is not None
+    return sum(isinstance(step.action, Migrate) for step in answer.plan.steps)

@@ -14,7 +14,7 @@ from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
 from builders import a_host, a_vm
-from equipoise.model.host import Host, HostReserve, HostState, HostWish
+from equipoise.model.host import Host, HostReserve, HostState, HostWish, PowerFigures
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Limits
 from equipoise.model.problem import Duration, HostAim, Measure, Problem, VmAim
@@ -47,7 +47,7 @@ LOOKS_MAX = 4_000
 FEW = settings(max_examples=max(2, settings().max_examples // 40))
 FEWER = settings(max_examples=max(2, settings().max_examples // 2))
 CHANCE = st.randoms(use_true_random=False)
-MEASURES = ["mttr", "migrations", "makespan"]
+MEASURES = [measure.value for measure in Measure]
 
 
 # Worlds by chance
@@ -84,6 +84,7 @@ def some_host(chance: Random, number: int) -> Host:
         f"h{number}",
         state=chance.choice([*[HostState.ON] * 14, *[HostState.STANDBY] * 3, *HostState]),
         requested=chance.choice([*[None] * 12, *HostWish]),
+        power=PowerFigures(idle_watts=chance.choice([0, 50, 80]), peak_watts=100, standby_watts=5),
         cores=chance.choice([1, 2, 3, 4]),
         mhz_per_core=1,
         memory_mib=chance.choice([2, 3, 4]),

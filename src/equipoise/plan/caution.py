@@ -26,7 +26,6 @@ from equipoise.plan.objections import Objection
 from equipoise.plan.worst import sides, worst
 from equipoise.spec.cells import Cell, CellIndex, WatchedView
 from equipoise.spec.demand import Demand
-from equipoise.spec.judge import PLANNED
 from equipoise.spec.view import Frame, Reads, View
 
 OPEN_MAX: Final = 5
@@ -84,8 +83,7 @@ class Caution:
 
 def _is_about_states(demand: Demand) -> bool:
     """Whether a demand can be judged in a single state, without the plan and its end."""
-    specification, name = demand.specification, demand.name
-    return not specification.looks_ahead(name) and PLANNED.isdisjoint(specification.calls(name))
+    return not demand.specification.looks_beyond(demand.name)
 
 
 def _touched_by(draft: Draft, step: Step) -> Touched:

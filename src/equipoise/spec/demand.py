@@ -9,6 +9,7 @@ from typing import Any
 from equipoise.errors import InvalidInput
 from equipoise.spec.explain import Why, shown
 from equipoise.spec.language.syntax import Term
+from equipoise.spec.library import library_constraints
 from equipoise.spec.specification import Specification
 from equipoise.spec.view import Frame
 
@@ -28,6 +29,12 @@ class Demand:
 
     def __str__(self) -> str:
         return self.title or f"{self.name}({', '.join(map(shown, self.arguments.values()))})"
+
+    @property
+    def library_name(self) -> str | None:
+        """The constraint of the library that it is; one's own may only be called the same."""
+        is_library = library_constraints().get(self.name) is self.specification
+        return self.name if is_library else None
 
     def fault(self, frame: Frame) -> Why | None:
         """Say why it does not hold at the moment a frame looks at; nothing if it does."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import Any, Final
+from typing import Any
 
 from equipoise.model.plan import Step, Violation
 from equipoise.model.quantity import StepId
@@ -23,9 +23,6 @@ from equipoise.spec.demand import Demand
 from equipoise.spec.explain import Why
 from equipoise.spec.moment import Moment, Phase
 from equipoise.spec.view import Frame, Steps, View
-
-PLANNED: Final = frozenset({"actions"})
-"""The functions that ask for the plan itself."""
 
 
 @dataclass(slots=True, eq=False)
@@ -204,5 +201,5 @@ def _is_idle(cell: Cell, docket: _Docket) -> bool:
 
 def _docket(demand: Demand) -> _Docket:
     specification, name = demand.specification, demand.name
-    planned = not PLANNED.isdisjoint(specification.calls(name))
+    planned = specification.looks_at_plan(name)
     return _Docket(demand, specification.looks_ahead(name), planned)

@@ -92,6 +92,14 @@ class Specification:
             self._looks_ahead[name] = any(map(self._asks_ahead, parts))
         return self._looks_ahead[name]
 
+    def looks_at_plan(self, name: str) -> bool:
+        """Whether a constraint asks for the actions of the plan, whenever they are."""
+        return "actions" in self.calls(name)
+
+    def looks_beyond(self, name: str) -> bool:
+        """Whether a constraint asks for more than one state: for others, or for the plan."""
+        return self.looks_ahead(name) or self.looks_at_plan(name)
+
     def _asks_ahead(self, part: Term) -> bool:
         if isinstance(part, Always | Sometime):
             return True

@@ -63,7 +63,9 @@ def a_case(chance: Random, name: str) -> tuple[Problem, Plan]:
     """Some hosts and VMs, some actions on them that may or may not make sense, and one rule."""
     states = [HostState.STANDBY if chance.random() < 0.2 else HostState.ON for _ in HOSTS]
     hosts = [
-        a_host(host, capacity={X: chance.randint(1, 4)}, state=state)
+        a_host(
+            host, capacity={X: chance.randint(1, 4)}, state=state, cores=chance.choice((1, 8, 8, 8))
+        )
         for host, state in zip(HOSTS, states, strict=True)
     ]
     awake = [host for host, state in zip(HOSTS, states, strict=True) if state is HostState.ON]
@@ -73,8 +75,9 @@ def a_case(chance: Random, name: str) -> tuple[Problem, Plan]:
         asleep = home is not None and chance.random() < 0.2
         state = VmState.SLEEPING if asleep else VmState.RUNNING if home else VmState.READY
         taken = {X: chance.randint(0, 2)}
-        vms.append(a_vm(name_of_vm, home, state=state, consumption=taken, template="t"))
-        for number in range(chance.choice((0, 0, 1, 1, 2))):
+        size = 2 if chance.random() < 0.04 else 1
+        vms.append(a_vm(name_of_vm, home, state=state, consumption=taken, template="t", vcpus=size))
+        for number in range(chance.choice((0, 0, 0, 1, 1, 2))):
             start = chance.randrange(4) * 1000
             action = an_action(chance, name_of_vm, home)
             end = start + chance.randint(1, 2) * 1000
@@ -149,3 +152,13 @@ def test_a_host_that_is_switched_twice_is_beyond_it() -> None:
     task = Task.of(a_problem(map(a_host, HOSTS), []))
     with pytest.raises(Unsupported, match="switched twice"):
         accepts(task, Plan(id=PlanId("p"), steps=steps))
+
+
+def test_nobody_wakes_on_a_host_with_too_few_cores_not_even_his_own() -> None:
+    asleep = a_vm("v0", "h0", state=VmState.SLEEPING, vcpus=2)
+    problem = a_problem([a_host("h0", cores=1)], [asleep])
+    wakes = Resume(vm=VMS[0], source=HOSTS[0], target=HOSTS[0])
+    plan = Plan(id=PlanId("p"), steps=(a_step("s1", wakes, 0, 1000),))
+    task = Task.of(problem)
+    assert judge_plan(task, plan)
+    assert not accepts(task, plan)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from builders import a_host, a_vm
 from equipoise.model.action import Migrate, PowerOff
-from equipoise.model.problem import HostAim
-from equipoise.model.quantity import HostId
+from equipoise.model.problem import Duration, HostAim
+from equipoise.model.problem.problem import ActionKind
+from equipoise.model.quantity import HostId, VmId
 from equipoise.model.vm import VmState
 from equipoise.plan.exact.answer import Status
 from equipoise.plan.exact.judging import judge_plan
 from equipoise.plan.exact.solve import solve
 from equipoise.plan.exact.task import Task
-from planning import a_problem, a_rule, fence, off
+from planning import SECOND, a_problem, a_rule, fence, off
 
 
 def test_25_a_host_with_sleeping_vms_is_not_shut_down() -> None:
@@ -81,10 +82,11 @@ def test_314_a_count_of_running_vms_holds_all_along() -> None:
         fence("v1", "h2"),
         off("v2", "h2"),
     ]
-    swapped = solve(a_problem([a_host("h1"), a_host("h2")], vms, *one_each))
+    slow = SECOND | {ActionKind.MIGRATE: Duration(ms=1000, of={"v2": 5000})}
+    swapped = solve(a_problem([a_host("h1"), a_host("h2")], vms, *one_each, durations=slow))
     assert swapped.plan is not None
-    first, second = swapped.plan.steps
-    assert first.end_ms <= second.end_ms, "who leaves h2 has left when the other arrives"
+    ends = {step.footprint.vm: step.end_ms for step in swapped.plan.steps}
+    assert ends[VmId("v2")] <= ends[VmId("v1")], "who leaves h2 has left when the other arrives"
 
 
 def test_25_once_the_sleeper_is_gone_the_host_is_shut_down() -> None:

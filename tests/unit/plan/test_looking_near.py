@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from builders import a_host, a_vm
 from equipoise.plan.exact.near.misplaced import as_wished, misplaced
+from equipoise.plan.exact.near.reach import SMALL
+from equipoise.plan.exact.solve import solve
 from equipoise.plan.exact.task import Task
-from planning import a_problem, a_rule
+from planning import a_problem, a_rule, fence
 
 
 def test_who_grows_beyond_what_many_hosts_may_give_together_is_misplaced_with_all_others() -> None:
@@ -20,3 +22,12 @@ def test_who_grows_beyond_what_many_hosts_may_give_together_is_misplaced_with_al
     task = Task.of(a_problem(hosts, vms, *rules))
     found = misplaced(task, as_wished(task))
     assert found == {vm.id for vm in vms}
+
+
+def test_a_large_problem_in_which_nobody_reserves_anything_has_a_plan() -> None:
+    hosts = [a_host(f"h{place}") for place in range(50)]
+    vms = [a_vm(f"v{place}", f"h{place}") for place in range(50)]
+    assert len(hosts) * len(vms) > SMALL
+    answer = solve(a_problem(hosts, vms, fence("v1", "h7")))
+    assert answer.plan is not None
+    assert [step.footprint.target for step in answer.plan.steps] == ["h7"]

@@ -11,14 +11,14 @@ import pytest
 
 from builders import a_host, a_vm
 from equipoise.errors import InvalidInput
-from equipoise.model.action import Boot, Migrate, PowerOff, PowerOn, describe
-from equipoise.model.host import HostState, PowerFigures
+from equipoise.model.action import Boot, PowerOn
+from equipoise.model.host import HostState
 from equipoise.model.plan import Plan
 from equipoise.model.problem import Duration, HostAim, Measure, Problem, VmAim
 from equipoise.model.problem.problem import ActionKind
 from equipoise.model.quantity import HostId, RuleId, VmId
-from equipoise.model.vm import CpuSettings, MemorySettings, VmState
-from equipoise.plan.exact.answer import Answer, Status
+from equipoise.model.vm import MemorySettings, VmState
+from equipoise.plan.exact.answer import Status
 from equipoise.plan.exact.judging import judge_plan
 from equipoise.plan.exact.search import is_possible
 from equipoise.plan.exact.solve import solve
@@ -26,22 +26,7 @@ from equipoise.plan.exact.solver.decide import Effort, Progress
 from equipoise.plan.exact.statement import Statement
 from equipoise.plan.exact.task import Task
 from equipoise.plan.exact.timeline.reach import Reach
-from planning import a_problem, a_rule, apart, fence, off
-
-
-def hosts(*names: str, **fields: Any) -> list[Any]:
-    return [a_host(name, **fields) for name in names]
-
-
-def does(answer: Answer) -> list[str]:
-    assert answer.plan is not None
-    return [describe(step.action) for step in answer.plan.steps]
-
-
-def moves(answer: Answer) -> int:
-    assert answer.plan is not None
-    return sum(isinstance(step.action, Migrate) for step in answer.plan.steps)
-
+from planning import a_problem, a_rule, apart, does, fence, hosts, moves, off
 
 # Reasons
 
@@ -162,58 +147,7 @@ def test_reservations_are_not_allocated() -> None:
     assert solve(problem).status is Status.UNSAT
 
 
-# Goals
-
-
-def test_the_first_goal_counts_before_the_second() -> None:
-    """Fewest hosts first: both VMs end on one; then fewest migrations: one of them moves."""
-    vms = [a_vm("v1", "h1"), a_vm("v2", "h2")]
-    problem = a_problem(hosts("h1", "h2"), vms)
-    together = problem.but(objective=(Measure.HOSTS_USED, Measure.MIGRATIONS))
-    answer = solve(together, optimise=True)
-    assert (answer.optimal, answer.goals, moves(answer)) == (True, (1, 1), 1)
-    lazy = problem.but(objective=(Measure.MIGRATIONS, Measure.HOSTS_USED))
-    answer = solve(lazy, optimise=True)
-    assert (answer.goals, moves(answer)) == ((0, 2), 0)
-
-
-def test_goals_with_weights_count_together() -> None:
-    vms = [a_vm("v1", "h1"), a_vm("v2", "h2")]
-    problem = a_problem(hosts("h1", "h2"), vms)
-    dear = problem.but(objective=({Measure.HOSTS_USED: 1, Measure.MIGRATIONS: 2},))
-    assert moves(solve(dear, optimise=True)) == 0
-    cheap = problem.but(objective=({Measure.HOSTS_USED: 2, Measure.MIGRATIONS: 1},))
-    assert moves(solve(cheap, optimise=True)) == 1
-
-
-def test_memory_that_moves_is_counted_where_moves_are_not() -> None:
-    vms = [a_vm("large", "h1", memory_mib=4096), a_vm("s1", "h2"), a_vm("s2", "h2")]
-    rule = a_rule("Gather", vs=["large", "s1", "s2"])
-    problem = a_problem(hosts("h1", "h2"), vms, rule)
-    least = solve(problem.but(objective=(Measure.MOVED_MEMORY,)), optimise=True)
-    assert (least.goals, moves(least)) == ((2048,), 2)
-    fewest = solve(problem.but(objective=(Measure.MIGRATIONS,)), optimise=True)
-    assert (fewest.goals, does(fewest)) == ((1,), ["migrate large from h1 to h2"])
-
-
-def test_energy_is_saved_by_switching_off_what_is_not_needed() -> None:
-    power = PowerFigures(idle_watts=100, peak_watts=200, standby_watts=5)
-    vms = [a_vm("v1", "h1", cpu=CpuSettings(reservation_mhz=1000)), a_vm("v2", "h2")]
-    problem = a_problem(
-        hosts("h1", "h2", power=power), vms, objective=(Measure.ENERGY,), horizon_s=60
-    )
-    answer = solve(problem, optimise=True)
-    assert answer.plan is not None
-    assert any(isinstance(step.action, PowerOff) for step in answer.plan.steps)
-    assert answer.goals == ((100 + 25 + 5) * 1000,)
-
-
-def test_the_fullest_host_is_relieved() -> None:
-    half: dict[str, Any] = {"memory": MemorySettings(reservation_mib=8192)}
-    vms = [a_vm("v1", "h1", **half), a_vm("v2", "h1", **half)]
-    problem = a_problem(hosts("h1", "h2"), vms, objective=(Measure.IMBALANCE,))
-    answer = solve(problem, optimise=True)
-    assert (answer.goals, moves(answer)) == ((500,), 1)
+# Soft rules
 
 
 def test_soft_rules_are_kept_before_any_goal_and_by_weight() -> None:
@@ -316,6 +250,24 @@ def test_the_search_stops_at_once_when_asked_to() -> None:
     Timer(1.0, effort.stop).start()
     answer = solve(hard_problem(), effort, optimise=True)
     assert (answer.status, answer.optimal) == (Status.TIMEOUT, False)
+
+
+def test_nobody_asks_why_when_there_is_no_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    effort = Effort()
+    asked: list[object] = []
+
+    def and_stop(task: Task, reach: Reach, effort: Effort) -> bool:
+        asked.append(task)
+        effort.stop()
+        return False
+
+    monkeypatch.setattr("equipoise.plan.exact.solve.is_possible", and_stop)
+    vms = [a_vm(f"v{place}", "h1") for place in range(9)]
+    rules = [fence(vm.id, "h2") for vm in vms] + [off(vm.id, "h2") for vm in vms]
+    answer = solve(a_problem(hosts("h1", "h2"), vms, *rules), effort)
+    assert answer.status is Status.UNSAT
+    assert answer.conflict is not None
+    assert (len(asked), answer.conflict.minimal) == (1, False)
 
 
 def test_without_time_nobody_knows() -> None:

@@ -58,7 +58,7 @@ class Measure(StrEnum):
     ENERGY = "energy"
     """What the hosts that are on in the end draw, by what is reserved on them."""
     IMBALANCE = "imbalance"
-    """The share of its memory or CPU that is reserved on the fullest host in the end."""
+    """The largest share of CPU, memory or another resource that is taken of a host in the end."""
 
 
 class ActionKind(StrEnum):

@@ -1,4 +1,4 @@
-"""Why there is no plan: the fewest claims that are at odds, in plain words."""
+"""Why there is no plan: claims that are at odds, none of them to spare, in plain words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Possible = Callable[[Sequence[Claim]], bool | None]
 
 
 def smallest_conflict(claims: Sequence[Claim], possible: Possible) -> tuple[list[Claim], bool]:
-    """The fewest of some claims that cannot be kept together, and whether that is certain.
+    """Some claims that cannot be kept together, none of them to spare, and whether that is certain.
 
     To drop a rule makes more possible, but to drop a wish may also make less: a VM that nobody
     wants to stop stays. So what is found by halves is looked at once more, part by part.
@@ -91,12 +91,13 @@ def _said(claim: Claim) -> str:
 
 def _sums(claims: Sequence[Claim]) -> Iterator[str]:
     """How many hosts some rules need, and how many others leave."""
-    apart = [one for one in claims if isinstance(one, RuleClaim) and one.demand.name in _APART]
-    within = [one for one in claims if isinstance(one, RuleClaim) and one.demand.name in _WITHIN]
+    rules = [one for one in claims if isinstance(one, RuleClaim)]
+    apart = [one for one in rules if one.demand.library_name in _APART]
+    within = [one for one in rules if one.demand.library_name in _WITHIN]
     for claim in apart:
         vms = claim.demand.arguments["vs"]
-        fences = [one for one in within if vms & _vms(one)]
-        if not fences or not all(any(vm in _vms(one) for one in fences) for vm in vms):
+        fences = [one for one in within if vms & one.named_vms]
+        if not fences or not all(any(vm in one.named_vms for one in fences) for vm in vms):
             continue
         left = frozenset().union(*(_hosts_left(vm, fences) for vm in vms))
         if len(left) < len(vms):
@@ -106,13 +107,8 @@ def _sums(claims: Sequence[Claim]) -> Iterator[str]:
             yield f"{needs}, {names} {verb} {len(left)}: {shown(left)}"
 
 
-def _vms(claim: RuleClaim) -> frozenset[str]:
-    arguments = claim.demand.arguments
-    return arguments["vs"] if "vs" in arguments else frozenset({arguments["v"]})
-
-
 def _hosts_left(vm: str, fences: Sequence[RuleClaim]) -> frozenset[str]:
-    sets = [one.demand.arguments["ns"] for one in fences if vm in _vms(one)]
+    sets = [one.demand.arguments["ns"] for one in fences if vm in one.named_vms]
     return frozenset.intersection(*sets)
 
 

@@ -7,13 +7,14 @@ from typing import Final
 
 from equipoise.model.problem import Measure
 from equipoise.model.problem.problem import ActionKind
+from equipoise.model.quantity import HostId
 from equipoise.plan.exact.formula.values import elements_of, options_of
-from equipoise.plan.exact.solver.circuit import NO, Truth, as_number, total
+from equipoise.plan.exact.solver.circuit import NO, YES, Truth, as_number, total
 from equipoise.plan.exact.solver.number import Number
 from equipoise.plan.exact.timeline.course import MOVES
 from equipoise.plan.exact.timeline.states import Final as End
 from equipoise.plan.exact.timeline.timeline import Timeline
-from equipoise.spec.view import CPU, MEMORY, capacity_of, consumption_of
+from equipoise.spec.view import CPU, MEMORY, capacity_of
 
 SCALE: Final = 1000
 """Shares are counted in thousandths: the solver knows whole numbers only."""
@@ -92,20 +93,33 @@ def _energy(timeline: Timeline) -> Number:
 
 def _imbalance(timeline: Timeline) -> Number:
     """The largest share of its CPU, memory or another resource that is taken of a host."""
-    end = End(timeline)
-    fullest = timeline.circuit.number(0, 10**6)
-    names = {name for vm in timeline.snapshot.vms.values() for name in vm.consumption}
-    for host in timeline.snapshot.hosts.values():
-        for resource in (CPU, MEMORY, *sorted(names)):
-            whole = capacity_of(host, resource)
-            if whole <= 0:
-                continue
-            taken = total(
-                (SCALE * consumption_of(timeline.snapshot.vms[vm], resource) // whole, truth)
-                for vm, truth in elements_of(end.running(host.id))
-            )
-            timeline.circuit.require_at_most(taken - fullest, 0)
+    end, circuit = End(timeline), timeline.circuit
+    named = {name for vm in timeline.snapshot.vms.values() for name in vm.consumption}
+    named |= {name for amounts in timeline.task.amounts.values() for name in amounts}
+    taken = [
+        (SCALE * _taken(end, host.id, resource), capacity_of(host, resource))
+        for host in timeline.snapshot.hosts.values()
+        for resource in (CPU, MEMORY, *sorted(named))
+    ]
+    shares = [(amount, whole) for amount, whole in taken if whole > 0]
+    most = max((-(-circuit.bounds(amount)[1] // whole) for amount, whole in shares), default=0)
+    fullest = circuit.number(0, most)
+    for amount, whole in shares:
+        circuit.require_at_most(amount - fullest * whole, 0)
     return fullest
+
+
+def _taken(end: End, host: HostId, resource: str) -> Number:
+    """What is taken of a resource of a host in the end; an agent has its share while it sleeps."""
+    vms = end.snapshot.vms
+    members = dict(elements_of(end.running(host)))
+    members.update((vm, YES) for vm in end.snapshot.residents[host] if vms[vm].agent)
+    found: Number = 0
+    for vm, truth in members.items():
+        amount = end.consumption(vm, resource)
+        assert isinstance(amount, int), "what a VM has in the end is known"
+        found = found + as_number(truth) * amount
+    return found
 
 
 _MEASURES: Final[Mapping[Measure, Callable[[Timeline], Number]]] = {

@@ -1,7 +1,7 @@
 """Imposing a plan: the planner is asked whether it would accept one, every action and time given.
 
-Nothing is left to decide, so that everything is folded away while it is said, and the solver is not
-even asked, unless a rule can only be left to the judge.
+Nothing is left to decide about the plan, so that nearly everything is folded away while it is said,
+and most of the time the solver is not even asked. What cannot be said to it, the judge answers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from equipoise.model.action import (
     Kill,
     Move,
     Reinstantiate,
-    Resume,
     footprint,
 )
 from equipoise.model.change.lifecycle import HOST_PASSAGES, passage
@@ -38,9 +37,10 @@ from equipoise.spec.functions import kind_of
 
 
 def accepts(task: Task, plan: Plan, effort: Effort | None = None) -> bool:
-    """Whether the planner could have made a plan: with these actions, at these times, and no other.
+    """Whether a plan keeps all that the planner demands of its own: these actions, at these times.
 
-    Raises ``Unsupported`` for a plan that switches a host twice, which it never makes.
+    How long actions take and how often a VM moves is as given. Raises ``Unsupported`` for a plan
+    that switches a host twice, which it never makes.
     """
     imposed = Imposed(task, plan)
     if not imposed.is_possible or not _aims_reached(task, imposed):
@@ -169,9 +169,7 @@ class Imposed(Timeline):
         if named or not _can_be_made(vm, action):
             return False
         target = footprint(action).target
-        if target is None or (isinstance(action, Resume) and target == action.source):
-            return True
-        return self._could_take(self.snapshot.hosts[target], vm)
+        return target is None or self._could_take(self.snapshot.hosts[target], vm)
 
     def _timed(self, step: Step, **known: object) -> Leg:
         leg = self._leg(ActionKind(kind_of(step.action)), **known)

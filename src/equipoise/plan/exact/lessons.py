@@ -19,7 +19,6 @@ from equipoise.plan.exact.timeline.course import Leg
 from equipoise.plan.exact.timeline.states import AfterEnds, AfterStarts, Initial, Moment
 from equipoise.plan.exact.timeline.states import Final as End
 from equipoise.spec.cells import WatchedView
-from equipoise.spec.judge import PLANNED
 from equipoise.spec.moment import Phase, moments
 from equipoise.spec.view import Frame, Reads, Steps, View
 
@@ -52,7 +51,7 @@ class _Lesson:
         demand = self._claim.demand
         home, name = demand.specification, demand.name
         given = tuple(one.truth for one in self._statement.kept if one.claim is self._claim)
-        if home.looks_ahead(name) or not PLANNED.isdisjoint(home.calls(name)):
+        if home.looks_beyond(name):
             alike = list(self._the_whole_plan())
         else:
             alike = list(self._the_moment())
@@ -129,9 +128,6 @@ class _Lesson:
                 return _Seen(AfterEnds(self._timeline, leg), (leg.there,))
             if phase is Phase.STARTS and self._decided.number(leg.begin_ms) == at_ms:
                 return _Seen(AfterStarts(self._timeline, leg), (leg.there,))
-        for leg in self._timeline.legs():  # a moment at which something only starts, seen before it
-            if self._decided.holds(leg.there) and self._decided.number(leg.begin_ms) == at_ms:
-                return _Seen(AfterEnds(self._timeline, leg), (leg.there,))
         raise AssertionError(f"nothing happens at {at_ms} ms")
 
 

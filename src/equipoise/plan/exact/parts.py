@@ -10,7 +10,6 @@ from equipoise.model.quantity import HostId, VmId
 from equipoise.model.snapshot import Snapshot
 from equipoise.spec.cells import Cell, WatchedView
 from equipoise.spec.demand import Demand
-from equipoise.spec.judge import PLANNED
 from equipoise.spec.language.syntax import Term
 from equipoise.spec.view import Frame, Reads, View
 
@@ -50,7 +49,7 @@ class Parts:
     def _look(self, demand: Demand) -> Collection[Part]:
         home, name = demand.specification, demand.name
         formula = home.constraints[name].formula
-        if home.looks_ahead(name) or not PLANNED.isdisjoint(home.calls(name)):
+        if home.looks_beyond(name):
             return (Part(formula, demand.arguments),)
         frame = self._frame()
         found = []

@@ -57,8 +57,12 @@ def solve_exactly(
 
 def is_possible(task: Task, reach: Reach, effort: Effort) -> bool | None:
     """Whether there is a plan within a reach; nothing if that was not found out in time."""
-    found = _Search(Statement.of(task, reach), effort).lawful(None, ANY).verdict
-    return None if found is Verdict.UNKNOWN else found is not Verdict.NONE
+    statement = Statement.of(task, reach)
+    found = _Search(statement, effort).lawful(None, ANY).verdict
+    if found is Verdict.NONE:
+        return None if task.guesses_horizon else False
+    unseen = statement.left_to_judge and not reach.with_room  # nobody has looked at these
+    return None if found is Verdict.UNKNOWN or unseen else True
 
 
 class _Search:
@@ -77,7 +81,7 @@ class _Search:
         optimal = optimise
         if known:
             self._require_better(known)
-        for goal in self._goals if optimise else self._goals[:1]:
+        for goal in self._goals:
             found = self._good(goal, optimise=optimise)
             if found.verdict is Verdict.NONE:
                 assert best is None, "what was possible is so under its own bound"
@@ -92,7 +96,14 @@ class _Search:
             self._circuit.hint_all(best.values)
         if best is None:
             return Answer(Status.TIMEOUT)
-        return self._answer(best, bounds, optimal=optimal)
+        return self._answer(self._tidied(best), bounds, optimal=optimal)
+
+    def _tidied(self, best: Decisions) -> Decisions:
+        """As good, but without what is of no use to any goal, as far as that is found soon."""
+        spare = self._statement.spare()
+        if spare is None or self._effort.is_over:
+            return best
+        return self.lawful(spare, GOOD, watched=False).decided or best
 
     def _require_better(self, known: tuple[int, ...]) -> None:
         """Some goal must be smaller than it is known to be possible, and none before it larger."""
@@ -113,11 +124,12 @@ class _Search:
             return found
         return self.lawful(goal, ANY)
 
-    def lawful(self, goal: Number | None, care: Care) -> Outcome:
+    def lawful(self, goal: Number | None, care: Care, *, watched: bool = True) -> Outcome:
         """The best solution that the judge does not refuse."""
         refused: Plan | None = None
+        watch = self._watch if watched else None
         while True:
-            found = decide(self._circuit, self._effort, goal, self._watch, care)
+            found = decide(self._circuit, self._effort, goal, watch, care)
             if found.decided is None or not self._statement.with_room:
                 return found  # the judge would only say that there is no room
             plan = plan_of(self._statement.timeline, found.decided)

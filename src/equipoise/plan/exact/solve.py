@@ -15,7 +15,7 @@ from equipoise.plan.exact.conflict import in_words, smallest_conflict
 from equipoise.plan.exact.near.reach import is_too_large, reaches
 from equipoise.plan.exact.search import Stream, is_possible, solve_exactly
 from equipoise.plan.exact.solver.circuit import Circuit
-from equipoise.plan.exact.solver.decide import Effort
+from equipoise.plan.exact.solver.decide import Effort, TooLarge
 from equipoise.plan.exact.task import Claim, Task
 from equipoise.plan.exact.timeline.reach import Reach, Unreachable
 from equipoise.plan.exact.timeline.timeline import Timeline
@@ -40,7 +40,12 @@ def solve(
     task = Task.of(problem)
     if task.unclear:
         raise InvalidInput("rules", [Mistake(key="rules", what=one) for one in task.unclear])
-    answer = _Planner(task, effort, stream).solve(repair=repair, optimise=optimise)
+    try:
+        answer = _Planner(task, effort, stream).solve(repair=repair, optimise=optimise)
+    except TooLarge:
+        what = "times, amounts and weights together are more than can be counted exactly"
+        mistake = Mistake(key="objective", what=what, cure="smaller weights, or a coarser grid_ms")
+        raise InvalidInput("problem", [mistake]) from None
     return replace(answer, solve_s=effort.clock() - began - answer.build_s)
 
 
@@ -67,7 +72,7 @@ class _Planner:
         best: Answer | None = None
         for reach in reaches(self._task, repair=repair, optimise=optimise):
             found = self._within(reach, best, optimise=optimise)
-            whole = reach.is_whole(self._task.problem.moves_max)
+            whole = reach.is_whole(self._task.problem.moves_max) and not self._task.guesses_horizon
             if found.status is Status.SOLVED:
                 # What no plan can be better than is known only of the whole.
                 best = found if whole else replace(found, optimal=False, bounds=())
@@ -99,6 +104,8 @@ class _Planner:
         return Conflict(tuple(claims), in_words(claims, facts), minimal=certain)
 
     def _possible(self, claims: Sequence[Claim], **other: Any) -> bool | None:
+        if self._effort.is_over:
+            return None
         task = self._task.with_only(claims)
         reach = Reach(moves=self._task.problem.moves_max, **other)
         try:
@@ -112,16 +119,18 @@ class _Planner:
             return False
 
     def _facts(self, claims: Sequence[Claim]) -> Iterator[str]:
-        """What else has to do with it: room, time, or how often a VM may move."""
+        """What else has to do with it: room, time, links, or how often a VM may move."""
         if self._possible(claims, with_room=False):
             yield "there is not enough room on the hosts for that"
         problem = self._task.problem
         if problem.horizon_s is not None and self._would_be(claims, horizon_s=None):
             yield f"it cannot be done within the horizon of {problem.horizon_s} s"
+        if problem.network is not None and self._would_be(claims, network=None):
+            yield "the network does not carry everybody there in time"
         if problem.moves_max < MOVES_MAX and self._would_be(claims, moves_max=MOVES_MAX):
             yield f"some VM would have to move more than {problem.moves_max} times (moves_max)"
 
     def _would_be(self, claims: Sequence[Claim], **other: Any) -> bool:
         """Whether the claims could be kept if the problem were another one."""
-        task = replace(self._task, problem=self._task.problem.but(**other), known_parts=None)
+        task = replace(self._task, problem=self._task.problem.but(**other))
         return bool(_Planner(task, self._effort, None)._possible(claims))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from equipoise.model.problem import Measure
 from equipoise.model.problem.problem import ActionKind
 from equipoise.model.quantity import HostId, VmId
 from equipoise.plan.exact.formula.outlook import Outlook, Spoken
@@ -110,6 +111,15 @@ class Statement:
             yield total((one.claim.weight, -one.truth) for one in self.kept)
         for goal in self.task.problem.objective:
             yield measured(self.timeline, measures_of(goal))
+
+    def spare(self) -> Number | None:
+        """What counts when all goals are as small as possible; nothing if that is a goal itself.
+
+        It is the sum of all ends: who does what is of no use, or waits for nobody, makes it larger.
+        """
+        if self.task.counts(Measure.MTTR):
+            return None
+        return measured(self.timeline, {Measure.MTTR: 1})
 
     def _state(self, claim: RuleClaim) -> None:
         given: tuple[Truth, ...] = ()

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from equipoise.model.quantity import VmId
 from equipoise.spec.demand import Demand
-from equipoise.spec.language.syntax import Call, calls_in, names_in, parts_of
+from equipoise.spec.language.syntax import calls_in, names_in
 from equipoise.spec.language.vocabulary import SETS, plain
 from equipoise.spec.specification import Specification
 
@@ -50,9 +50,7 @@ def _is_about_its_arguments(home: Specification, name: str) -> bool:
     if any(plain(one) in SETS for one in names_in(formula)):
         return False
     others = ((home.home(one), one) for one in calls_in(formula))
-    return all(
-        there is None or _is_about_its_arguments(there, one) for there, one in others
-    ) and all(not isinstance(part, Call) or part.function != "ftPair" for part in parts_of(formula))
+    return all(there is None or _is_about_its_arguments(there, one) for there, one in others)
 
 
 def _names(values: Collection[Any]) -> Iterator[VmId]:

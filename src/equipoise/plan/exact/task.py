@@ -17,9 +17,9 @@ from equipoise.model.vm import VmState
 from equipoise.plan.exact.parts import Parts
 from equipoise.plan.exact.subjects import subjects
 from equipoise.spec.demand import Demand
-from equipoise.spec.language.syntax import Name, Number, Operation, calls_in, parts_of
-from equipoise.spec.library import library_constraints
+from equipoise.spec.language.syntax import Call, Number, parts_of
 from equipoise.spec.rules import each_demand
+from equipoise.spec.specification import Specification
 
 VM_STATES: Final[Mapping[VmAim, VmState]] = {
     VmAim.RUNNING: VmState.RUNNING,
@@ -80,6 +80,12 @@ class RuleClaim:
     def title(self) -> str:
         """What it is called in answers."""
         return self.demand.title
+
+    @property
+    def named_vms(self) -> frozenset[VmId]:
+        """The VMs that it is about, of a constraint of the library that is about some."""
+        arguments = self.demand.arguments
+        return arguments["vs"] if "vs" in arguments else frozenset({arguments["v"]})
 
 
 Claim = VmClaim | HostClaim | RuleClaim
@@ -153,19 +159,24 @@ class Task:
         """What VMs are to be given of a resource that they do not have enough of."""
         found: dict[VmId, dict[ResourceName, int]] = {}
         for claim in self.hard:
-            if isinstance(claim, RuleClaim) and claim.demand.name == "Preserve":
+            if isinstance(claim, RuleClaim) and claim.demand.library_name == "Preserve":
                 _note_growth(claim.demand.arguments, self.snapshot, found)
         return found
 
     @cached_property
     def asked_times_ms(self) -> frozenset[int] | None:
-        """The times that rules of one's own speak of; nothing if no such rule speaks of any.
+        """The numbers in rules of one's own that ask for times; nothing if no rule does.
 
         Those of the library never ask for late.
         """
         demands = (one.demand for one in self.claims if isinstance(one, RuleClaim))
         asking = [one for one in demands if _asks_when(one)]
         return frozenset(time for one in asking for time in _times(one)) if asking else None
+
+    @property
+    def guesses_horizon(self) -> bool:
+        """Whether nobody says when all must have ended, and a rule may ask for any time."""
+        return self.problem.horizon_s is None and self.asked_times_ms is not None
 
     def may_sleep(self, host: HostId) -> bool:
         """Whether it may help to switch off a host of which nobody says what it is to become."""
@@ -208,20 +219,26 @@ _WHEN: Final = frozenset({"begin", "end"})
 
 
 def _asks_when(demand: Demand) -> bool:
-    own = library_constraints().get(demand.name) is not demand.specification
-    return own and not _WHEN.isdisjoint(demand.specification.calls(demand.name))
+    calls = demand.specification.calls(demand.name)
+    return demand.library_name is None and not _WHEN.isdisjoint(calls)
 
 
 def _times(demand: Demand) -> Iterator[int]:
-    """The numbers that the begin or the end of an action is compared with."""
-    formula = demand.specification.constraints[demand.name].formula
-    for part in parts_of(formula):
-        if isinstance(part, Operation) and not _WHEN.isdisjoint(calls_in(part)):
-            sides = [side for side in (part.left, part.right) if isinstance(side, Number | Name)]
-            for side in sides:
-                value = side.value if isinstance(side, Number) else demand.arguments.get(side.name)
-                if isinstance(value, int) and value > 0:
-                    yield value
+    """The numbers that the begin or the end of an action may be compared with."""
+    for value in (*demand.arguments.values(), *_written(demand.specification, demand.name)):
+        if type(value) is int and value > 0:
+            yield value
+
+
+def _written(home: Specification, name: str) -> Iterator[int]:
+    """The numbers that are written in a constraint, and in those it calls."""
+    for part in parts_of(home.constraints[name].formula):
+        if isinstance(part, Number):
+            yield part.value
+        elif isinstance(part, Call):
+            there = home.home(part.function)
+            if there is not None:
+                yield from _written(there, part.function)
 
 
 def measures_of(goal: Goal) -> Mapping[Measure, int]:
@@ -262,7 +279,7 @@ def _said(aim: HostAim) -> str:
 
 
 def _rule_claims(rule: Rule, demand: Demand, problem: Problem) -> Iterator[Claim]:
-    aim = _AIMS_BY_RULE.get(demand.name)
+    aim = _AIMS_BY_RULE.get(demand.library_name or "")
     is_wish = aim is not None and rule.hard and isinstance(rule, Satisfy)
     if aim is not None and is_wish:
         key, state = aim

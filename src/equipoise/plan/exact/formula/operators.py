@@ -19,6 +19,7 @@ from equipoise.plan.exact.formula.values import (
     one_of,
     options_of,
     truth_in,
+    truth_of,
 )
 from equipoise.plan.exact.solver.circuit import NO, YES, Circuit, Truth, as_number, total
 from equipoise.plan.exact.solver.number import Number, Sum
@@ -169,7 +170,7 @@ class Operators:
         if isinstance(first, bool | Undecided):
             return as_value(
                 self.circuit.any(
-                    self.circuit.all((truth, self._truth(value))) for value, truth in options
+                    self.circuit.all((truth, truth_of(value))) for value, truth in options
                 )
             )
         if isinstance(first, int | Sum):
@@ -194,11 +195,6 @@ class Operators:
             for one, chosen in options_of(value).items():
                 found.setdefault(one, []).append(self.circuit.all((truth, chosen)))
         return one_of({one: self.circuit.any(truths) for one, truths in found.items()})
-
-    def _truth(self, value: Any) -> Truth:
-        if isinstance(value, Undecided):
-            return value.truth
-        return YES if value else NO
 
 
 def _number(value: Any) -> Number:

@@ -145,7 +145,8 @@ class _Formula:
         """Whether a part that holds now is about nobody to whom anything happens."""
         if self._idle is None:
             return False
-        return all(names[one] in self._idle for one in self._owner.used(body) if one in names)
+        used = (names[one] for one in self._owner.used(body) if one in names)
+        return all(isinstance(one, str) and one in self._idle for one in used)
 
     # Values
 
@@ -273,8 +274,8 @@ class _Formula:
                 return left - right
             case "*" if isinstance(left, int) or isinstance(right, int):
                 return left * right
-            case "/" if isinstance(left, int) and isinstance(right, int) and right != 0:
-                return left // right
+            case "/" if isinstance(right, int) and right != 0:
+                return self._circuit.quotient(left, right)
         raise Unsupported(f"{operator} of values that are not decided")
 
     def _index(self, sequence: Any, position: Any) -> Any:

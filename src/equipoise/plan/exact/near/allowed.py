@@ -15,8 +15,8 @@ class Allowed:
         self._snapshot = task.snapshot
         self._rules: dict[VmId, list[RuleClaim]] = {}
         for claim in task.hard:
-            if isinstance(claim, RuleClaim) and claim.demand.name in _PLAIN:
-                for vm in _vms(claim):
+            if isinstance(claim, RuleClaim) and claim.demand.library_name in _PLAIN:
+                for vm in claim.named_vms:
                     self._rules.setdefault(vm, []).append(claim)
 
     def hosts(self, vm: VmId) -> Collection[HostId] | None:
@@ -46,9 +46,3 @@ class Allowed:
 
 
 _PLAIN = frozenset({"Fence", "Ban", "MustRunOn", "MustNotRunOn", "Among"})
-
-
-def _vms(claim: RuleClaim) -> Collection[VmId]:
-    arguments = claim.demand.arguments
-    found: Collection[VmId] = arguments["vs"] if "vs" in arguments else (arguments["v"],)
-    return found

@@ -53,8 +53,8 @@ class Sketcher:
                 by_host.setdefault(host, []).append(vm)
         found: list[VmId] = []
         for host, vms in by_host.items():
-            overfull = self._wished.hosts[host].state is HostState.ON and min(self._free[host]) < 0
-            found += self._shed(host, vms) if overfull else vms
+            is_on = self._wished.hosts[host].state is HostState.ON
+            found += self._shed(host, vms) if is_on and self._is_overfull(host) else vms
         return found
 
     def sketch(self, movers: Sequence[VmId], count: int) -> dict[VmId, list[HostId]]:
@@ -99,11 +99,14 @@ class Sketcher:
         for place, need in enumerate(needs):
             free[place] -= sign * need
 
+    def _is_overfull(self, host: HostId) -> bool:
+        return min(self._free[host], default=0) < 0
+
     def _shed(self, host: HostId, vms: list[VmId]) -> Iterator[VmId]:
         """The fewest VMs whose leaving makes a host fit: the smallest that does, or the largest."""
         left = list(vms)
         free = self._free[host]
-        while left and min(free) < 0:
+        while left and self._is_overfull(host):
             worst = min(range(len(free)), key=free.__getitem__)
             left.sort(key=lambda vm: (self._needs(vm)[worst], vm))
             enough = (vm for vm in left if self._needs(vm)[worst] >= -free[worst])
@@ -149,7 +152,7 @@ def _limits(task: Task) -> Iterator[tuple[tuple[HostId, str], int]]:
         (one.demand.arguments["qty"], *one.demand.arguments["ns"], one.demand.arguments["id"])
         for one in task.hard
         if isinstance(one, RuleClaim)
-        and one.demand.name == "ResourceCapacity"
+        and one.demand.library_name == "ResourceCapacity"
         and len(one.demand.arguments["ns"]) == 1
     ]
     for most, host, name in sorted(found, reverse=True):

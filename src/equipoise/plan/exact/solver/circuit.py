@@ -112,6 +112,18 @@ class Circuit:
         self._bounds.append((least, most))
         return Sum(0, {len(self._variables) - 1: 1})
 
+    def quotient(self, number: Number, divisor: int) -> Number:
+        """How many times a divisor is contained in a number, rounded down."""
+        if isinstance(number, int):
+            return number // divisor
+        if divisor < 0:
+            number, divisor = -number, -divisor
+        least, most = self.bounds(number)
+        found = self.number(least // divisor, most // divisor)
+        self.require_at_most(found * divisor - number, 0)
+        self.require_at_most(number - found * divisor, divisor - 1)
+        return found
+
     def bounds(self, number: Number) -> tuple[int, int]:
         """Between which two numbers a number lies, as far as is plain to see."""
         if isinstance(number, int):

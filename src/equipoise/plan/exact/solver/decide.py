@@ -26,6 +26,10 @@ class Verdict(StrEnum):
     """It was stopped before it knew."""
 
 
+class TooLarge(Exception):
+    """The solver cannot count that far."""
+
+
 class Decisions:
     """What the solver has decided."""
 
@@ -140,6 +144,8 @@ def decide(
     if effort.is_over:
         return Outcome(Verdict.UNKNOWN)
     if isinstance(goal, Sum):
+        if max(map(abs, circuit.bounds(goal))) > _COUNTED_MAX:
+            raise TooLarge
         circuit.model.minimize(circuit.expression(goal))
     else:
         circuit.model.clear_objective()  # type: ignore[no-untyped-call]
@@ -152,12 +158,17 @@ def decide(
         status = solver.solve(circuit.model, looker)
     finally:
         effort._running.remove(solver)
+    if status == cp_model.MODEL_INVALID and "overflow" in circuit.model.validate():
+        raise TooLarge
     verdict = _VERDICTS.get(status)
     assert verdict is not None, f"the solver does not understand the model: {status}"
     if verdict in (Verdict.NONE, Verdict.UNKNOWN):
         return Outcome(verdict)
     bound = round(solver.best_objective_bound) if isinstance(goal, Sum) else None
     return Outcome(verdict, Decisions(circuit.values(solver)), bound)
+
+
+_COUNTED_MAX: Final = 2**60
 
 
 def _set(solver: Any, effort: Effort, care: Care) -> None:

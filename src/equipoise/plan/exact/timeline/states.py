@@ -10,7 +10,6 @@ from typing import Any
 from equipoise.model.quantity import HostId, ResourceName, VmId
 from equipoise.model.vm import VmState
 from equipoise.plan.exact.formula.values import (
-    MaybeList,
     maybe,
     maybe_list,
     one_of,
@@ -137,11 +136,9 @@ class Moment(ABC):
 
     def actions_at(self, host: HostId) -> Any:
         """The actions of the plan that touch a host, whenever."""
-        return MaybeList(
-            tuple(
-                (leg, self._circuit.all((leg.there, touches)))
-                for leg, touches in self._timeline.touching(host)
-            )
+        return maybe_list(
+            (leg, self._circuit.all((leg.there, touches)))
+            for leg, touches in self._timeline.touching(host)
         )
 
     # From courses to sets

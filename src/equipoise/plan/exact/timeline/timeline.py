@@ -140,6 +140,7 @@ class Timeline:
             why = f"{host.id} is {host.state}, and no action makes it {after}"
             raise Unreachable(tuple(claims), why)
         there = YES if claims else self.circuit.truth()
+        self.circuit.hint(as_number(there), 0)  # look first at what can be done without it
         leg = self._leg(kind, switched=host.id, there=there)
         self._lengths[leg] = ((self._durations.host_ms(kind, host.id), there),)
         self.switches[host.id] = HostCourse(host.id, host.state, after, leg)
@@ -295,11 +296,13 @@ class Timeline:
         asked_ms = self.task.asked_times_ms  # who asks for a time must be able to get it
         self.unit_ms = gcd(*lengths, *(asked_ms or ())) or 1
         whole_ms = self._longest_ms() if self.reach.in_parallel else self._all_ms()
-        if asked_ms is not None:
-            whole_ms += max(asked_ms, default=0) + self.unit_ms
-        whole = whole_ms // self.unit_ms
+        if asked_ms is not None:  # everybody may have to wait, and for all of it
+            whole_ms += len(lengths) * sum(asked_ms) + self.unit_ms
         given_s = self.task.problem.horizon_s
-        self.horizon = whole if given_s is None else min(whole, given_s * 1000 // self.unit_ms)
+        if given_s is not None:
+            most_ms = given_s * 1000
+            whole_ms = most_ms if asked_ms is not None else min(whole_ms, most_ms)
+        self.horizon = whole_ms // self.unit_ms
 
     def _longest_ms(self) -> int:
         """What it takes if everybody goes his own way at once: first hosts wake, then VMs come."""
