@@ -19,7 +19,6 @@ from equipoise.model.files import to_json
 ROOT = Path(__file__).parent.parent.parent
 SWAP = str(ROOT / "examples" / "swap.yaml")
 IMPOSSIBLE = str(ROOT / "examples" / "impossible.yaml")
-SMALL = str(ROOT / "examples" / "small.yaml")
 BTRPLACE = ROOT.parent / "shared" / "data" / "btrplace"
 
 
@@ -47,9 +46,28 @@ def test_what_is_impossible_is_explained_and_the_exit_code_says_so() -> None:
     assert "there is no plan" in call("solve", IMPOSSIBLE).stdout
 
 
-def test_a_cluster_without_wishes_is_made_to_keep_its_rules() -> None:
-    found = answer("solve", SMALL)
+def test_a_cluster_without_wishes_is_made_to_keep_its_rules(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(
+        "hosts:\n"
+        "  - {id: h1, cores: 4, mhz_per_core: 1000, memory_mib: 8192}\n"
+        "  - {id: h2, cores: 4, mhz_per_core: 1000, memory_mib: 8192}\n"
+        "vms:\n"
+        "  - {id: v1, vcpus: 1, memory_mib: 1024, host: h1}\n"
+        "rules:\n"
+        "  - {kind: stay_off, id: off-h1, vms: [v1], hosts: [h1]}\n"
+    )
+    found = answer("solve", str(path))
     assert found["status"] == "solved"
+    assert [step["action"] for step in found["steps"]] == ["migrate v1 from h1 to h2"]
+
+
+@pytest.mark.parametrize("option", ["-o", "--report", "--stream"])
+def test_a_file_that_cannot_be_written_is_told(option: str, tmp_path: Path) -> None:
+    path = tmp_path / "nowhere" / "x"
+    done = call("solve", SWAP, option, str(path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{path}: cannot be written: no such file or directory" in done.stderr
 
 
 def test_a_written_plan_passes_the_check(tmp_path: Path) -> None:

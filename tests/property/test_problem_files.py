@@ -17,8 +17,9 @@ from equipoise.model.problem import Duration, HostAim, Measure, Network, Problem
 from equipoise.model.problem.network import Link, Switch
 from equipoise.model.problem.problem import ActionKind, Goal
 from equipoise.model.quantity import ResourceName
+from equipoise.model.vm import VmState
 from property.test_files_refusals import places, wrong_values
-from strategies import ids, inventories, resource_names, some
+from strategies import ids, inventories, some
 
 MS = st.integers(1, 10**12)
 MBPS = st.integers(1, 10**9)
@@ -46,13 +47,33 @@ def networks(draw: st.DrawFn, cluster: Inventory) -> Network:
 
 
 @st.composite
-def durations(draw: st.DrawFn, known: list[str]) -> Duration:
+def durations(draw: st.DrawFn, known: list[str], resources: list[str] | None) -> Duration:
+    """Times of one kind of action, by the unit of a resource if it is one that has units."""
     return Duration(
         ms=draw(MS),
-        per_unit_ms=draw(st.floats(0, 10**9)),
-        resource=draw(resource_names),
+        per_unit_ms=draw(st.floats(0, 10**9)) if resources else 0,
+        resource=draw(st.sampled_from(resources or ["memory"])),
         of={name: draw(MS) for name in draw(some(known))},
     )
+
+
+@st.composite
+def all_durations(
+    draw: st.DrawFn, cluster: Inventory, *, has_network: bool
+) -> dict[ActionKind, Duration]:
+    vms, hosts = [vm.id for vm in cluster.vms], [host.id for host in cluster.hosts]
+    named = [host.capacity for host in cluster.hosts] + [vm.consumption for vm in cluster.vms]
+    resources = ["memory", *sorted({name for names in named for name in names})]
+    on_hosts = {kind for kind in ActionKind if "power" in kind or "maintenance" in kind}
+    unitless = on_hosts | ({ActionKind.MIGRATE} if has_network else set())
+    return {
+        kind: draw(
+            durations(
+                list(hosts if kind in on_hosts else vms), None if kind in unitless else resources
+            )
+        )
+        for kind in draw(some(list(ActionKind)))
+    }
 
 
 @st.composite
@@ -74,17 +95,18 @@ def problems(draw: st.DrawFn) -> Problem:
     """A sound problem about any cluster; whether it can be solved is another matter."""
     cluster = draw(inventories())
     vms, hosts = [vm.id for vm in cluster.vms], [host.id for host in cluster.hosts]
-    kinds = draw(some(list(ActionKind)))
-    on_hosts = {kind for kind in ActionKind if "power" in kind or "maintenance" in kind}
+    init = {vm.id for vm in cluster.vms if vm.state is VmState.INIT}
+    aims = [aim for aim in VmAim if aim is not VmAim.FORGED]
+    network = draw(st.none() | networks(cluster))
     soft = [rule.id for rule in cluster.rules if not rule.hard]
     return Problem(
         cluster=cluster,
-        vms={vm: draw(st.sampled_from(VmAim)) for vm in draw(some(vms))},
-        hosts={host: draw(st.sampled_from(HostAim)) for host in draw(some(hosts))},
-        durations={
-            kind: draw(durations(list(hosts if kind in on_hosts else vms))) for kind in kinds
+        vms={
+            vm: draw(st.sampled_from(list(VmAim) if vm in init else aims)) for vm in draw(some(vms))
         },
-        network=draw(st.none() | networks(cluster)),
+        hosts={host: draw(st.sampled_from(HostAim)) for host in draw(some(hosts))},
+        durations=draw(all_durations(cluster, has_network=network is not None)),
+        network=network,
         horizon_s=draw(st.none() | st.integers(1, 10**9)),
         moves_max=draw(st.integers(1, 4)),
         objective=draw(objectives()),

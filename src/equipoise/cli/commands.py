@@ -213,7 +213,7 @@ def solve(  # noqa: PLR0913, PLR0917  (typer has no other way to say what a comm
 ) -> None:
     """Find a proved plan to what is wished, or say why not.
 
-    Exit code 1 if there is none, or none was found in time.
+    Exit code 1 if there is none, or none was found.
     """
     from equipoise.cli.planning import solve as command
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from equipoise.cli.answer import console, plain, print_json, progress_console, table
-from equipoise.errors import InvalidInput, Problem
+from equipoise.cli.answer import console, plain, print_json, table
+from equipoise.cli.write import say_written, write_file
 from equipoise.report import Difference, Run, compare, differences, read_run
 
 
@@ -15,7 +15,8 @@ def run(folder_a: Path, folder_b: Path, *, out: Path | None, as_json: bool) -> i
     run_a, run_b = read_run(folder_a), read_run(folder_b)
     found = differences(run_a, run_b)
     if out is not None:
-        _write(out, compare(run_a, run_b))
+        write_file(out, compare(run_a, run_b).encode())
+        say_written(out)
     if as_json:
         print_json({"a": run_a.name, "b": run_b.name, "differences": [_row(one) for one in found]})
         return 0
@@ -40,13 +41,3 @@ def _row(one: Difference) -> dict[str, object]:
         "difference": one.difference,
         "better": one.better,
     }
-
-
-def _write(out: Path, page: str) -> None:
-    try:
-        out.write_text(page, encoding="utf-8")
-    except OSError as error:
-        what = f"cannot be written: {(error.strerror or str(error)).lower()}"
-        raise InvalidInput(str(out), [Problem(key="", what=what, cure="name a file")]) from error
-    note = f"written: open {plain(str(out))} in a browser"
-    progress_console().print(note, soft_wrap=True)

@@ -21,6 +21,7 @@ from equipoise.cli.check import as_rows, show_violations
 from equipoise.cli.pace import run_to_end
 from equipoise.cli.read import read_scenario
 from equipoise.cli.story import tell
+from equipoise.cli.write import say_written
 from equipoise.errors import InvalidInput, Problem
 from equipoise.model import files
 from equipoise.model.action import Migrate, PowerOff, PowerOn
@@ -223,11 +224,9 @@ def _write(out: Path, outcome: Outcome) -> bool:
 
 
 def _say_written(out: Path, *, parquet: bool) -> None:
-    note = progress_console()
-    page = plain(str(out / "report.html"))
-    note.print(f"written: open {page} in a browser", soft_wrap=True)
+    say_written(out / "report.html")
     if not parquet:
-        note.print("no Parquet files: install equipoise[parquet] for them")
+        progress_console().print("no Parquet files: install equipoise[parquet] for them")
 
 
 def _show(outcome: Outcome) -> None:

@@ -114,6 +114,12 @@ def test_a_vm_has_its_own_time_if_it_is_given_one() -> None:
     assert times(solve(problem.but(durations=given), optimise=True)) == {"v1": (0, 3)}
 
 
+def test_what_comes_on_top_of_copying_can_be_given() -> None:
+    problem = moving(star("h1", "h2", "h3", "h4"), ("v1", "h1", "h2"))
+    given = {ActionKind.MIGRATE: Duration(ms=5000, of={"v2": 1})}
+    assert times(solve(problem.but(durations=given), optimise=True)) == {"v1": (0, 15)}
+
+
 @pytest.mark.parametrize(("second", "refused"), [(0, True), (9_999, True), (10_000, False)])
 def test_the_judge_looks_at_the_links_by_itself(second: int, refused: bool) -> None:
     problem = moving(star("h1", "h2", "h3", "h4"), ("v1", "h1", "h2"), ("v2", "h1", "h3"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
@@ -52,7 +53,7 @@ def has_network(path: Path) -> bool:
     try:
         views = json.loads(gzip.decompress(path.read_bytes()))["model"]["views"]
         return any(view["id"] == "net" for view in views)
-    except (OSError, EOFError, ValueError, KeyError, TypeError):
+    except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError):
         return False
 
 

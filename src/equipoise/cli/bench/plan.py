@@ -201,9 +201,13 @@ def _asked(line: list[str], plan: Path, total_s: Callable[[Mapping[str, Any]], f
         total, times = total_s(said), {part: float(said[part]) for part in PARTS}
     except (ValueError, KeyError, TypeError):
         return Try(ended, ended.wall_s, why=_last_words(ended))
-    if not plan.exists():
-        return Try(ended, total, times, why=_shortened(str(said.get("error", said["status"]))))
-    amount = amount_of(json.loads(plan.read_bytes()))
+    status = said.get("status")
+    if status == "error" or not plan.exists():
+        return Try(ended, total, times, why=_shortened(str(said.get("error", status))))
+    try:
+        amount = amount_of(json.loads(plan.read_bytes()))
+    except (ValueError, KeyError, TypeError, AttributeError):  # it broke while it wrote
+        return Try(ended, total, times, why="its plan cannot be read")
     return Try(ended, total, times, amount, verified=bool(said.get("verified")))
 
 

@@ -10,8 +10,11 @@ from time import perf_counter
 
 from equipoise.cli.answer import clock, console, fitted, plain, print_json, progress_console, table
 from equipoise.cli.planning.refused import keep_case
-from equipoise.cli.planning.write import write_plan
+from equipoise.cli.planning.write import check_btrplace, write_plan
 from equipoise.cli.read import read_problem
+from equipoise.cli.write import check_writable, say_written, write_file
+from equipoise.errors import InvalidInput
+from equipoise.errors import Problem as Mistake
 from equipoise.model.action import Move, describe
 from equipoise.model.files.collector import undisturbed
 from equipoise.model.plan import Step
@@ -44,10 +47,13 @@ class Wishes:
 
 def run(path: Path, wishes: Wishes, *, as_json: bool) -> int:
     """Print the plan, or why there is none; 1 if there is none."""
+    _check(wishes)
     began = perf_counter()
     with undisturbed():  # a large problem is a million small values, none of which is garbage
         problem = read_problem(path)
         load_s = perf_counter() - began
+        if wishes.as_btrplace:
+            check_btrplace(problem, str(path))
         try:
             answer = _Watched(problem, wishes).answer()
         except RefusedPlan as error:
@@ -62,6 +68,16 @@ def run(path: Path, wishes: Wishes, *, as_json: bool) -> int:
     else:
         _show(answer, problem, wishes)
     return 0 if answer.plan is not None else 1
+
+
+def _check(wishes: Wishes) -> None:
+    """Refuse files that could not be written: nobody wants to lose what took an hour to find."""
+    for path in (wishes.output, wishes.report, wishes.stream):
+        if path is not None:
+            check_writable(path)
+    if wishes.as_btrplace and wishes.output is None:
+        what, cure = "there is no file to write the plan into", "name one with -o"
+        raise InvalidInput("--btrplace", [Mistake(key="", what=what, cure=cure)])
 
 
 def document(answer: Answer, problem: Problem) -> dict[str, object]:
@@ -140,7 +156,7 @@ def _is_time(name: str) -> bool:
 
 
 def _write_report(path: Path, answer: Answer, problem: Problem) -> None:
-    from equipoise.report.plans import Goal, write_plan_page
+    from equipoise.report.plans import Goal, plan_page
 
     goals = [
         Goal(name, value, bound, "s" if _is_time(name) else "")
@@ -148,16 +164,15 @@ def _write_report(path: Path, answer: Answer, problem: Problem) -> None:
             _goals(answer, problem), _bounds(answer, problem), strict=True
         )
     ]
-    write_plan_page(path, problem, answer, goals)
-    note = f"written: open {plain(str(path))} in a browser"
-    progress_console().print(note, soft_wrap=True)
+    write_file(path, plan_page(problem, answer, goals).encode())
+    say_written(path)
 
 
 def _show(answer: Answer, problem: Problem, wishes: Wishes) -> None:
     out = console()
     if answer.plan is None:
         if answer.conflict is None:
-            out.print("no plan found in time; whether there is one is not known")
+            out.print("no plan was found, and none is ruled out")
             return
         out.print("there is no plan: these cannot all be kept")
         for line in answer.conflict.why[:SHOWN]:
@@ -165,7 +180,7 @@ def _show(answer: Answer, problem: Problem, wishes: Wishes) -> None:
         if len(answer.conflict.why) > SHOWN:
             out.print(f"and {len(answer.conflict.why) - SHOWN} more; --json lists them all")
         if not answer.conflict.minimal:
-            out.print("there was not enough time to find out which of them could be left out")
+            out.print("whether all of them are needed is not known")
         return
     steps = answer.plan.steps
     lasts = clock(max((step.end_ms for step in steps), default=0))
@@ -192,7 +207,7 @@ def _show_goals(answer: Answer, problem: Problem, *, optimise: bool) -> None:
     if answer.optimal:
         out.print("no plan is better")
     elif optimise:
-        out.print("a better plan may exist; there was no time to find out")
+        out.print("a better plan may exist")
 
 
 class _Watched:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from equipoise.cli.write import write_file
 from equipoise.errors import InvalidInput
 from equipoise.errors import Problem as Mistake
 from equipoise.model.files import btrplace, to_json, to_yaml
+from equipoise.model.host import Host, HostState, HostWish
 from equipoise.model.plan import Plan
-from equipoise.model.problem import Problem
+from equipoise.model.problem import HostAim, Problem
+from equipoise.model.quantity import PlanId
 
 
 def write_plan(
@@ -25,15 +28,35 @@ def write_plan(
         import gzip
 
         content = gzip.compress(content, mtime=0)
-    try:
-        if line:
-            with path.open("ab") as stream:
-                stream.write(content)
-        else:
-            path.write_bytes(content)
-    except OSError as error:
-        what = f"cannot be written: {(error.strerror or str(error)).lower()}"
-        raise InvalidInput(str(path), [Mistake(key="", what=what, cure="name another")]) from error
+    write_file(path, content, append=line)
+
+
+def check_btrplace(problem: Problem, source: str) -> None:
+    """Refuse what plans of BtrPlace's cannot say, before a long search rather than after it."""
+    cluster = problem.cluster
+    mistakes = [
+        Mistake(
+            key=f"hosts.{host.id}",
+            what="BtrPlace has no words for maintenance",
+            cure="leave it out, or write no plan of BtrPlace's",
+        )
+        for host in cluster.hosts
+        if _is_maintained(host, problem)
+    ]
+    if mistakes:
+        raise InvalidInput(source, mistakes)
+    # Only who may be refused: to write all the others takes a while.
+    off = {host.id for host in cluster.hosts if host.state is not HostState.ON}
+    there = cluster.but(vms=tuple(vm for vm in cluster.vms if vm.host in off))
+    btrplace.write_plan(Plan(id=PlanId("none"), steps=()), problem.but(cluster=there))
+
+
+def _is_maintained(host: Host, problem: Problem) -> bool:
+    """Whether a host is to be taken into maintenance, or back from it."""
+    wished = HostAim.MAINTENANCE if host.requested is HostWish.MAINTENANCE else None
+    aim = problem.hosts.get(host.id, wished)
+    is_in = host.state is HostState.MAINTENANCE
+    return aim is (HostAim.ONLINE if is_in else HostAim.MAINTENANCE)
 
 
 def _is_json(path: Path) -> bool:

@@ -9,7 +9,7 @@ import msgspec
 
 from equipoise.errors import InvalidInput, Problem
 from equipoise.model.files.parse import Also, parse_scenario
-from equipoise.model.files.words import closest
+from equipoise.model.files.words import closest, kind_of
 from equipoise.model.story.scenario import Scenario
 
 
@@ -30,16 +30,16 @@ def assigned(
 def _put(tree: Any, key: str, value: Any, source: str) -> None:
     *way, last = key.split(".")
     place = tree
-    for step in way:
-        place = _inside(place, step, key, source)
+    for taken in range(1, len(way) + 1):
+        place = _inside(place, way[:taken], key, source)
     if isinstance(place, dict):
         if way and last not in place and not _is_open(place, way):
-            raise _unknown(place, last, key, source)
+            raise _unknown(place, [*way, last], key, source)
         place[last] = value
     elif isinstance(place, list) and last.isdecimal() and int(last) < len(place):
         place[int(last)] = value
     else:
-        raise _unknown(place, last, key, source)
+        raise _unknown(place, [*way, last], key, source)
 
 
 def _is_open(place: dict[str, Any], way: Sequence[str]) -> bool:
@@ -47,17 +47,22 @@ def _is_open(place: dict[str, Any], way: Sequence[str]) -> bool:
     return not place or way[-1] in {"hosts", "vms", "loads", "vm_loads", "labels"}
 
 
-def _inside(place: Any, step: str, key: str, source: str) -> Any:
+def _inside(place: Any, way: Sequence[str], key: str, source: str) -> Any:
+    """What the last step of a way leads to, from the place that the others led to."""
+    step = way[-1]
     if isinstance(place, dict) and step in place:
         return place[step]
     if isinstance(place, list) and step.isdecimal() and int(step) < len(place):
         return place[int(step)]
-    raise _unknown(place, step, key, source)
+    raise _unknown(place, way, key, source)
 
 
-def _unknown(place: Any, step: str, key: str, source: str) -> InvalidInput:
-    whole = key[: key.rindex(step)].rstrip(".")
-    cure = f"give {whole} as a whole, as {whole}={{...}}"
+def _unknown(place: Any, way: Sequence[str], key: str, source: str) -> InvalidInput:
+    step, whole = way[-1], ".".join(way[:-1])
+    if isinstance(place, str | int | float):
+        what = f"{whole} is {kind_of(place)}, with nothing in it"
+        return _refused(source, key, what, f"{whole}=VALUE")
+    cure = f"give {whole} as a whole, as {whole}={'[...]' if place == [] else '{...}'}"
     if isinstance(place, list) and place:
         cure = f"a number from 0 to {len(place) - 1}"
     elif isinstance(place, dict) and place:

@@ -21,7 +21,7 @@ from equipoise.model.action import (
     Shutdown,
     Suspend,
 )
-from equipoise.model.problem.duration import Duration
+from equipoise.model.problem.duration import MEMORY, Duration
 from equipoise.model.problem.problem import ActionKind, Problem
 from equipoise.model.quantity import HostId, ResourceName, VmId
 from equipoise.model.snapshot import Snapshot
@@ -60,10 +60,12 @@ class Durations:
 
     def move_ms(self, vm: VmId, mbps: int) -> int:
         """How long a VM migrates over a network: at the speed of its narrowest part."""
-        given = self._problem.durations.get(ActionKind.MIGRATE)
-        if given is not None and vm in given.of:
-            return self._on_grid(given.of[vm])
         estimates = self._problem.estimates
+        given = self._problem.durations.get(ActionKind.MIGRATE)
+        if given is not None:
+            if vm in given.of:
+                return self._on_grid(given.of[vm])
+            estimates = estimates.but(migration_ms=given.ms)
         speed = min(estimates.migration_mib_per_s, mbps * _MIB_PER_S_BY_MBPS)
         over_links = estimates.but(migration_mib_per_s=speed)
         return self._on_grid(over_links.move_ms(self._snapshot.vms[vm]))
@@ -86,7 +88,7 @@ def _computed(given: Duration, vm: Vm) -> int:
         return given.ms
     units = (
         vm.memory_mib
-        if given.resource == "memory"
+        if given.resource == MEMORY
         else vm.consumption.get(ResourceName(given.resource), 0)
     )
     return given.ms + round(given.per_unit_ms * units)

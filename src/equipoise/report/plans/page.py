@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final, NamedTuple
 
-from equipoise.errors import InvalidInput
-from equipoise.errors import Problem as Mistake
 from equipoise.model.action import Move, describe
 from equipoise.model.plan import Plan, Step
-from equipoise.model.problem import Problem
+from equipoise.model.problem import Measure, Problem
 from equipoise.model.words import counted
 from equipoise.plan.exact.answer import Answer, Status
 from equipoise.report.chart.frame import nothing
@@ -24,7 +21,7 @@ from equipoise.report.words import duration, instant, shortened
 ROWS_MAX: Final = 500
 _AFTER_MAX: Final = 200
 _BROKEN_MAX: Final = 600
-_UNKNOWN: Final = "No plan was found in time; whether there is one is not known."
+_UNKNOWN: Final = "No plan was found, and none is ruled out."
 
 
 class Goal(NamedTuple):
@@ -35,15 +32,6 @@ class Goal(NamedTuple):
     bound: float | None
     """What any plan costs at the least, if that is known."""
     unit: str = ""
-
-
-def write_plan_page(path: Path, problem: Problem, answer: Answer, goals: Sequence[Goal]) -> None:
-    """Write the page of an answer into a file."""
-    try:
-        path.write_text(plan_page(problem, answer, goals), encoding="utf-8")
-    except OSError as error:
-        what = f"cannot be written: {(error.strerror or str(error)).lower()}"
-        raise InvalidInput(str(path), [Mistake(key="", what=what, cure="name a file")]) from error
 
 
 def plan_page(problem: Problem, answer: Answer, goals: Sequence[Goal]) -> str:
@@ -79,10 +67,12 @@ def _tiles(answer: Answer, goals: Sequence[Goal]) -> list[Markup]:
     steps = answer.plan.steps
     migrations = sum(isinstance(step.action, Move) for step in steps)
     lasts = max((step.end_ms for step in steps), default=0) / 1000
+    makespan = worded("makespan", duration(lasts), "when the last step ends")
+    is_goal = any(goal.name == Measure.MAKESPAN for goal in goals)
     return [
         status,
         worded("steps", f"{len(steps):,}", counted(migrations, "migration")),
-        worded("makespan", duration(lasts), "when the last step ends"),
+        *([] if is_goal else [makespan]),
         *(worded(goal.name, _amount(goal.value, goal), _bound(goal)) for goal in goals),
     ]
 
@@ -112,14 +102,14 @@ def _amount(value: float, goal: Goal) -> str:
 
 
 def _why(answer: Answer) -> Section:
-    title = "Why there is no plan"
     if answer.conflict is None:
-        return Section("why", title, "There was not enough time.", nothing(_UNKNOWN))
+        see = "The search ended before anything was proved."
+        return Section("why", "No plan yet", see, nothing(_UNKNOWN))
     rest = "without any one of them there is a plan."
     if not answer.conflict.minimal:
-        rest = "there was not enough time to find out which of them could be left out."
+        rest = "whether all of them are needed is not known."
     lines = tag("ul", *(tag("li", text(line)) for line in answer.conflict.why))
-    return Section("why", title, f"These cannot all be kept; {rest}", lines)
+    return Section("why", "Why there is no plan", f"These cannot all be kept; {rest}", lines)
 
 
 def _steps(plan: Plan) -> Section:

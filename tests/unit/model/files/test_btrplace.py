@@ -16,9 +16,11 @@ from equipoise.model.files import parse_problem, to_json, to_yaml
 from equipoise.model.host import HostState
 from equipoise.model.plan import Limits
 from equipoise.model.problem import HostAim, Measure, VmAim
+from equipoise.model.problem.durations import Durations
 from equipoise.model.problem.problem import ActionKind
-from equipoise.model.quantity import ResourceName, RuleId
+from equipoise.model.quantity import ResourceName, RuleId, VmId
 from equipoise.model.rule import Satisfy
+from equipoise.model.snapshot import Snapshot
 from equipoise.model.vm import VmState
 from unit.model.files.btrplace_texts import (
     NETWORK,
@@ -149,6 +151,14 @@ def test_a_network_with_and_without_bounds() -> None:
         ("link2", "switch1", "node2", None, 30),
         ("link3", "switch0", None, "switch1", 10**9),
     ]
+
+
+def test_over_a_network_a_migration_takes_what_copying_takes_or_what_is_said_of_the_vm() -> None:
+    attributes = {"vms": {"0": {"memUsed": 1192}, "1": {"migrate": 7}}, "nodes": {}}
+    problem = read(instance(views=[NETWORK], attributes=attributes))
+    durations = Durations(problem, Snapshot.of(problem.cluster))
+    assert durations.move_ms(VmId("vm0"), 1000) == 10_000, "1,250 MB at 1,000 Mbit/s"
+    assert durations.move_ms(VmId("vm1"), 1000) == 7_000
 
 
 RULES: list[tuple[Record, str, Record, bool]] = [

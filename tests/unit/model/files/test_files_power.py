@@ -80,6 +80,11 @@ def test_figures_of_a_scenario_can_be_changed() -> None:
         ("cluster.power.threshold=nine", "cluster.power.threshold"),
         ("duration=5", "duration"),
         ("fleet.hosts.²=1", "there is no '²'"),
+        ("seed.s.seed=1", "seed is the number 1, with nothing in it (seed=VALUE)"),
+        ("duration_s.x=3", "duration_s is the number 14400, with nothing in it (duration_s=VALUE)"),
+        ("name.name=x", 'name is the text "dpm-table3", with nothing in it (name=VALUE)'),
+        ("cluster.pools.0=1", "give cluster.pools as a whole, as cluster.pools=[...]"),
+        ("plan.plan.id=1", "give plan as a whole, as plan={...}"),
     ],
 )
 def test_a_change_that_cannot_be_made_is_refused(change: str, words: str) -> None:

@@ -36,7 +36,7 @@ from equipoise.model.vm import Vm
 CORES: Final = 10**5
 GRID_MS: Final = 1000
 """Its times are whole seconds."""
-_ESTIMATES: Final = Estimates(migration_mib_per_s=10**9, migration_ms=1)
+_ESTIMATES: Final = Estimates(migration_mib_per_s=10**9)
 """Of a migration it knows nothing but how fast the network is."""
 HORIZON_S: Final = 3600
 NO_LIMITS: Final = Limits(actions_per_host=10**7, actions_total=10**7)
@@ -111,11 +111,14 @@ def _problem(instance: form.Instance, found: Findings) -> Problem:
         limits=NO_LIMITS,
     )
     few = isinstance(instance.objective, form.MinMigrations)
+    durations = _durations(model.attributes, places)
+    if views.network is not None:  # nothing comes on top of what copying takes
+        durations[ActionKind.MIGRATE] = durations[ActionKind.MIGRATE].but(ms=1)
     return Problem(
         cluster=cluster,
         vms={VmId(name): aim for name, aim in wishes.vms.items()},
         hosts={HostId(name): aim for name, aim in wishes.hosts.items()},
-        durations=_durations(model.attributes, places),
+        durations=durations,
         network=_network(views, hosts, found),
         estimates=_ESTIMATES,
         grid_ms=GRID_MS,

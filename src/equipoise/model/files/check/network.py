@@ -8,12 +8,15 @@ from equipoise.model.files.tree import Gaps
 from equipoise.model.files.words import Path, listed, quoted
 from equipoise.model.host import Host
 from equipoise.model.problem.network import Link, Network, Switch
+from equipoise.model.quantity import ResourceName
 
 
 def check_network(
     network: Network, hosts: NamedElements[Host], found: Findings, gaps: Gaps
 ) -> None:
-    """Find links that lead nowhere, and hosts with more than one link or with none."""
+    """Find links that lead nowhere, hosts with more than one link or with none, and hosts with no
+    way between them."""
+    before = len(found)
     switches: NamedElements[Switch] = NamedElements(
         "switch", ("switches",), network.switches, gaps.get(("switches",))
     )
@@ -36,9 +39,30 @@ def check_network(
     # Who misspells a host has not forgotten its link: one slip is one problem.
     named = {link.host for _, link in links if link.host is not None}
     lonely = [host.id for _, host in hosts if host.id not in linked]
-    if network.links and links.is_whole and lonely and named <= linked.keys():
+    if links.is_whole and lonely and named <= linked.keys():
         what = f"no link leads to {listed(lonely)}"
         found.add(("links",), what, "every host needs one, or there is no network")
+    if links.is_whole and switches.is_whole and len(found) == before:
+        _check_is_one(network, found)
+
+
+def _check_is_one(network: Network, found: Findings) -> None:
+    beside: dict[ResourceName, list[ResourceName]] = {}
+    for link in network.links:
+        if link.to is not None:
+            beside.setdefault(link.switch, []).append(link.to)
+            beside.setdefault(link.to, []).append(link.switch)
+    ends = [link for link in network.links if link.host is not None]
+    to_visit = [link.switch for link in ends[:1]]
+    reached = set(to_visit)
+    while to_visit:
+        fresh = set(beside.get(to_visit.pop(), ())) - reached
+        reached |= fresh
+        to_visit += fresh
+    apart = next((link for link in ends if link.switch not in reached), None)
+    if apart is not None:
+        what = f"no way leads from {ends[0].host} to {apart.host}"
+        found.add(("links",), what, "link their switches to each other")
 
 
 def _check_end(link: Link, switches: NamedElements[Switch], path: Path, found: Findings) -> None:

@@ -12,7 +12,9 @@ from equipoise.model.files.check.roster import Elements, Roster
 from equipoise.model.files.findings import Findings
 from equipoise.model.files.tree import Gaps
 from equipoise.model.files.words import Path, quoted
-from equipoise.model.problem.problem import ActionKind, Problem
+from equipoise.model.problem.duration import MEMORY
+from equipoise.model.problem.problem import ActionKind, Problem, VmAim
+from equipoise.model.vm import VmState
 
 HOST_KINDS: Final = frozenset(
     (
@@ -27,8 +29,7 @@ HOST_KINDS: Final = frozenset(
 
 def check_problem(problem: Problem, roster: Roster, found: Findings, gaps: Gaps) -> None:
     """Find what makes no sense in a problem besides its cluster."""
-    for vm in problem.vms:
-        roster.vms.check(vm, ("vms", vm), found)
+    _check_vms(problem, roster, found)
     for host in problem.hosts:
         roster.hosts.check(host, ("hosts", host), found)
     _check_durations(problem, roster, found)
@@ -39,11 +40,34 @@ def check_problem(problem: Problem, roster: Roster, found: Findings, gaps: Gaps)
     _check_weights(problem, roster, found)
 
 
+def _check_vms(problem: Problem, roster: Roster, found: Findings) -> None:
+    for name, aim in problem.vms.items():
+        if not roster.vms.check(name, ("vms", name), found):
+            continue
+        vm = roster.vms.get(name)
+        if aim is VmAim.FORGED and vm is not None and vm.state is not VmState.INIT:
+            what = f"it is {vm.state}, and only a VM in state init can be forged"
+            found.add(("vms", name), what, "ready")
+
+
 def _check_durations(problem: Problem, roster: Roster, found: Findings) -> None:
+    resources = {MEMORY: None}
+    resources |= {name: None for _, host in roster.hosts for name in host.capacity}
+    resources |= {name: None for _, vm in roster.vms for name in vm.consumption}
+    is_whole = roster.hosts.is_whole and roster.vms.is_whole
     for kind, duration in problem.durations.items():
+        path: Path = ("durations", kind.value)
         known = roster.hosts if kind in HOST_KINDS else roster.vms
         for name in duration.of:
-            known.check(name, ("durations", kind.value, "of", name), found)
+            known.check(name, (*path, "of", name), found)
+        if is_whole and duration.resource not in resources:
+            found.add_unknown((*path, "resource"), "resource", duration.resource, resources)
+        if duration.per_unit_ms and kind in HOST_KINDS:
+            what = "it is about a host, and units are what a VM takes"
+            found.add((*path, "per_unit_ms"), what, "leave it out, or name hosts in of")
+        elif duration.per_unit_ms and kind is ActionKind.MIGRATE and problem.network is not None:
+            what = "there is a network, and its links say how fast memory is copied"
+            found.add((*path, "per_unit_ms"), what, "leave it out")
 
 
 def _check_objective(problem: Problem, found: Findings, gaps: Gaps) -> None:

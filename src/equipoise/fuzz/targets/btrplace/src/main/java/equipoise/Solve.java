@@ -10,34 +10,26 @@ import java.io.PrintStream;
 import java.io.Writer;
 import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
-import java.util.TreeMap;
 import java.util.zip.GZIPOutputStream;
 import net.minidev.json.JSONObject;
 import org.btrplace.json.JSON;
 import org.btrplace.json.JSONConverterException;
 import org.btrplace.model.Instance;
 import org.btrplace.plan.ReconfigurationPlan;
-import org.btrplace.plan.event.Action;
-import org.btrplace.plan.event.MigrateVM;
-import org.btrplace.plan.event.SubstitutedVMEvent;
 import org.btrplace.scheduler.UnstatableProblemException;
 import org.btrplace.scheduler.choco.DefaultChocoScheduler;
 import org.btrplace.scheduler.choco.DefaultParameters;
 import org.btrplace.scheduler.choco.Parameters;
-import org.btrplace.scheduler.choco.runner.SolutionStatistics;
 import org.btrplace.scheduler.choco.runner.SolvingStatistics;
 import org.btrplace.scheduler.choco.runner.StagedSolvingStatistics;
-import org.chocosolver.memory.EnvironmentBuilder;
 
 /**
  * Asks BtrPlace for one plan and says in one line of JSON what came of it.
  *
- * <p>INSTANCE [-r] [-m] [-t SECONDS] [-c] [-d] [-o PLANFILE]: -r repairs (only misplaced VMs may
- * move), -m optimises, -t limits the search, -c keeps the solver's history in chunks, -d tells on
- * stderr what BtrPlace says of its own work, -o writes the plan. The parameters are those of
- * BtrPlace's own bench: its defaults, among them the default duration of each action.
+ * <p>INSTANCE [-r] [-t SECONDS] [-o PLANFILE]: -r repairs (only misplaced VMs may move), -t limits
+ * the search, -o writes the plan. The parameters are those of BtrPlace's own bench: its defaults,
+ * among them the default duration of each action.
  */
 public final class Solve {
 
@@ -75,11 +67,10 @@ public final class Solve {
       status = "timeout";
     }
     double total = since(start);
-    tellWork(scheduler, request.debug, told);
+    tellWork(scheduler, told);
     told.put("total_s", total);
     if (plan != null) {
       status = "solved";
-      tellPlan(plan, told);
       if (request.plan != null) {
         write(plan, request.plan);
       }
@@ -87,8 +78,7 @@ public final class Solve {
     told.put("status", status);
   }
 
-  private static void tellWork(
-      DefaultChocoScheduler scheduler, boolean debug, Map<String, Object> told) {
+  private static void tellWork(DefaultChocoScheduler scheduler, Map<String, Object> told) {
     // Each call adds the last stage once more when there is a network: call it once only.
     SolvingStatistics work = scheduler.getStatistics();
     if (work instanceof StagedSolvingStatistics) {
@@ -97,45 +87,11 @@ public final class Solve {
         work = staged.getStage(0);
       }
     }
-    if (debug) {
-      System.err.println(work);
-    }
     // A step that was not reached has a duration below nought.
     long build =
         Math.max(0, work.getCoreBuildDuration()) + Math.max(0, work.getSpecializationDuration());
     told.put("build_s", build / 1e3);
     told.put("solve_s", work.getMetrics() == null ? 0.0 : work.getMetrics().timeCount() / 1e3);
-    told.put("managed_vms", work.getNbManagedVMs());
-    told.put("completed", work.completed());
-    List<SolutionStatistics> solutions = work.getSolutions();
-    told.put("solutions", solutions.size());
-    if (!solutions.isEmpty()) {
-      SolutionStatistics last = solutions.get(solutions.size() - 1);
-      told.put("objective", last.hasObjective() ? last.objective() : null);
-      told.put("last_solution_s", last.getMetrics().timeCount() / 1e3);
-    }
-  }
-
-  private static void tellPlan(ReconfigurationPlan plan, Map<String, Object> told) {
-    long ends = 0;
-    long migrations = 0;
-    long renewals = 0;
-    Map<String, Integer> kinds = new TreeMap<>();
-    for (Action action : plan.getActions()) {
-      ends += action.getEnd();
-      migrations += action instanceof MigrateVM ? 1 : 0;
-      renewals +=
-          action.getEvents(Action.Hook.PRE).stream()
-              .filter(SubstitutedVMEvent.class::isInstance)
-              .count();
-      kinds.merge(action.getClass().getSimpleName(), 1, Integer::sum);
-    }
-    told.put("mttr", ends);
-    told.put("actions", plan.getSize());
-    told.put("migrations", migrations);
-    told.put("reinstantiations", renewals);
-    told.put("duration", plan.getDuration());
-    told.put("kinds", kinds);
   }
 
   private static void write(ReconfigurationPlan plan, File file)
@@ -156,18 +112,12 @@ public final class Solve {
     private File instance;
     private File plan;
     private boolean repair;
-    private boolean optimise;
-    private boolean chunked;
-    private boolean debug;
     private int limit;
 
     Request(String[] args) {
       for (int i = 0; i < args.length; i++) {
         switch (args[i]) {
           case "-r" -> repair = true;
-          case "-m" -> optimise = true;
-          case "-c" -> chunked = true;
-          case "-d" -> debug = true;
           case "-t" -> limit = Integer.parseInt(valueOf(args, ++i));
           case "-o" -> plan = new File(valueOf(args, ++i));
           default -> instance = new File(args[i]);
@@ -186,12 +136,7 @@ public final class Solve {
     }
 
     Parameters parameters() {
-      Parameters parameters =
-          new DefaultParameters().setTimeLimit(limit).doRepair(repair).doOptimize(optimise);
-      if (chunked) {
-        parameters.setEnvironmentFactory(model -> new EnvironmentBuilder().fromChunk().build());
-      }
-      return parameters;
+      return new DefaultParameters().setTimeLimit(limit).doRepair(repair);
     }
   }
 }
