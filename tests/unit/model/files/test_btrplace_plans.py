@@ -110,10 +110,47 @@ def test_what_is_allocated_along_with_an_action_follows_it(hook: str) -> None:
     assert allocation.id == f"allocate-0-{hook}-0"
 
 
+def allocation(amount: int, at: int = 2, **given: Any) -> Record:
+    """What gives the VM 1 so much at once."""
+    record = {"id": "allocate", "vm": 1, "rc": "cpu", "amount": amount, "on": 0}
+    return record | {"start": at, "end": at, "hooks": HOOKS} | given
+
+
 def test_what_takes_no_time_there_takes_a_millisecond_here() -> None:
-    given = {"id": "allocate", "vm": 1, "rc": "cpu", "amount": 4, "on": 0, "start": 2, "end": 2}
-    (step,) = read_plan(plan_of(given), "p.json", PROBLEM).steps
+    (step,) = read_plan(plan_of(allocation(4)), "p.json", PROBLEM).steps
     assert (step.start_ms, step.end_ms) == (2000, 2001)
+
+
+def test_what_a_vm_is_given_at_one_moment_it_is_given_one_by_one_in_the_order_of_the_file() -> None:
+    event = {"id": "allocate", "vm": 1, "rc": "cpu"}
+    hooks = {"pre": [event | {"amount": 7}], "post": [event | {"amount": 3}]}
+    move = {"id": "migrateVM", "vm": 1, "from": 0, "to": 1, "start": 0, "end": 2, "hooks": hooks}
+    other = allocation(9, vm=0)
+    content = plan_of(move, allocation(5), other, allocation(6), allocation(4, at=3))
+    steps = read_plan(content, "p.json", PROBLEM).steps
+    told = [(step.id, step.start_ms, step.end_ms, step.after) for step in steps]
+    assert told == [
+        ("migrate-0", 0, 2000, ()),
+        ("allocate-0-pre-0", 2000, 2001, ("migrate-0",)),
+        ("allocate-2", 2000, 2001, ()),
+        ("allocate-0-post-0", 2001, 2002, ("migrate-0", "allocate-0-pre-0")),
+        ("allocate-1", 2002, 2003, ("allocate-0-post-0",)),
+        ("allocate-3", 2003, 2004, ("allocate-1",)),
+        ("allocate-4", 3000, 3001, ()),
+    ]
+
+
+@pytest.mark.parametrize("booted", [False, True])
+def test_a_vm_may_be_given_two_resources_at_one_moment(booted: bool) -> None:
+    problem = read(instance(views=[resource("x"), resource("y")]))
+    event = {"id": "allocate", "vm": 3 if booted else 0, "amount": 3}
+    events = [event | {"rc": "y"}, event | {"rc": "x"}]
+    content = plan_of(*(one | {"on": 0, "start": 0, "end": 0} for one in events))
+    if booted:
+        boot = {"id": "bootVM", "vm": 3, "on": 1, "start": 0, "end": 1}
+        content = plan_of(boot | {"hooks": {"pre": events, "post": []}})
+    plan = read_plan(content, "p.json", problem)
+    assert isinstance(verify(Snapshot.of(problem.cluster), plan), VerifiedPlan)
 
 
 def test_a_plan_that_was_read_can_be_judged() -> None:
