@@ -74,6 +74,11 @@ def complaints(content: bytes) -> list[str]:
     return [str(one).partition(": ")[2] for one in caught.value.problems]
 
 
+def said(plan: Plan) -> list[tuple[Action, int, int]]:
+    """What is done, and when."""
+    return [(step.action, step.start_ms, step.end_ms) for step in plan.steps]
+
+
 @pytest.mark.parametrize(("written", "action"), ACTIONS)
 def test_an_action_both_ways(written: Record, action: Action) -> None:
     given = written | {"start": 2, "end": 5, "hooks": HOOKS}
@@ -276,15 +281,26 @@ def test_who_is_made_anew_in_a_plan_of_ours_is_another_one_there() -> None:
     assert (kill["vm"], kill["on"]) == (new, 1)
 
 
-@given(st.integers(0, 5000), st.integers(1, 9000), st.integers(0, 3000), st.integers(1, 9000))
+@given(st.integers(0, 5), st.integers(1, 9), st.integers(0, 3), st.integers(1, 9))
 def test_who_is_made_anew_is_so_after_both_ways(
     start: int, lasts: int, gap: int, then: int
 ) -> None:
     back = Reinstantiate(vm=VM0, source=NODE1, target=NODE0)
-    later = -(-(start + lasts) // 1000) * 1000 + gap
-    steps = (a_step("s", ANEW, start, start + lasts), a_step("t", back, later, later + then))
-    read_again = read_plan(write_plan(a_plan(*steps), PROBLEM), "p.json", PROBLEM)
-    assert [step.action for step in read_again.steps] == [ANEW, back]
+    ended, later = start + lasts, start + lasts + gap
+    steps = (
+        a_step("s", ANEW, 1000 * start, 1000 * ended),
+        a_step("t", back, 1000 * later, 1000 * (later + then)),
+    )
+    assert said(read_plan(write_plan(a_plan(*steps), PROBLEM), "p.json", PROBLEM)) == said(
+        a_plan(*steps)
+    )
+
+
+def test_who_is_made_anew_in_no_time_is_so_after_both_ways() -> None:
+    at_once = [one | {"start": 4, "end": 4} for one in (FORGE, INSTEAD, STOP)]
+    plan = read_plan(plan_of(*at_once), "p.json", PROBLEM)
+    assert said(plan) == [(ANEW, 4000, 4001)]
+    assert said(read_plan(write_plan(plan, PROBLEM), "p.json", PROBLEM)) == said(plan)
 
 
 def test_a_vm_with_a_template_that_may_be_cloned_is_replaceable() -> None:
@@ -302,10 +318,29 @@ def test_maintenance_cannot_be_said() -> None:
         write_plan(plan, PROBLEM)
 
 
-def test_times_between_seconds_are_widened() -> None:
-    plan = a_plan(a_step("s", Kill(vm=VM2), 1999, 3001))
-    (action,) = json.loads(write_plan(plan, PROBLEM))["actions"]
-    assert (action["start"], action["end"]) == (1, 4)
+@pytest.mark.parametrize(
+    ("start", "end"), [(0, 1500), (1500, 3000), (1999, 3001), (500, 501), (0, 2), (1001, 1002)]
+)
+def test_times_between_seconds_cannot_be_said(start: int, end: int) -> None:
+    first = a_step("first", Suspend(vm=VM0, source=NODE0), 0, 1000)
+    plan = a_plan(first, a_step("s", Kill(vm=VM2), start, end))
+    with pytest.raises(InvalidInput) as caught:
+        write_plan(plan, PROBLEM)
+    assert str(caught.value.problems[0]) == (
+        f"steps.s: it lasts from {start} to {end} ms, and all times of BtrPlace are whole seconds "
+        "(give the problem grid_ms: 1000)"
+    )
+
+
+def test_what_takes_no_time_there_is_written_as_it_was_read() -> None:
+    boot = {"id": "bootVM", "vm": 3, "on": 1, "start": 0, "end": 2, "hooks": HOOKS}
+    given = [boot, allocation(4, vm=3, on=1), *(allocation(amount) for amount in (5, 6, 7))]
+    plan = read_plan(plan_of(*given), "p.json", PROBLEM)
+    written = write_plan(plan, PROBLEM)
+    assert read_plan(written, "p.json", PROBLEM).steps[-1].end_ms == 2003
+    actions = json.loads(written)["actions"]
+    assert sorted(map(str, actions)) == sorted(map(str, given))
+    assert [one["amount"] for one in actions if one["vm"] == 1] == [5, 6, 7]
 
 
 def test_an_allocation_says_where_the_vm_is_by_then() -> None:
@@ -393,8 +428,4 @@ def test_a_plan_of_whole_seconds_survives(drawn: list[tuple[Any, int, int]]) -> 
         for place, ((_, action), start, lasting) in enumerate(drawn)
     ]
     plan = a_plan(*sorted(steps, key=lambda step: (step.start_ms, step.end_ms)))
-
-    def said(one: Plan) -> list[Any]:
-        return [(step.action, step.start_ms, step.end_ms) for step in one.steps]
-
     assert said(read_plan(write_plan(plan, PROBLEM), "p.json", PROBLEM)) == said(plan)

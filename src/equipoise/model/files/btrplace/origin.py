@@ -86,11 +86,11 @@ def _lasting(problem: ClusterProblem, kinds: Mapping[ActionKind, str], name: str
     for kind, key in kinds.items():
         duration = problem.durations.get(kind)
         if duration is not None and name in duration.of:
-            made[key] = whole_seconds(duration.of[name])
+            made[key] = _whole_seconds(duration.of[name])
     return made
 
 
-def whole_seconds(ms: int) -> int:
+def _whole_seconds(ms: int) -> int:
     """So many seconds that it is not less."""
     return -(-ms // 1000)
 
