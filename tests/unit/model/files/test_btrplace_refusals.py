@@ -102,6 +102,29 @@ def test_a_constraint_that_makes_no_sense(constraint: Record, told: str) -> None
     assert the_complaint(instance(constraint)) == told
 
 
+NOBODY = [
+    ({"id": "fence", "vm": 77, "nodes": [1], "continuous": False}, "vm"),
+    ({"id": "root", "vm": 77}, "vm"),
+    ({"id": "noDelay", "vm": 77}, "vm"),
+    ({"id": "preserve", "vm": 77, "rc": "cpu", "amount": 1}, "vm"),
+    ({"id": "Deadline", "vm": 77, "timestamp": "+5"}, "vm"),
+    ({"id": "Precedence", "vm1": 77, "vm2": 0}, "vm1"),
+    ({"id": "Precedence", "vm1": 0, "vm2": 77}, "vm2"),
+    ({"id": "spread", "vms": [0, 77], "continuous": False}, "vms[1]"),
+    ({"id": "seq", "vms": [77, 0]}, "vms[0]"),
+    ({"id": "Sync", "vms": [77]}, "vms[0]"),
+    ({"id": "among", "vms": [77], "parts": [[0], [1]], "continuous": False}, "vms[0]"),
+    ({"id": "split", "parts": [[0], [1, 77]], "continuous": False}, "parts[1][1]"),
+    ({"id": "splitAmong", "vParts": [[77]], "pParts": [[0]], "continuous": False}, "vParts[0][0]"),
+]
+
+
+@pytest.mark.parametrize(("constraint", "place"), NOBODY)
+def test_a_constraint_on_a_vm_that_nothing_is_known_of(constraint: Record, place: str) -> None:
+    told = "there is no VM 77 (list it in readyVMs, or demand a state of it)"
+    assert the_complaint(instance(constraint)) == f"constraints[0].{place}: {told}"
+
+
 def test_the_place_of_a_constraint_is_told() -> None:
     fine = {"id": "root", "vm": 0}
     told = the_complaint(instance(fine, fine, {"id": "root", "vm": -1}))
@@ -296,6 +319,23 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
     told = complaints(instance(*many))
     assert len(told) == 101
     assert told[-1].startswith("... and at least 900 more")
+
+
+def test_what_is_wrong_again_is_told_again() -> None:
+    apart = {"id": "among", "parts": [[0, 1], [1]], "continuous": False}
+    astray = {"id": "among", "parts": [[0], [6]], "continuous": False}
+    wrong = [{"id": "fence", "vm": vm, "nodes": [0, 5], "continuous": False} for vm in (0, 1)] + [
+        given | {"vms": [vm]} for given in (apart, astray) for vm in (0, 1)
+    ]
+    told = [one.partition(": ")[2].partition(":")[0] for one in complaints(instance(*wrong))]
+    assert told == [
+        "constraints[0].nodes[1]",
+        "constraints[1].nodes[1]",
+        "constraints[2].parts",
+        "constraints[3].parts",
+        "constraints[4].parts[1][0]",
+        "constraints[5].parts[1][0]",
+    ]
 
 
 BROKEN = [

@@ -13,10 +13,11 @@ from msgspec import Meta, field
 from equipoise.model.value import Value
 
 NUMBER_MAX: Final = 2**31 - 1
+AMOUNT_MAX: Final = 10**12
 
 Number = Annotated[int, Meta(ge=0, le=NUMBER_MAX)]
 """What a VM, a node, a switch or a link is called."""
-Amount = Annotated[int, Meta(ge=0, le=10**12)]
+Amount = Annotated[int, Meta(ge=0, le=AMOUNT_MAX)]
 Bandwidth = Annotated[int, Meta(ge=-(10**12), le=10**12)]
 """Mbit/s; below nought there is no bound."""
 Ratio = Annotated[float, Meta(ge=1, le=10**9)]

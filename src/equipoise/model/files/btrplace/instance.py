@@ -96,6 +96,9 @@ def _problem(instance: form.Instance, found: Findings) -> Problem:
     model = instance.model
     places = places_of(model.mapping, found)
     _meet_attributed(model.attributes, places, found)
+    # Who is to be in a state may not be made yet. Others who are unknown are a slip: nothing would
+    # come of what is demanded of nobody.
+    places.meet(one.vm for one in instance.constraints if isinstance(one, form.VmWish))
     views = Views(model.views, places, found)
     wishes = Wishes(Speech(places, views, found))
     wishes.take_all(instance.constraints)
@@ -125,7 +128,7 @@ def _problem(instance: form.Instance, found: Findings) -> Problem:
 
 
 def _meet_attributed(attributes: form.Attributes, places: Places, found: Findings) -> None:
-    places.vms.meet(attributes.vms)
+    places.meet(attributes.vms)
     for node in attributes.nodes.keys() - places.hosts.keys():
         find_unknown_node(node, ("model", "attributes", "nodes", str(node)), found)
 

@@ -134,8 +134,8 @@ def _names(
 
 
 def _network(network: Network, numbers: Numbering) -> Record:
-    switches = numbered((switch.id for switch in network.switches), "switch")
-    links = numbered((link.id for link in network.links), "link")
+    switches = numbered([switch.id for switch in network.switches], "switch")
+    links = numbered([link.id for link in network.links], "link")
 
     def end(host: str | None, to: str | None) -> Record:
         if host is not None:

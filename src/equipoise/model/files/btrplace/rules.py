@@ -150,8 +150,8 @@ _ARGUMENTS: Final[dict[type, Callable[[Any, Speech], Arguments]]] = {
     form.ResourceCapacity: _resource_capacity,
     form.Preserve: _preserve,
     form.Precedence: lambda one, said: {
-        "before": said.vm(one.before),
-        "after": said.vm(one.after),
+        "before": said.vm(one.before, "vm1"),
+        "after": said.vm(one.after, "vm2"),
     },
     form.Deadline: lambda one, said: {"v": said.vm(one.vm), "ms": said.by(one.timestamp)},
 }
