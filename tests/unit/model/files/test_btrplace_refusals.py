@@ -80,12 +80,16 @@ UNCLEAR = [
         {"id": "overbook", "node": 0, "rc": "cpu", "ratio": 0.5, "continuous": False},
         "constraints[0].ratio: 0.5 is below the allowed range (1 to 1000000000)",
     ),
-    (
-        {"id": "Deadline", "vm": 0, "timestamp": "12:30:00"},
+    *(
         (
-            "constraints[0].timestamp: 12:30:00 is a time of day, and nobody knows at what time "
-            "the plan will start (count from the start of the plan: +0:10:00 is after ten minutes)"
-        ),
+            {"id": "Deadline", "vm": 0, "timestamp": timestamp},
+            (
+                f"constraints[0].timestamp: without a + {timestamp} is a time of day, and nobody "
+                "knows at what time the plan will start "
+                "(count from the start of the plan: +0:10:00 is after ten minutes)"
+            ),
+        )
+        for timestamp in ("12:30:00", "99:00", "100:00", "0:00:100")
     ),
     (
         {"id": "Deadline", "vm": 0, "timestamp": "soon"},
