@@ -285,17 +285,34 @@ def test_links_of_a_switch_that_is_not_there() -> None:
     told = complaints(instance(views=[NETWORK | {"switches": NETWORK["switches"][:1]}]))
     assert [one.partition(": ")[2].partition(" (")[0] for one in told] == [
         'model.views[0].links[2].switch: there is no switch "switch1"',
-        'model.views[0].links[3].to: there is no switch "switch1"',
+        'model.views[0].links[3].physicalElement.id: there is no switch "switch1"',
     ]
 
 
-def test_a_link_that_carries_nothing_or_leads_to_nothing() -> None:
+@pytest.mark.parametrize(
+    ("place", "end", "told"),
+    [
+        (0, {"type": "node", "id": 9}, 'there is no host "node9"'),
+        (1, {"type": "node", "id": 0}, 'the host "node0" already has the link'),
+        (3, {"type": "switch", "id": 0}, '"switch0" is linked to itself'),
+    ],
+)
+def test_a_link_with_a_wrong_end(place: int, end: Record, told: str) -> None:
     links = copy.deepcopy(NETWORK["links"])
-    links[0]["capacity"] = 0
+    links[place]["physicalElement"] = end
+    said = complaints(instance(views=[NETWORK | {"links": links}]))
+    assert any(f"model.views[0].links[{place}].physicalElement.id: {told}" in one for one in said)
+
+
+def test_a_switch_or_a_link_that_carries_nothing_and_one_that_leads_to_nothing() -> None:
+    links, switches = copy.deepcopy(NETWORK["links"]), copy.deepcopy(NETWORK["switches"])
+    switches[1]["capacity"] = links[0]["capacity"] = 0
     links[3]["physicalElement"]["type"] = "rack"
-    told = complaints(instance(views=[NETWORK | {"links": links}]))
+    told = complaints(instance(views=[NETWORK | {"links": links, "switches": switches}]))
+    cure = "(1 or more, or -1 for no bound)"
     assert [one.partition(": ")[2] for one in told] == [
-        "model.views[0].links[0].capacity: a link of 0 Mbit/s carries nothing (1 or more)",
+        f"model.views[0].switches[1].capacity: a switch of 0 Mbit/s carries nothing {cure}",
+        f"model.views[0].links[0].capacity: a link of 0 Mbit/s carries nothing {cure}",
         (
             "model.views[0].links[3].physicalElement.type: "
             'a link does not lead to "rack" (node or switch)'
