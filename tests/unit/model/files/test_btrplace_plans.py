@@ -361,7 +361,8 @@ def test_an_allocation_says_where_the_vm_is_by_then() -> None:
 
 def test_the_origin_is_the_model_that_the_problem_came_from() -> None:
     attributes = {
-        "vms": {"0": {"boot": 3, "memUsed": 512, "template": "t"}},
+        "vms": {str(vm): {"memUsed": 1} for vm in range(4)}
+        | {"0": {"boot": 3, "memUsed": 512, "template": "t"}},
         "nodes": {"1": {"shutdown": 4}},
     }
     views = [

@@ -65,6 +65,24 @@ UNCLEAR = [
     ),
     ({"id": "spread", "vms": [0]}, "constraints[0].continuous: is missing (true or false)"),
     (
+        {"id": "runningCapacity", "nodes": [0], "amount": 1, "continous": True},
+        (
+            "constraints[0].continous: this key is not known "
+            '(did you mean "continuous"? allowed: id, nodes, amount, continuous)'
+        ),
+    ),
+    (
+        {"id": "fence", "vm": 0, "nodes": [0], "continous": True},
+        (
+            "constraints[0].continous: this key is not known "
+            '(did you mean "continuous"? allowed: id, continuous, vm, nodes)'
+        ),
+    ),
+    (
+        {"id": "root", "vm": 0, "node": 1},
+        "constraints[0].node: this key is not known (allowed: id, vm, continuous)",
+    ),
+    (
         {"id": "seq", "vms": [0, 0]},
         "constraints[0].vms: the list names a VM twice (every VM once)",
     ),
@@ -240,7 +258,7 @@ VIEWS: list[tuple[list[Record], str]] = [
     (
         [resource(), resource()],
         (
-            'model.views[1].rcId: the resource "cpu" is also in model.views[0] on line 31 '
+            'model.views[1].rcId: the resource "cpu" is also in model.views[0] on line 38 '
             "(keep one)"
         ),
     ),
@@ -320,6 +338,32 @@ def test_a_switch_or_a_link_that_carries_nothing_and_one_that_leads_to_nothing()
     ]
 
 
+WRITTEN = {"hotDirtySize": 100.0, "hotDirtyDuration": 2, "coldDirtyRate": 0.0, "postCopy": True}
+
+
+@pytest.mark.parametrize("key", WRITTEN)
+def test_what_only_counts_in_a_network_is_refused_with_one_and_else_of_no_consequence(
+    key: str,
+) -> None:
+    known = {"vms": {"0": {"memUsed": 1, key: WRITTEN[key]}, "1": {"memUsed": 1}}}
+    assert read(instance(attributes=known)) == read(instance())
+    told = the_complaint(instance(views=[NETWORK], attributes=known))
+    assert told == (
+        f'model.attributes.vms["0"].{key}: how the memory of a VM is copied cannot be said here '
+        "(leave it out: it is copied once)"
+    )
+
+
+def test_in_a_network_it_must_be_known_how_much_of_a_running_vm_there_is_to_copy() -> None:
+    known = {"vms": {"0": {"memUsed": 0}, "2": {"boot": 2}}}
+    assert [vm.memory_mib for vm in read(instance(attributes=known)).cluster.vms] == [1] * 4
+    told = the_complaint(instance(views=[NETWORK], attributes=known))
+    assert told == (
+        'model.attributes.vms["1"].memUsed: is missing, and nobody knows how long it takes to move '
+        "the VM over the network (the MiB that the VM uses)"
+    )
+
+
 def test_overbooking_beyond_all_measure() -> None:
     big = resource(defCapacity=10**9)
     given = {"id": "overbook", "node": 0, "rc": "cpu", "ratio": 5000.0, "continuous": True}
@@ -369,7 +413,7 @@ BROKEN = [
     (b"{'model': 1}", "this is not JSON"),
     (b"[" * 100_000, "nested deeper than 64 levels"),
     (json.dumps(instance()).encode()[:-40], "the file ends too early"),
-    (json.dumps(instance(more=1)).replace("1}", "NaN}").encode(), "this is not JSON"),
+    (json.dumps(instance(more=7)).replace("7}", "NaN}").encode(), "this is not JSON"),
     (b'{"model": {"mapping": {"readyVMs": [1e2]}}}', "is not written as a whole number"),
 ]  # fmt: skip
 
@@ -380,7 +424,7 @@ def test_a_file_that_is_no_instance_at_all(content: bytes, what: str) -> None:
 
 
 def test_a_mark_of_order_and_what_nobody_asks_for_are_passed_over() -> None:
-    document = instance({"id": "root", "vm": 0, "comment": "why"}, colour="red") | {"by": "me"}
+    document = instance({"id": "root", "vm": 0}, colour="red") | {"by": "me"}
     content = b"\xef\xbb\xbf" + json.dumps(document).encode()
     assert is_instance(content)
     assert read_instance(content, "i.json") == read(instance({"id": "root", "vm": 0}))
@@ -418,7 +462,10 @@ EVERYTHING = instance(
         {"id": "ns", "type": "vm", "map": {"a": 0}},
         {"id": "ns", "type": "node", "map": {"b": 0}},
     ],
-    attributes={"vms": {"0": {"boot": 3, "template": "t"}}, "nodes": {"1": {"shutdown": 2}}},
+    attributes={
+        "vms": {"0": {"boot": 3, "template": "t", "memUsed": 5}, "1": {"memUsed": 0}},
+        "nodes": {"1": {"shutdown": 2}},
+    },
 )
 
 STRANGE = st.one_of(

@@ -16,7 +16,7 @@ import msgspec
 from equipoise.model.estimate import Estimates
 from equipoise.model.files.btrplace import form
 from equipoise.model.files.btrplace.decode import BYTE_ORDER_MARK, decoded, raise_if_any
-from equipoise.model.files.btrplace.network import network_of
+from equipoise.model.files.btrplace.network import check_copying, network_of
 from equipoise.model.files.btrplace.places import Places, places_of
 from equipoise.model.files.btrplace.rules import Wishes
 from equipoise.model.files.btrplace.speech import Speech
@@ -102,6 +102,8 @@ def _problem(instance: form.Instance, found: Findings) -> Problem:
     views = Views(model.views, places, found)
     wishes = Wishes(Speech(places, views, found))
     wishes.take_all(instance.constraints)
+    if views.network is not None:
+        check_copying(model.attributes.vms, places.running, found.below("model", "attributes"))
     rooms = [
         Satisfy(id=RuleId(rule), constraint="ShareableResource", arguments={"id": name})
         for rule, name in views.rooms

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from equipoise.model.files.btrplace import form
@@ -40,6 +40,26 @@ def _check(network: Network, hosts: Sequence[Host], found: Findings) -> None:
         *above, key = one.path
         path = (*above, "physicalElement", "id") if key in ("host", "to") else one.path
         found.add(path, one.what, one.cure, one.first)
+
+
+def check_copying(
+    known: Mapping[int, form.VmAttributes], running: Iterable[int], found: Findings
+) -> None:
+    """Find VMs whose way over a network would take another time than BtrPlace knows."""
+    for vm, one in known.items():
+        for key, said in (
+            ("hotDirtySize", one.hot_dirty_size is not None),
+            ("hotDirtyDuration", one.hot_dirty_duration is not None),
+            ("coldDirtyRate", one.cold_dirty_rate is not None),
+            ("postCopy", one.post_copy),
+        ):
+            if said:
+                what = "how the memory of a VM is copied cannot be said here"
+                found.add(("vms", str(vm), key), what, "leave it out: it is copied once")
+    for vm in running:
+        if vm not in known or known[vm].mem_used is None:
+            what = "is missing, and nobody knows how long it takes to move the VM over the network"
+            found.add(("vms", str(vm), "memUsed"), what, "the MiB that the VM uses")
 
 
 def _check_routing(routing: form.Routing, found: Findings) -> None:

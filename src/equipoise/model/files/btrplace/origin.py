@@ -69,7 +69,7 @@ def _attributes(problem: ClusterProblem, vms: Iterable[Vm], numbers: Numbering) 
         known: Record = {"template": vm.template} if vm.template else {}
         if vm.replaceable:
             known["clone"] = True
-        if vm.memory_mib > 1:
+        if vm.memory_mib > 1 or problem.network is not None:
             known["memUsed"] = vm.memory_mib
         of_vms[vm.id] = known | _lasting(problem, VM_DURATIONS, vm.id)
     of_hosts: dict[str, Record] = {

@@ -27,7 +27,11 @@ _HOST_AIMS: Final[dict[type, HostAim]] = {
     form.Online: HostAim.ONLINE,
     form.Offline: HostAim.OFFLINE,
 }
-_ALWAYS_CONTINUOUS: Final = (form.Root, form.Quarantine)
+_ALWAYS_CONTINUOUS: Final = form.Root | form.Quarantine
+_NEVER_CONTINUOUS: Final = (
+    form.VmWish | form.HostWish | form.Preserve | form.Seq | form.NoDelay | form.Sync
+    | form.Serialize | form.Precedence | form.Deadline
+)  # fmt: skip
 
 
 class Wishes:
@@ -75,7 +79,7 @@ class Wishes:
                 id=RuleId(f"{tag[0].lower()}{tag[1:]}-{place}"),
                 constraint=type(one).__name__,
                 arguments=arguments,
-                continuous=always or getattr(one, "continuous", False),
+                continuous=always or (one.continuous and not isinstance(one, _NEVER_CONTINUOUS)),
             )
         )
 
