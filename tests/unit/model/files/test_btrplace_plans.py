@@ -74,6 +74,9 @@ def complaints(content: bytes) -> list[str]:
     return [str(one).partition(": ")[2] for one in caught.value.problems]
 
 
+EVENT: Record = {"id": "allocate", "rc": "cpu", "amount": 2}
+
+
 def said(plan: Plan) -> list[tuple[Action, int, int]]:
     """What is done, and when."""
     return [(step.action, step.start_ms, step.end_ms) for step in plan.steps]
@@ -126,8 +129,18 @@ def test_what_takes_no_time_there_takes_a_millisecond_here() -> None:
     assert (step.start_ms, step.end_ms) == (2000, 2001)
 
 
+def test_what_is_allocated_along_with_what_takes_no_time_follows_it() -> None:
+    first = allocation(5, hooks={"post": [EVENT | {"vm": 1}]})
+    steps = read_plan(plan_of(first, allocation(6)), "p.json", PROBLEM).steps
+    assert [(step.id, step.start_ms, step.after) for step in steps] == [
+        ("allocate-0", 2000, ()),
+        ("allocate-0-post-0", 2001, ("allocate-0",)),
+        ("allocate-1", 2002, ("allocate-0-post-0",)),
+    ]
+
+
 def test_what_a_vm_is_given_at_one_moment_it_is_given_one_by_one_in_the_order_of_the_file() -> None:
-    event = {"id": "allocate", "vm": 1, "rc": "cpu"}
+    event = EVENT | {"vm": 1}
     hooks = {"pre": [event | {"amount": 7}], "post": [event | {"amount": 3}]}
     move = {"id": "migrateVM", "vm": 1, "from": 0, "to": 1, "start": 0, "end": 2, "hooks": hooks}
     other = allocation(9, vm=0)
@@ -429,4 +442,22 @@ def test_a_plan_of_whole_seconds_survives(drawn: list[tuple[Any, int, int]]) -> 
         for place, ((_, action), start, lasting) in enumerate(drawn)
     ]
     plan = a_plan(*sorted(steps, key=lambda step: (step.start_ms, step.end_ms)))
+    assert said(read_plan(write_plan(plan, PROBLEM), "p.json", PROBLEM)) == said(plan)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(ACTIONS), st.integers(0, 3), st.integers(0, 2), st.booleans())
+    )
+)
+def test_a_plan_of_theirs_survives_even_where_things_take_no_time(
+    drawn: list[tuple[Any, int, int, bool]],
+) -> None:
+    actions = [
+        written
+        | {"start": start, "end": start + lasting}
+        | {"hooks": {"post": [EVENT | {"vm": written["vm"]}] if along and "vm" in written else []}}
+        for (written, _), start, lasting, along in drawn
+    ]
+    plan = read_plan(plan_of(*actions), "p.json", PROBLEM)
     assert said(read_plan(write_plan(plan, PROBLEM), "p.json", PROBLEM)) == said(plan)

@@ -70,7 +70,7 @@ class _Reader:
             if renewal.shutdown.vm in self._vms:
                 self._vms[new] = self._vms[renewal.shutdown.vm]
         self._momentary: dict[tuple[str | None, int], Step] = {}
-        """The last step that takes no time there, by whom it is about and by its moment."""
+        """The last step that takes no time there, by whom it is about and by its second."""
         self._found = found
         self._path: Path = ()
 
@@ -88,13 +88,13 @@ class _Reader:
         if start < end:
             step = Step(id=step_id, action=made, start_ms=1000 * start, end_ms=1000 * end)
         else:
-            step = self._in_no_time(step_id, made, 1000 * start)
+            step = self._in_no_time(step_id, made, start)
         yield step
         for hook, events in action.hooks.items():
             if hook.lower() not in ("pre", "post"):
                 self._find(("hooks", hook), "this hook is not known", "pre or post")
             for number, event in enumerate(events):
-                yield from self._along(event, ("hooks", hook, number), step)
+                yield from self._along(event, ("hooks", hook, number), step, end)
 
     def _renewal(self, action: form.PlanAction) -> Renewal | None:
         """What an action is a part of, if a VM is made anew by it."""
@@ -111,7 +111,7 @@ class _Reader:
             vm=self._vm(renewal.boot.vm), source=source, target=self._host(renewal.boot.on, "on")
         )
 
-    def _along(self, event: form.PlanEvent, path: Path, step: Step) -> Iterator[Step]:
+    def _along(self, event: form.PlanEvent, path: Path, step: Step, end: int) -> Iterator[Step]:
         if isinstance(event, form.SubstitutedVmEvent):
             if event.new_vm not in self._renewals:
                 what = f"the VM {event.new_vm} takes the place of {event.vm} without being made"
@@ -124,22 +124,22 @@ class _Reader:
         self._path = action
         _, hook, number = path
         step_id = StepId(f"allocate-{action[1]}-{hook}-{number}")
-        yield self._in_no_time(step_id, along, step.end_ms, after=step)
+        yield self._in_no_time(step_id, along, end, after=step)
 
     def _in_no_time(
-        self, step_id: StepId, action: Action, at_ms: int, after: Step | None = None
+        self, step_id: StepId, action: Action, at: int, after: Step | None = None
     ) -> Step:
-        """A step for what takes no time there, after all that the VM or host has at that moment."""
+        """A step for what takes no time there, after all that the VM or host has at that second."""
         touched = footprint(action)
-        key = (touched.vm or touched.switched, at_ms)
-        last = self._momentary.get(key)
-        start_ms = at_ms if last is None else last.end_ms
+        key = (touched.vm or touched.switched, at)
+        earlier = {one.id: one for one in (after, self._momentary.get(key)) if one is not None}
+        start_ms = max([1000 * at, *(one.end_ms for one in earlier.values())])
         step = self._momentary[key] = Step(
             id=step_id,
             action=action,
             start_ms=start_ms,
             end_ms=start_ms + 1,
-            after=tuple(one.id for one in (after, last) if one is not None),
+            after=tuple(earlier),
         )
         return step
 
