@@ -56,7 +56,7 @@ def instance(*constraints: Record, views: list[Record] | None = None, **model: A
     }
     given = {
         "mapping": mapping,
-        "attributes": {"vms": {}, "nodes": {}},
+        "attributes": {"vms": {"0": {"memUsed": 1}, "1": {"memUsed": 1}}, "nodes": {}},
         "views": [resource()] if views is None else views,
     }
     return {

@@ -102,14 +102,18 @@ def test_names_become_labels() -> None:
 
 def test_who_is_only_spoken_of_is_not_made_yet() -> None:
     attributes = {"vms": {"7": {"template": "small"}}, "nodes": {}}
-    spread = {"id": "spread", "vms": [0, 8], "continuous": False}
-    problem = read(instance(spread, views=[resource(vms={"6": 2})], attributes=attributes))
+    names = {"id": "ns", "type": "vm", "map": {"later": 5}}
+    states = ("running", "ready", "sleeping", "killed")
+    aims = [{"id": state, "vm": vm} for vm, state in enumerate(states, start=8)]
+    spread = {"id": "spread", "vms": [0, *range(5, 12)], "continuous": False}
+    views = [resource(vms={"6": 2}), names]
+    problem = read(instance(spread, *aims, views=views, attributes=attributes))
     check_sound(problem)
     new = problem.cluster.vms[4:]
-    assert [vm.id for vm in new] == ["vm6", "vm7", "vm8"]
+    assert [vm.id for vm in new] == [f"vm{number}" for number in range(5, 12)]
     assert {vm.state for vm in new} == {VmState.INIT}
-    assert [vm.template for vm in new] == [None, "small", None]
-    assert [vm.consumption[ResourceName("cpu_units")] for vm in new] == [2, 1, 1]
+    assert [vm.template for vm in new[:4]] == [None, None, "small", None]
+    assert [vm.consumption[ResourceName("cpu_units")] for vm in new[:4]] == [1, 2, 1, 1]
 
 
 def test_attributes_say_how_long_things_take() -> None:

@@ -74,6 +74,14 @@ def complaints(content: bytes) -> list[str]:
     return [str(one).partition(": ")[2] for one in caught.value.problems]
 
 
+EVENT: Record = {"id": "allocate", "rc": "cpu", "amount": 2}
+
+
+def said(plan: Plan) -> list[tuple[Action, int, int]]:
+    """What is done, and when."""
+    return [(step.action, step.start_ms, step.end_ms) for step in plan.steps]
+
+
 @pytest.mark.parametrize(("written", "action"), ACTIONS)
 def test_an_action_both_ways(written: Record, action: Action) -> None:
     given = written | {"start": 2, "end": 5, "hooks": HOOKS}
@@ -110,10 +118,57 @@ def test_what_is_allocated_along_with_an_action_follows_it(hook: str) -> None:
     assert allocation.id == f"allocate-0-{hook}-0"
 
 
+def allocation(amount: int, at: int = 2, **given: Any) -> Record:
+    """What gives the VM 1 so much at once."""
+    record = {"id": "allocate", "vm": 1, "rc": "cpu", "amount": amount, "on": 0}
+    return record | {"start": at, "end": at, "hooks": HOOKS} | given
+
+
 def test_what_takes_no_time_there_takes_a_millisecond_here() -> None:
-    given = {"id": "allocate", "vm": 1, "rc": "cpu", "amount": 4, "on": 0, "start": 2, "end": 2}
-    (step,) = read_plan(plan_of(given), "p.json", PROBLEM).steps
+    (step,) = read_plan(plan_of(allocation(4)), "p.json", PROBLEM).steps
     assert (step.start_ms, step.end_ms) == (2000, 2001)
+
+
+def test_what_is_allocated_along_with_what_takes_no_time_follows_it() -> None:
+    first = allocation(5, hooks={"post": [EVENT | {"vm": 1}]})
+    steps = read_plan(plan_of(first, allocation(6)), "p.json", PROBLEM).steps
+    assert [(step.id, step.start_ms, step.after) for step in steps] == [
+        ("allocate-0", 2000, ()),
+        ("allocate-0-post-0", 2001, ("allocate-0",)),
+        ("allocate-1", 2002, ("allocate-0-post-0",)),
+    ]
+
+
+def test_what_a_vm_is_given_at_one_moment_it_is_given_one_by_one_in_the_order_of_the_file() -> None:
+    event = EVENT | {"vm": 1}
+    hooks = {"pre": [event | {"amount": 7}], "post": [event | {"amount": 3}]}
+    move = {"id": "migrateVM", "vm": 1, "from": 0, "to": 1, "start": 0, "end": 2, "hooks": hooks}
+    other = allocation(9, vm=0)
+    content = plan_of(move, allocation(5), other, allocation(6), allocation(4, at=3))
+    steps = read_plan(content, "p.json", PROBLEM).steps
+    told = [(step.id, step.start_ms, step.end_ms, step.after) for step in steps]
+    assert told == [
+        ("migrate-0", 0, 2000, ()),
+        ("allocate-0-pre-0", 2000, 2001, ("migrate-0",)),
+        ("allocate-2", 2000, 2001, ()),
+        ("allocate-0-post-0", 2001, 2002, ("migrate-0", "allocate-0-pre-0")),
+        ("allocate-1", 2002, 2003, ("allocate-0-post-0",)),
+        ("allocate-3", 2003, 2004, ("allocate-1",)),
+        ("allocate-4", 3000, 3001, ()),
+    ]
+
+
+@pytest.mark.parametrize("booted", [False, True])
+def test_a_vm_may_be_given_two_resources_at_one_moment(booted: bool) -> None:
+    problem = read(instance(views=[resource("x"), resource("y")]))
+    event = {"id": "allocate", "vm": 3 if booted else 0, "amount": 3}
+    events = [event | {"rc": "y"}, event | {"rc": "x"}]
+    content = plan_of(*(one | {"on": 0, "start": 0, "end": 0} for one in events))
+    if booted:
+        boot = {"id": "bootVM", "vm": 3, "on": 1, "start": 0, "end": 1}
+        content = plan_of(boot | {"hooks": {"pre": events, "post": []}})
+    plan = read_plan(content, "p.json", problem)
+    assert isinstance(verify(Snapshot.of(problem.cluster), plan), VerifiedPlan)
 
 
 def test_a_plan_that_was_read_can_be_judged() -> None:
@@ -239,15 +294,26 @@ def test_who_is_made_anew_in_a_plan_of_ours_is_another_one_there() -> None:
     assert (kill["vm"], kill["on"]) == (new, 1)
 
 
-@given(st.integers(0, 5000), st.integers(1, 9000), st.integers(0, 3000), st.integers(1, 9000))
+@given(st.integers(0, 5), st.integers(1, 9), st.integers(0, 3), st.integers(1, 9))
 def test_who_is_made_anew_is_so_after_both_ways(
     start: int, lasts: int, gap: int, then: int
 ) -> None:
     back = Reinstantiate(vm=VM0, source=NODE1, target=NODE0)
-    later = -(-(start + lasts) // 1000) * 1000 + gap
-    steps = (a_step("s", ANEW, start, start + lasts), a_step("t", back, later, later + then))
-    read_again = read_plan(write_plan(a_plan(*steps), PROBLEM), "p.json", PROBLEM)
-    assert [step.action for step in read_again.steps] == [ANEW, back]
+    ended, later = start + lasts, start + lasts + gap
+    steps = (
+        a_step("s", ANEW, 1000 * start, 1000 * ended),
+        a_step("t", back, 1000 * later, 1000 * (later + then)),
+    )
+    assert said(read_plan(write_plan(a_plan(*steps), PROBLEM), "p.json", PROBLEM)) == said(
+        a_plan(*steps)
+    )
+
+
+def test_who_is_made_anew_in_no_time_is_so_after_both_ways() -> None:
+    at_once = [one | {"start": 4, "end": 4} for one in (FORGE, INSTEAD, STOP)]
+    plan = read_plan(plan_of(*at_once), "p.json", PROBLEM)
+    assert said(plan) == [(ANEW, 4000, 4001)]
+    assert said(read_plan(write_plan(plan, PROBLEM), "p.json", PROBLEM)) == said(plan)
 
 
 def test_a_vm_with_a_template_that_may_be_cloned_is_replaceable() -> None:
@@ -265,10 +331,29 @@ def test_maintenance_cannot_be_said() -> None:
         write_plan(plan, PROBLEM)
 
 
-def test_times_between_seconds_are_widened() -> None:
-    plan = a_plan(a_step("s", Kill(vm=VM2), 1999, 3001))
-    (action,) = json.loads(write_plan(plan, PROBLEM))["actions"]
-    assert (action["start"], action["end"]) == (1, 4)
+@pytest.mark.parametrize(
+    ("start", "end"), [(0, 1500), (1500, 3000), (1999, 3001), (500, 501), (0, 2), (1001, 1002)]
+)
+def test_times_between_seconds_cannot_be_said(start: int, end: int) -> None:
+    first = a_step("first", Suspend(vm=VM0, source=NODE0), 0, 1000)
+    plan = a_plan(first, a_step("s", Kill(vm=VM2), start, end))
+    with pytest.raises(InvalidInput) as caught:
+        write_plan(plan, PROBLEM)
+    assert str(caught.value.problems[0]) == (
+        f"steps.s: it lasts from {start} to {end} ms, and all times of BtrPlace are whole seconds "
+        "(give the problem grid_ms: 1000)"
+    )
+
+
+def test_what_takes_no_time_there_is_written_as_it_was_read() -> None:
+    boot = {"id": "bootVM", "vm": 3, "on": 1, "start": 0, "end": 2, "hooks": HOOKS}
+    given = [boot, allocation(4, vm=3, on=1), *(allocation(amount) for amount in (5, 6, 7))]
+    plan = read_plan(plan_of(*given), "p.json", PROBLEM)
+    written = write_plan(plan, PROBLEM)
+    assert read_plan(written, "p.json", PROBLEM).steps[-1].end_ms == 2003
+    actions = json.loads(written)["actions"]
+    assert sorted(map(str, actions)) == sorted(map(str, given))
+    assert [one["amount"] for one in actions if one["vm"] == 1] == [5, 6, 7]
 
 
 def test_an_allocation_says_where_the_vm_is_by_then() -> None:
@@ -289,7 +374,8 @@ def test_an_allocation_says_where_the_vm_is_by_then() -> None:
 
 def test_the_origin_is_the_model_that_the_problem_came_from() -> None:
     attributes = {
-        "vms": {"0": {"boot": 3, "memUsed": 512, "template": "t"}},
+        "vms": {str(vm): {"memUsed": 1} for vm in range(4)}
+        | {"0": {"boot": 3, "memUsed": 512, "template": "t"}},
         "nodes": {"1": {"shutdown": 4}},
     }
     views = [
@@ -356,8 +442,22 @@ def test_a_plan_of_whole_seconds_survives(drawn: list[tuple[Any, int, int]]) -> 
         for place, ((_, action), start, lasting) in enumerate(drawn)
     ]
     plan = a_plan(*sorted(steps, key=lambda step: (step.start_ms, step.end_ms)))
+    assert said(read_plan(write_plan(plan, PROBLEM), "p.json", PROBLEM)) == said(plan)
 
-    def said(one: Plan) -> list[Any]:
-        return [(step.action, step.start_ms, step.end_ms) for step in one.steps]
 
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(ACTIONS), st.integers(0, 3), st.integers(0, 2), st.booleans())
+    )
+)
+def test_a_plan_of_theirs_survives_even_where_things_take_no_time(
+    drawn: list[tuple[Any, int, int, bool]],
+) -> None:
+    actions = [
+        written
+        | {"start": start, "end": start + lasting}
+        | {"hooks": {"post": [EVENT | {"vm": written["vm"]}] if along and "vm" in written else []}}
+        for (written, _), start, lasting, along in drawn
+    ]
+    plan = read_plan(plan_of(*actions), "p.json", PROBLEM)
     assert said(read_plan(write_plan(plan, PROBLEM), "p.json", PROBLEM)) == said(plan)

@@ -65,6 +65,24 @@ UNCLEAR = [
     ),
     ({"id": "spread", "vms": [0]}, "constraints[0].continuous: is missing (true or false)"),
     (
+        {"id": "runningCapacity", "nodes": [0], "amount": 1, "continous": True},
+        (
+            "constraints[0].continous: this key is not known "
+            '(did you mean "continuous"? allowed: id, nodes, amount, continuous)'
+        ),
+    ),
+    (
+        {"id": "fence", "vm": 0, "nodes": [0], "continous": True},
+        (
+            "constraints[0].continous: this key is not known "
+            '(did you mean "continuous"? allowed: id, continuous, vm, nodes)'
+        ),
+    ),
+    (
+        {"id": "root", "vm": 0, "node": 1},
+        "constraints[0].node: this key is not known (allowed: id, vm, continuous)",
+    ),
+    (
         {"id": "seq", "vms": [0, 0]},
         "constraints[0].vms: the list names a VM twice (every VM once)",
     ),
@@ -80,12 +98,16 @@ UNCLEAR = [
         {"id": "overbook", "node": 0, "rc": "cpu", "ratio": 0.5, "continuous": False},
         "constraints[0].ratio: 0.5 is below the allowed range (1 to 1000000000)",
     ),
-    (
-        {"id": "Deadline", "vm": 0, "timestamp": "12:30:00"},
+    *(
         (
-            "constraints[0].timestamp: 12:30:00 is a time of day, and nobody knows at what time "
-            "the plan will start (count from the start of the plan: +0:10:00 is after ten minutes)"
-        ),
+            {"id": "Deadline", "vm": 0, "timestamp": timestamp},
+            (
+                f"constraints[0].timestamp: without a + {timestamp} is a time of day, and nobody "
+                "knows at what time the plan will start "
+                "(count from the start of the plan: +0:10:00 is after ten minutes)"
+            ),
+        )
+        for timestamp in ("12:30:00", "99:00", "100:00", "0:00:100")
     ),
     (
         {"id": "Deadline", "vm": 0, "timestamp": "soon"},
@@ -100,6 +122,29 @@ UNCLEAR = [
 @pytest.mark.parametrize(("constraint", "told"), UNCLEAR)
 def test_a_constraint_that_makes_no_sense(constraint: Record, told: str) -> None:
     assert the_complaint(instance(constraint)) == told
+
+
+NOBODY = [
+    ({"id": "fence", "vm": 77, "nodes": [1], "continuous": False}, "vm"),
+    ({"id": "root", "vm": 77}, "vm"),
+    ({"id": "noDelay", "vm": 77}, "vm"),
+    ({"id": "preserve", "vm": 77, "rc": "cpu", "amount": 1}, "vm"),
+    ({"id": "Deadline", "vm": 77, "timestamp": "+5"}, "vm"),
+    ({"id": "Precedence", "vm1": 77, "vm2": 0}, "vm1"),
+    ({"id": "Precedence", "vm1": 0, "vm2": 77}, "vm2"),
+    ({"id": "spread", "vms": [0, 77], "continuous": False}, "vms[1]"),
+    ({"id": "seq", "vms": [77, 0]}, "vms[0]"),
+    ({"id": "Sync", "vms": [77]}, "vms[0]"),
+    ({"id": "among", "vms": [77], "parts": [[0], [1]], "continuous": False}, "vms[0]"),
+    ({"id": "split", "parts": [[0], [1, 77]], "continuous": False}, "parts[1][1]"),
+    ({"id": "splitAmong", "vParts": [[77]], "pParts": [[0]], "continuous": False}, "vParts[0][0]"),
+]
+
+
+@pytest.mark.parametrize(("constraint", "place"), NOBODY)
+def test_a_constraint_on_a_vm_that_nothing_is_known_of(constraint: Record, place: str) -> None:
+    told = "there is no VM 77 (list it in readyVMs, or demand a state of it)"
+    assert the_complaint(instance(constraint)) == f"constraints[0].{place}: {told}"
 
 
 def test_the_place_of_a_constraint_is_told() -> None:
@@ -213,7 +258,7 @@ VIEWS: list[tuple[list[Record], str]] = [
     (
         [resource(), resource()],
         (
-            'model.views[1].rcId: the resource "cpu" is also in model.views[0] on line 31 '
+            'model.views[1].rcId: the resource "cpu" is also in model.views[0] on line 38 '
             "(keep one)"
         ),
     ),
@@ -258,22 +303,65 @@ def test_links_of_a_switch_that_is_not_there() -> None:
     told = complaints(instance(views=[NETWORK | {"switches": NETWORK["switches"][:1]}]))
     assert [one.partition(": ")[2].partition(" (")[0] for one in told] == [
         'model.views[0].links[2].switch: there is no switch "switch1"',
-        'model.views[0].links[3].to: there is no switch "switch1"',
+        'model.views[0].links[3].physicalElement.id: there is no switch "switch1"',
     ]
 
 
-def test_a_link_that_carries_nothing_or_leads_to_nothing() -> None:
+@pytest.mark.parametrize(
+    ("place", "end", "told"),
+    [
+        (0, {"type": "node", "id": 9}, 'there is no host "node9"'),
+        (1, {"type": "node", "id": 0}, 'the host "node0" already has the link'),
+        (3, {"type": "switch", "id": 0}, '"switch0" is linked to itself'),
+    ],
+)
+def test_a_link_with_a_wrong_end(place: int, end: Record, told: str) -> None:
     links = copy.deepcopy(NETWORK["links"])
-    links[0]["capacity"] = 0
+    links[place]["physicalElement"] = end
+    said = complaints(instance(views=[NETWORK | {"links": links}]))
+    assert any(f"model.views[0].links[{place}].physicalElement.id: {told}" in one for one in said)
+
+
+def test_a_switch_or_a_link_that_carries_nothing_and_one_that_leads_to_nothing() -> None:
+    links, switches = copy.deepcopy(NETWORK["links"]), copy.deepcopy(NETWORK["switches"])
+    switches[1]["capacity"] = links[0]["capacity"] = 0
     links[3]["physicalElement"]["type"] = "rack"
-    told = complaints(instance(views=[NETWORK | {"links": links}]))
+    told = complaints(instance(views=[NETWORK | {"links": links, "switches": switches}]))
+    cure = "(1 or more, or -1 for no bound)"
     assert [one.partition(": ")[2] for one in told] == [
-        "model.views[0].links[0].capacity: a link of 0 Mbit/s carries nothing (1 or more)",
+        f"model.views[0].switches[1].capacity: a switch of 0 Mbit/s carries nothing {cure}",
+        f"model.views[0].links[0].capacity: a link of 0 Mbit/s carries nothing {cure}",
         (
             "model.views[0].links[3].physicalElement.type: "
             'a link does not lead to "rack" (node or switch)'
         ),
     ]
+
+
+WRITTEN = {"hotDirtySize": 100.0, "hotDirtyDuration": 2, "coldDirtyRate": 0.0, "postCopy": True}
+
+
+@pytest.mark.parametrize("key", WRITTEN)
+def test_what_only_counts_in_a_network_is_refused_with_one_and_else_of_no_consequence(
+    key: str,
+) -> None:
+    known = {"vms": {"0": {"memUsed": 1, key: WRITTEN[key]}, "1": {"memUsed": 1}}}
+    assert read(instance(attributes=known)) == read(instance())
+    told = the_complaint(instance(views=[NETWORK], attributes=known))
+    assert told == (
+        f'model.attributes.vms["0"].{key}: how the memory of a VM is copied cannot be said here '
+        "(leave it out: it is copied once)"
+    )
+
+
+def test_in_a_network_it_must_be_known_how_much_of_a_running_vm_there_is_to_copy() -> None:
+    known = {"vms": {"0": {"memUsed": 0}, "2": {"boot": 2}}}
+    assert [vm.memory_mib for vm in read(instance(attributes=known)).cluster.vms] == [1] * 4
+    told = the_complaint(instance(views=[NETWORK], attributes=known))
+    assert told == (
+        'model.attributes.vms["1"].memUsed: is missing, and nobody knows how long it takes to move '
+        "the VM over the network (the MiB that the VM uses)"
+    )
 
 
 def test_overbooking_beyond_all_measure() -> None:
@@ -298,6 +386,23 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
     assert told[-1].startswith("... and at least 900 more")
 
 
+def test_what_is_wrong_again_is_told_again() -> None:
+    apart = {"id": "among", "parts": [[0, 1], [1]], "continuous": False}
+    astray = {"id": "among", "parts": [[0], [6]], "continuous": False}
+    wrong = [{"id": "fence", "vm": vm, "nodes": [0, 5], "continuous": False} for vm in (0, 1)] + [
+        given | {"vms": [vm]} for given in (apart, astray) for vm in (0, 1)
+    ]
+    told = [one.partition(": ")[2].partition(":")[0] for one in complaints(instance(*wrong))]
+    assert told == [
+        "constraints[0].nodes[1]",
+        "constraints[1].nodes[1]",
+        "constraints[2].parts",
+        "constraints[3].parts",
+        "constraints[4].parts[1][0]",
+        "constraints[5].parts[1][0]",
+    ]
+
+
 BROKEN = [
     (b"", "the file is empty"),
     (b"\x00{}", "NUL"),
@@ -308,7 +413,7 @@ BROKEN = [
     (b"{'model': 1}", "this is not JSON"),
     (b"[" * 100_000, "nested deeper than 64 levels"),
     (json.dumps(instance()).encode()[:-40], "the file ends too early"),
-    (json.dumps(instance(more=1)).replace("1}", "NaN}").encode(), "this is not JSON"),
+    (json.dumps(instance(more=7)).replace("7}", "NaN}").encode(), "this is not JSON"),
     (b'{"model": {"mapping": {"readyVMs": [1e2]}}}', "is not written as a whole number"),
 ]  # fmt: skip
 
@@ -319,7 +424,7 @@ def test_a_file_that_is_no_instance_at_all(content: bytes, what: str) -> None:
 
 
 def test_a_mark_of_order_and_what_nobody_asks_for_are_passed_over() -> None:
-    document = instance({"id": "root", "vm": 0, "comment": "why"}, colour="red") | {"by": "me"}
+    document = instance({"id": "root", "vm": 0}, colour="red") | {"by": "me"}
     content = b"\xef\xbb\xbf" + json.dumps(document).encode()
     assert is_instance(content)
     assert read_instance(content, "i.json") == read(instance({"id": "root", "vm": 0}))
@@ -357,7 +462,10 @@ EVERYTHING = instance(
         {"id": "ns", "type": "vm", "map": {"a": 0}},
         {"id": "ns", "type": "node", "map": {"b": 0}},
     ],
-    attributes={"vms": {"0": {"boot": 3, "template": "t"}}, "nodes": {"1": {"shutdown": 2}}},
+    attributes={
+        "vms": {"0": {"boot": 3, "template": "t", "memUsed": 5}, "1": {"memUsed": 0}},
+        "nodes": {"1": {"shutdown": 2}},
+    },
 )
 
 STRANGE = st.one_of(

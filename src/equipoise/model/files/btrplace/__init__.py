@@ -1,8 +1,10 @@
 """BtrPlace: the instances and the plans of another planner, as problems and plans of ours.
 
 Enter by ``read_instance``, ``read_plan`` and ``write_plan``; ``is_instance`` tells what they are
-for. One unit of BtrPlace's time is a second. Never opens a file, and never leaves out in silence
-what a file says: what has no counterpart is refused.
+for. One unit of BtrPlace's time is a second. Never opens a file. What an instance says and BtrPlace
+goes by is refused if it has no counterpart. What BtrPlace itself passes over is passed over: keys
+of one's own (but not in constraints), and ``continuous`` where there is nothing to choose. Of plans
+only the actions count, not the model that they begin with, nor the bandwidth of migrations.
 """
 
 from equipoise.model.files.btrplace.instance import is_instance, read_instance

@@ -1,6 +1,7 @@
 """BtrPlace's files as they are written, key by key. What the keys mean is said elsewhere.
 
-The shapes are those that BtrPlace 1.12 reads. Keys that nothing here asks for are passed over.
+The shapes are those that BtrPlace 1.12 reads. Keys that nothing here asks for are passed over, as
+they are there; but not in constraints, where a slip in a key that may be left out would be missed.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from msgspec import Meta, field
 from equipoise.model.value import Value
 
 NUMBER_MAX: Final = 2**31 - 1
+AMOUNT_MAX: Final = 10**12
 
 Number = Annotated[int, Meta(ge=0, le=NUMBER_MAX)]
 """What a VM, a node, a switch or a link is called."""
-Amount = Annotated[int, Meta(ge=0, le=10**12)]
+Amount = Annotated[int, Meta(ge=0, le=AMOUNT_MAX)]
 Bandwidth = Annotated[int, Meta(ge=-(10**12), le=10**12)]
 """Mbit/s; below nought there is no bound."""
 Ratio = Annotated[float, Meta(ge=1, le=10**9)]
@@ -51,7 +53,12 @@ class VmAttributes(Part):
     template: str = ""
     clone: bool = False
     """Whether another VM made from the template may take its place."""
-    mem_used: Amount = field(name="memUsed", default=0)
+    mem_used: Amount | None = field(name="memUsed", default=None)
+    """In MiB. How it is copied, the next four say; they count in a network only."""
+    hot_dirty_size: float | None = field(name="hotDirtySize", default=None)
+    hot_dirty_duration: float | None = field(name="hotDirtyDuration", default=None)
+    cold_dirty_rate: float | None = field(name="coldDirtyRate", default=None)
+    post_copy: bool = field(name="postCopy", default=False)
     forge: Lasting = 0
     boot: Lasting = 0
     shutdown: Lasting = 0
@@ -141,15 +148,20 @@ class Model(Part):
     views: tuple[View, ...]
 
 
-class _Vm(Part):
+class _Demand(Part, forbid_unknown_fields=True):
+    continuous: bool = False
+    """Whether it holds all along. BtrPlace passes it over where there is nothing to choose."""
+
+
+class _Vm(_Demand):
     vm: Number
 
 
-class _Node(Part):
+class _Node(_Demand):
     node: Number
 
 
-class _Vms(Part):
+class _Vms(_Demand):
     vms: Numbers
 
 
@@ -157,7 +169,7 @@ class _LastingVms(_Vms):
     continuous: bool
 
 
-class _Amount(Part):
+class _Amount(_Demand):
     nodes: Numbers
     amount: Amount
 
@@ -203,7 +215,7 @@ class Lonely(_LastingVms, tag="lonely", tag_field="id"):
     """Nobody else beside them."""
 
 
-class Split(Part, tag="split", tag_field="id"):
+class Split(_Demand, tag="split", tag_field="id"):
     """Groups that share no node."""
 
     parts: Groups
@@ -216,7 +228,7 @@ class Among(_LastingVms, tag="among", tag_field="id"):
     parts: Groups
 
 
-class SplitAmong(Part, tag="splitAmong", tag_field="id"):
+class SplitAmong(_Demand, tag="splitAmong", tag_field="id"):
     """Groups of VMs, each within one group of nodes."""
 
     vm_parts: Groups = field(name="vParts")
@@ -247,10 +259,10 @@ class MaxOnline(_Amount, tag="maxOnline", tag_field="id"):
 
 
 class RunningCapacity(_Amount, tag="runningCapacity", tag_field="id"):
-    """So many VMs run on the nodes at the most."""
+    """So many VMs run on the nodes at the most.
 
-    continuous: bool = False
-    """BtrPlace no longer writes it, but files of before version 1.12 have it."""
+    BtrPlace no longer writes whether it is continuous, but files of before version 1.12 say it.
+    """
 
 
 class ResourceCapacity(_Amount, tag="resourceCapacity", tag_field="id"):
@@ -290,7 +302,7 @@ class Serialize(_Vms, tag="Serialize", tag_field="id"):
     """One migration at a time."""
 
 
-class Precedence(Part, tag="Precedence", tag_field="id"):
+class Precedence(_Demand, tag="Precedence", tag_field="id"):
     """One migration before another."""
 
     before: Number = field(name="vm1")

@@ -16,7 +16,7 @@ import msgspec
 from equipoise.model.estimate import Estimates
 from equipoise.model.files.btrplace import form
 from equipoise.model.files.btrplace.decode import BYTE_ORDER_MARK, decoded, raise_if_any
-from equipoise.model.files.btrplace.network import network_of
+from equipoise.model.files.btrplace.network import check_copying, network_of
 from equipoise.model.files.btrplace.places import Places, places_of
 from equipoise.model.files.btrplace.rules import Wishes
 from equipoise.model.files.btrplace.speech import Speech
@@ -96,9 +96,14 @@ def _problem(instance: form.Instance, found: Findings) -> Problem:
     model = instance.model
     places = places_of(model.mapping, found)
     _meet_attributed(model.attributes, places, found)
+    # Who is to be in a state may not be made yet. Others who are unknown are a slip: nothing would
+    # come of what is demanded of nobody.
+    places.meet(one.vm for one in instance.constraints if isinstance(one, form.VmWish))
     views = Views(model.views, places, found)
     wishes = Wishes(Speech(places, views, found))
     wishes.take_all(instance.constraints)
+    if views.network is not None:
+        check_copying(model.attributes.vms, places.running, found.below("model", "attributes"))
     rooms = [
         Satisfy(id=RuleId(rule), constraint="ShareableResource", arguments={"id": name})
         for rule, name in views.rooms
@@ -128,7 +133,7 @@ def _problem(instance: form.Instance, found: Findings) -> Problem:
 
 
 def _meet_attributed(attributes: form.Attributes, places: Places, found: Findings) -> None:
-    places.vms.meet(attributes.vms)
+    places.meet(attributes.vms)
     for node in attributes.nodes.keys() - places.hosts.keys():
         find_unknown_node(node, ("model", "attributes", "nodes", str(node)), found)
 

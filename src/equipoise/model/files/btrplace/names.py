@@ -5,7 +5,7 @@ The VM 7 is ``vm7`` and the node 7 is ``node7``. Resources keep their names but 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple, Self
 
 from equipoise.model.files.btrplace.form import NUMBER_MAX
@@ -37,20 +37,6 @@ def their_resource(ours: str) -> str:
     return _THEIRS.get(ResourceName(ours), ours)
 
 
-class VmNames(dict[int, VmId]):
-    """The names of the VMs. Whoever is asked for is one of them, for a file may speak of VMs that
-    are not there yet: they can be forged."""
-
-    def __missing__(self, number: int) -> VmId:
-        name = self[number] = vm_name(number)
-        return name
-
-    def meet(self, numbers: Iterable[int]) -> None:
-        """Take note of VMs that are spoken of."""
-        for number in set(numbers) - self.keys():
-            self[number] = vm_name(number)
-
-
 class Numbering(NamedTuple):
     """The numbers of a problem's VMs and hosts.
 
@@ -66,8 +52,8 @@ class Numbering(NamedTuple):
         """Number a problem's VMs and hosts."""
         cluster = problem.cluster
         return cls(
-            _numbered([vm.id for vm in cluster.vms], "vm"),
-            _numbered([host.id for host in cluster.hosts], "node"),
+            numbered([vm.id for vm in cluster.vms], "vm"),
+            numbered([host.id for host in cluster.hosts], "node"),
         )
 
     @property
@@ -81,12 +67,8 @@ class Numbering(NamedTuple):
         return {number: HostId(name) for name, number in self.hosts.items()}
 
 
-def numbered(names: Iterable[str], prefix: str) -> dict[str, int]:
+def numbered(names: Sequence[str], prefix: str) -> dict[str, int]:
     """Number what has a name such as ``switch7``, by it if all have one."""
-    return _numbered(list(names), prefix)
-
-
-def _numbered(names: Sequence[str], prefix: str) -> dict[str, int]:
     own = {name: _number_in(name, prefix) for name in names}
     if all(number is not None for number in own.values()):
         return {name: number for name, number in own.items() if number is not None}

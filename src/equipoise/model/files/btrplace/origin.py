@@ -69,7 +69,7 @@ def _attributes(problem: ClusterProblem, vms: Iterable[Vm], numbers: Numbering) 
         known: Record = {"template": vm.template} if vm.template else {}
         if vm.replaceable:
             known["clone"] = True
-        if vm.memory_mib > 1:
+        if vm.memory_mib > 1 or problem.network is not None:
             known["memUsed"] = vm.memory_mib
         of_vms[vm.id] = known | _lasting(problem, VM_DURATIONS, vm.id)
     of_hosts: dict[str, Record] = {
@@ -86,11 +86,11 @@ def _lasting(problem: ClusterProblem, kinds: Mapping[ActionKind, str], name: str
     for kind, key in kinds.items():
         duration = problem.durations.get(kind)
         if duration is not None and name in duration.of:
-            made[key] = whole_seconds(duration.of[name])
+            made[key] = _whole_seconds(duration.of[name])
     return made
 
 
-def whole_seconds(ms: int) -> int:
+def _whole_seconds(ms: int) -> int:
     """So many seconds that it is not less."""
     return -(-ms // 1000)
 
@@ -134,8 +134,8 @@ def _names(
 
 
 def _network(network: Network, numbers: Numbering) -> Record:
-    switches = numbered((switch.id for switch in network.switches), "switch")
-    links = numbered((link.id for link in network.links), "link")
+    switches = numbered([switch.id for switch in network.switches], "switch")
+    links = numbered([link.id for link in network.links], "link")
 
     def end(host: str | None, to: str | None) -> Record:
         if host is not None:

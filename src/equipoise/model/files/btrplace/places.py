@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from equipoise.model.files.btrplace.form import Mapping, Numbers
-from equipoise.model.files.btrplace.names import VmNames, host_name
+from equipoise.model.files.btrplace.names import host_name, vm_name
 from equipoise.model.files.findings import Findings
 from equipoise.model.files.words import Path
-from equipoise.model.quantity import HostId
+from equipoise.model.quantity import HostId, VmId
 from equipoise.model.vm import VmState
 
 _TOP: Path = ("model", "mapping")
@@ -21,10 +21,15 @@ class Places:
 
     hosts: dict[int, HostId]
     online: frozenset[int]
-    vms: VmNames = field(default_factory=VmNames)
+    vms: dict[int, VmId] = field(default_factory=dict)
     running: dict[int, HostId] = field(default_factory=dict)
     sleeping: dict[int, HostId] = field(default_factory=dict)
     ready: frozenset[int] = frozenset()
+
+    def meet(self, vms: Iterable[int]) -> None:
+        """Take note of VMs, who need not be there yet: they can be forged."""
+        for number in set(vms) - self.vms.keys():
+            self.vms[number] = vm_name(number)
 
     def place_of(self, vm: int) -> tuple[VmState, HostId | None]:
         """The state of a VM and its host. Whom the mapping does not name is not made yet."""
@@ -51,7 +56,7 @@ def places_of(mapping: Mapping, found: Findings) -> Places:
         places.sleeping.update(dict.fromkeys(residents.sleeping, host))
     places.ready = frozenset(mapping.ready)
     for group in (places.running, places.sleeping, mapping.ready):
-        places.vms.meet(group)
+        places.meet(group)
     listed = sum(len(one.running) + len(one.sleeping) for one in mapping.online.values())
     if len(places.vms) < listed + len(mapping.ready):
         _find_doubled(_vms(mapping), "VM", "a VM is in one place, once", found)

@@ -19,6 +19,7 @@ from equipoise.model.action import (
     Resume,
     Shutdown,
     Suspend,
+    footprint,
 )
 from equipoise.model.files.btrplace import plan_form as form
 from equipoise.model.files.btrplace.decode import decoded, raise_if_any
@@ -37,11 +38,11 @@ PLAN_ID: Final = PlanId("btrplace")
 def read_plan(content: bytes, source: str, problem: Problem) -> Plan:
     """Read a plan for a problem; ``source`` is what messages call the file.
 
-    An action that takes no time there takes a millisecond here. What is allocated along with an
-    action, before or after it, is a step of its own here: it begins when the action has ended, and
-    takes a millisecond. A VM that takes the place of another one there is the same VM here, made
-    anew. The steps are in the order of their starts; their ids have the places of the actions in
-    the file.
+    An action that takes no time there takes a millisecond here; if a VM has several at one moment,
+    one comes after the other, in the order of the file. What is allocated along with an action,
+    before or after it, is such a step of its own here, at the moment when the action has ended. A
+    VM that takes the place of another one there is the same VM here, made anew. The steps are in
+    the order of their starts; their ids have the places of the actions in the file.
     """
     with undisturbed():
         plan = decoded(content, source, form.ReconfigurationPlan)
@@ -68,6 +69,8 @@ class _Reader:
         for new, renewal in self._renewals.items():
             if renewal.shutdown.vm in self._vms:
                 self._vms[new] = self._vms[renewal.shutdown.vm]
+        self._momentary: dict[tuple[str | None, int], Step] = {}
+        """The last step that takes no time there, by whom it is about and by its second."""
         self._found = found
         self._path: Path = ()
 
@@ -81,18 +84,17 @@ class _Reader:
             if action is not renewal.boot:
                 return  # it is part of what the boot is read as
             made, start, end = self._anew(renewal), renewal.forge.start, renewal.shutdown.end
-        step = Step(
-            id=StepId(f"{made.__struct_config__.tag}-{place}"),
-            action=made,
-            start_ms=1000 * start,
-            end_ms=max(1000 * end, 1000 * start + 1),
-        )
+        step_id = StepId(f"{made.__struct_config__.tag}-{place}")
+        if start < end:
+            step = Step(id=step_id, action=made, start_ms=1000 * start, end_ms=1000 * end)
+        else:
+            step = self._in_no_time(step_id, made, start)
         yield step
         for hook, events in action.hooks.items():
             if hook.lower() not in ("pre", "post"):
                 self._find(("hooks", hook), "this hook is not known", "pre or post")
             for number, event in enumerate(events):
-                yield from self._along(event, ("hooks", hook, number), step)
+                yield from self._along(event, ("hooks", hook, number), step, end)
 
     def _renewal(self, action: form.PlanAction) -> Renewal | None:
         """What an action is a part of, if a VM is made anew by it."""
@@ -109,7 +111,7 @@ class _Reader:
             vm=self._vm(renewal.boot.vm), source=source, target=self._host(renewal.boot.on, "on")
         )
 
-    def _along(self, event: form.PlanEvent, path: Path, step: Step) -> Iterator[Step]:
+    def _along(self, event: form.PlanEvent, path: Path, step: Step, end: int) -> Iterator[Step]:
         if isinstance(event, form.SubstitutedVmEvent):
             if event.new_vm not in self._renewals:
                 what = f"the VM {event.new_vm} takes the place of {event.vm} without being made"
@@ -121,13 +123,25 @@ class _Reader:
         along = self._allocate(event)
         self._path = action
         _, hook, number = path
-        yield Step(
-            id=StepId(f"allocate-{action[1]}-{hook}-{number}"),
-            action=along,
-            start_ms=step.end_ms,
-            end_ms=step.end_ms + 1,
-            after=(step.id,),
+        step_id = StepId(f"allocate-{action[1]}-{hook}-{number}")
+        yield self._in_no_time(step_id, along, end, after=step)
+
+    def _in_no_time(
+        self, step_id: StepId, action: Action, at: int, after: Step | None = None
+    ) -> Step:
+        """A step for what takes no time there, after all that the VM or host has at that second."""
+        touched = footprint(action)
+        key = (touched.vm or touched.switched, at)
+        earlier = {one.id: one for one in (after, self._momentary.get(key)) if one is not None}
+        start_ms = max([1000 * at, *(one.end_ms for one in earlier.values())])
+        step = self._momentary[key] = Step(
+            id=step_id,
+            action=action,
+            start_ms=start_ms,
+            end_ms=start_ms + 1,
+            after=tuple(earlier),
         )
+        return step
 
     def _action(self, action: form.PlanAction) -> Action:
         match action:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import accumulate
-from typing import Final
+from typing import Final, NoReturn
 
 import msgspec
 
@@ -26,7 +26,7 @@ from equipoise.model.action import (
     Suspend,
 )
 from equipoise.model.files.btrplace.names import Numbering, their_resource
-from equipoise.model.files.btrplace.origin import Record, origin_of, whole_seconds
+from equipoise.model.files.btrplace.origin import Record, origin_of
 from equipoise.model.files.collector import undisturbed
 from equipoise.model.plan import Plan, Step
 from equipoise.model.problem import Problem as ClusterProblem
@@ -37,10 +37,11 @@ from equipoise.model.snapshot import Snapshot
 def write_plan(plan: Plan, problem: ClusterProblem) -> bytes:
     """Write a plan for a problem, as BtrPlace writes those it found itself.
 
-    A start that is not at a whole second is written as the second before, an end as the one after.
-    There are no words for maintenance. A VM that is made anew is another one there, with a number
-    of its own: it is forged and booted, then the old one is shut down. BtrPlace's own reader does
-    not take the forging of a VM, nor the killing of one that is on no host.
+    All times there are whole seconds, so that a plan with others is refused. What takes a single
+    millisecond takes no time there, as when it is read. There are no words for maintenance. A VM
+    that is made anew is another one there, with a number of its own: it is forged and booted, then
+    the old one is shut down. BtrPlace's own reader does not take the forging of a VM, nor the
+    killing of one that is on no host.
     """
     numbers = Numbering.of(problem)
     writer = _Writer(plan, problem, numbers)
@@ -61,6 +62,8 @@ class _Writer:
         self._numbers = numbers
         self._vms = dict(numbers.vms)
         """The numbers by which VMs go now: one that was made anew has a new one."""
+        self._moments: dict[tuple[str | None, int], int] = {}
+        """The second of what takes no time there, by whom it is about and by its end here."""
         self._durations = Durations(problem, Snapshot.of(problem.cluster))
         self._homes: dict[str, list[tuple[int, str | None]]] = {
             vm.id: [(0, vm.host)] for vm in problem.cluster.vms
@@ -74,40 +77,59 @@ class _Writer:
 
     def records(self, step: Step) -> Iterator[Record]:
         """The record of a step; of one that makes a VM anew, the three that this takes."""
+        start, end = self._seconds(step)
         action = step.action
         if not isinstance(action, Reinstantiate):
-            yield self._record(step)
+            yield self._record(step, start, end)
             return
-        forged_ms, booted_ms = self._parts(step, action)
+        forged, booted = self._parts(action, start, end)
         old, new = self._vms[action.vm], max(self._vms.values()) + 1
         event = {"id": "substitutedVM", "vm": old, "newVm": new}
-        stop = Shutdown(vm=action.vm, source=action.source)
-        stopped = self._record(step.but(action=stop, start_ms=booted_ms))
+        stop = step.but(action=Shutdown(vm=action.vm, source=action.source))
+        stopped = self._record(stop, booted, end)
         self._vms[action.vm] = new
-        yield self._record(step.but(action=Forge(vm=action.vm), end_ms=forged_ms))
-        boot = Boot(vm=action.vm, target=action.target)
-        booted = self._record(step.but(action=boot, start_ms=forged_ms, end_ms=booted_ms))
-        yield booted | {"hooks": {"pre": [event], "post": []}}
+        yield self._record(step.but(action=Forge(vm=action.vm)), start, forged)
+        boot = step.but(action=Boot(vm=action.vm, target=action.target))
+        yield self._record(boot, forged, booted) | {"hooks": {"pre": [event], "post": []}}
         yield stopped
 
-    def _parts(self, step: Step, action: Reinstantiate) -> tuple[int, int]:
-        """At which whole seconds the new VM is forged and booted, if all takes its usual share."""
-        usual = [self._durations.vm_ms(kind, action.vm) for kind in REINSTANTIATION]
-        spent = accumulate(one * step.duration_ms / sum(usual) for one in usual[:2])
-        forged_s, booted_s = (int((step.start_ms + ms) // 1000) for ms in spent)
-        return 1000 * forged_s, 1000 * booted_s
+    def _seconds(self, step: Step) -> tuple[int, int]:
+        """When a step starts and ends there."""
+        start, past_start = divmod(step.start_ms, 1000)
+        end, past_end = divmod(step.end_ms, 1000)
+        if not past_start and not past_end:
+            return start, end
+        # Those that take no time there follow each other here, a millisecond each.
+        touched = step.footprint
+        subject = touched.vm or touched.switched
+        moment = self._moments.get((subject, step.start_ms), None if past_start else start)
+        if step.duration_ms > 1 or moment is None:
+            what = (
+                f"it lasts from {step.start_ms} to {step.end_ms} ms, "
+                "and all times of BtrPlace are whole seconds"
+            )
+            self._refuse(step, what, "give the problem grid_ms: 1000")
+        self._moments[subject, step.end_ms] = moment
+        return moment, moment
 
-    def _record(self, step: Step) -> Record:
+    def _parts(self, action: Reinstantiate, start: int, end: int) -> tuple[int, int]:
+        """At which seconds the new VM is forged and booted, if all takes its usual share."""
+        usual = [self._durations.vm_ms(kind, action.vm) for kind in REINSTANTIATION]
+        forged, booted = (
+            start + spent * (end - start) // sum(usual) for spent in accumulate(usual[:2])
+        )
+        return forged, booted
+
+    def _record(self, step: Step, start: int, end: int) -> Record:
         kind = _KINDS.get(type(step.action))
         if kind is None:
             what = f"BtrPlace has no action such as {step.action.__struct_config__.tag}"
-            problem = Problem(key=f"steps.{step.id}", what=what, cure="leave maintenance out")
-            raise InvalidInput(self._source, [problem])
+            self._refuse(step, what, "leave maintenance out")
         return {
             "id": kind,
             **self._subjects(step),
-            "start": step.start_ms // 1000,
-            "end": whole_seconds(step.end_ms),
+            "start": start,
+            "end": end,
             "hooks": {"pre": [], "post": []},
         }
 
@@ -138,6 +160,9 @@ class _Writer:
         at = bisect_right(homes, step.start_ms, key=lambda home: home[0])
         host = homes[max(at, 1) - 1][1]
         return {} if host is None else {"on": self._numbers.hosts[host]}
+
+    def _refuse(self, step: Step, what: str, cure: str) -> NoReturn:
+        raise InvalidInput(self._source, [Problem(key=f"steps.{step.id}", what=what, cure=cure)])
 
 
 _KINDS: Final[dict[type[Action], str]] = {

@@ -27,7 +27,11 @@ _HOST_AIMS: Final[dict[type, HostAim]] = {
     form.Online: HostAim.ONLINE,
     form.Offline: HostAim.OFFLINE,
 }
-_ALWAYS_CONTINUOUS: Final = (form.Root, form.Quarantine)
+_ALWAYS_CONTINUOUS: Final = form.Root | form.Quarantine
+_NEVER_CONTINUOUS: Final = (
+    form.VmWish | form.HostWish | form.Preserve | form.Seq | form.NoDelay | form.Sync
+    | form.Serialize | form.Precedence | form.Deadline
+)  # fmt: skip
 
 
 class Wishes:
@@ -75,7 +79,7 @@ class Wishes:
                 id=RuleId(f"{tag[0].lower()}{tag[1:]}-{place}"),
                 constraint=type(one).__name__,
                 arguments=arguments,
-                continuous=always or getattr(one, "continuous", False),
+                continuous=always or (one.continuous and not isinstance(one, _NEVER_CONTINUOUS)),
             )
         )
 
@@ -150,8 +154,8 @@ _ARGUMENTS: Final[dict[type, Callable[[Any, Speech], Arguments]]] = {
     form.ResourceCapacity: _resource_capacity,
     form.Preserve: _preserve,
     form.Precedence: lambda one, said: {
-        "before": said.vm(one.before),
-        "after": said.vm(one.after),
+        "before": said.vm(one.before, "vm1"),
+        "after": said.vm(one.after, "vm2"),
     },
     form.Deadline: lambda one, said: {"v": said.vm(one.vm), "ms": said.by(one.timestamp)},
 }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from equipoise.model.files.btrplace import form
 from equipoise.model.files.btrplace.deadline import milliseconds
 from equipoise.model.files.btrplace.names import our_resource
@@ -11,8 +9,6 @@ from equipoise.model.files.btrplace.places import Places
 from equipoise.model.files.btrplace.views import Views, find_unknown_node
 from equipoise.model.files.findings import Findings
 from equipoise.model.files.words import Path
-
-_AMOUNT_MAX: Final = 10**12
 
 
 class Speech:
@@ -25,14 +21,19 @@ class Speech:
         self._named: dict[form.Numbers, tuple[str, ...]] = {}
         self._packed: dict[form.Groups, tuple[tuple[str, ...], ...]] = {}
 
-    def vm(self, number: int) -> str:
+    def vm(self, number: int, *key: str | int) -> str:
         """The name of a VM."""
-        return self._places.vms[number]
+        name = self._places.vms.get(number)
+        if name is None:
+            cure = "list it in readyVMs, or demand a state of it"
+            self._find(key or ("vm",), f"there is no VM {number}", cure)
+        return name or ""
 
-    def vms(self, numbers: form.Numbers) -> tuple[str, ...]:
+    def vms(self, numbers: form.Numbers, *key: str | int) -> tuple[str, ...]:
         """The names of VMs, each once."""
-        vms = self._places.vms
-        return tuple(dict.fromkeys([vms[number] for number in numbers]))
+        path = key or ("vms",)
+        names = [self.vm(one, *path, place) for place, one in enumerate(numbers)]
+        return tuple(dict.fromkeys(names))
 
     def queue(self, numbers: form.Numbers) -> tuple[str, ...]:
         """The names of VMs in an order, so that none can come twice."""
@@ -52,22 +53,29 @@ class Speech:
         known = self._named.get(numbers)
         if known is None:
             path = key or ("nodes",)
+            found = len(self._found)
             names = [self.host(one, *path, place) for place, one in enumerate(numbers)]
-            known = self._named[numbers] = tuple(dict.fromkeys(names))
+            known = tuple(dict.fromkeys(names))
+            if len(self._found) == found:  # what is wrong is to be told each time
+                self._named[numbers] = known
         return known
 
     def vm_groups(self, groups: form.Groups, key: str) -> tuple[tuple[str, ...], ...]:
         """The names of VMs in groups that share nothing."""
         self._check_apart(groups, key, "VM")
-        return tuple(dict.fromkeys(map(self.vms, groups)))
+        named = [self.vms(group, key, place) for place, group in enumerate(groups)]
+        return tuple(dict.fromkeys(named))
 
     def host_groups(self, groups: form.Groups, key: str) -> tuple[tuple[str, ...], ...]:
         """The names of nodes in groups that share nothing."""
         known = self._packed.get(groups)
         if known is None:
+            found = len(self._found)
             self._check_apart(groups, key, "node")
             named = [self.hosts(group, key, place) for place, group in enumerate(groups)]
-            known = self._packed[groups] = tuple(dict.fromkeys(named))
+            known = tuple(dict.fromkeys(named))
+            if len(self._found) == found:
+                self._packed[groups] = known
         return known
 
     def resource(self, name: str) -> str:
@@ -91,9 +99,9 @@ class Speech:
         if view is None:
             return
         has = view.nodes.get(one.node, view.default_capacity)
-        if has * one.ratio > _AMOUNT_MAX:
-            what = f"{one.ratio} times {has} is more than {_AMOUNT_MAX}"
-            self._find(("ratio",), what, f"at most {_AMOUNT_MAX / has:g}")
+        if has * one.ratio > form.AMOUNT_MAX:
+            what = f"{one.ratio} times {has} is more than {form.AMOUNT_MAX}"
+            self._find(("ratio",), what, f"at most {form.AMOUNT_MAX / has:g}")
 
     def _check_apart(self, groups: form.Groups, key: str, noun: str) -> None:
         """Find groups that overlap. Equal ones count once there, for they are kept in a set."""

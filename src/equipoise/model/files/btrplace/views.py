@@ -97,8 +97,8 @@ class Views:
             self._found.add((*path, "rcId"), what, "give it another name")
         self.resources.setdefault(view.name, view)
         for node in view.nodes.keys() - self._places.hosts.keys():
-            self._find_unknown((*path, "nodes", str(node)), node)
-        self._places.vms.meet(view.vms)
+            find_unknown_node(node, (*path, "nodes", str(node)), self._found)
+        self._places.meet(view.vms)
 
     def _take_names(self, view: NamingService, path: Path) -> None:
         if view.kind not in self._labels:
@@ -112,14 +112,11 @@ class Views:
                 self._found.add((*path, "map", name), what, "one name for each")
             labels[number] = {"name": name}
         if view.kind == "vm":
-            self._places.vms.meet(labels)
+            self._places.meet(labels)
             return
         for name, number in view.numbers.items():
             if number not in self._places.hosts:
-                self._find_unknown((*path, "map", name), number)
-
-    def _find_unknown(self, path: Path, node: int) -> None:
-        find_unknown_node(node, path, self._found)
+                find_unknown_node(number, (*path, "map", name), self._found)
 
 
 def find_unknown_node(node: int, path: Path, found: Findings) -> None:
