@@ -10,7 +10,7 @@ from time import perf_counter
 
 from equipoise.cli.answer import clock, console, fitted, plain, print_json, progress_console, table
 from equipoise.cli.planning.refused import keep_case
-from equipoise.cli.planning.write import check_btrplace, write_plan
+from equipoise.cli.planning.write import for_btrplace, write_plan
 from equipoise.cli.read import read_problem
 from equipoise.cli.write import check_writable, say_written, write_file
 from equipoise.errors import InvalidInput
@@ -53,7 +53,7 @@ def run(path: Path, wishes: Wishes, *, as_json: bool) -> int:
         problem = read_problem(path)
         load_s = perf_counter() - began
         if wishes.as_btrplace:
-            check_btrplace(problem, str(path))
+            problem = for_btrplace(problem, str(path))
         try:
             answer = _Watched(problem, wishes).answer()
         except RefusedPlan as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import lcm
 from pathlib import Path
 
 from equipoise.cli.write import write_file
@@ -31,8 +32,11 @@ def write_plan(
     write_file(path, content, append=line)
 
 
-def check_btrplace(problem: Problem, source: str) -> None:
-    """Refuse what plans of BtrPlace's cannot say, before a long search rather than after it."""
+def for_btrplace(problem: Problem, source: str) -> Problem:
+    """The same problem in whole seconds, so that BtrPlace has words for its plans.
+
+    What it has none for is refused here, before a long search rather than after it.
+    """
     cluster = problem.cluster
     mistakes = [
         Mistake(
@@ -49,6 +53,7 @@ def check_btrplace(problem: Problem, source: str) -> None:
     off = {host.id for host in cluster.hosts if host.state is not HostState.ON}
     there = cluster.but(vms=tuple(vm for vm in cluster.vms if vm.host in off))
     btrplace.write_plan(Plan(id=PlanId("none"), steps=()), problem.but(cluster=there))
+    return problem.but(grid_ms=lcm(problem.grid_ms, 1000))
 
 
 def _is_maintained(host: Host, problem: Problem) -> bool:

@@ -158,7 +158,7 @@ def test_a_network_with_and_without_bounds() -> None:
 
 
 def test_over_a_network_a_migration_takes_what_copying_takes_or_what_is_said_of_the_vm() -> None:
-    attributes = {"vms": {"0": {"memUsed": 1192}, "1": {"migrate": 7}}, "nodes": {}}
+    attributes = {"vms": {"0": {"memUsed": 1192}, "1": {"memUsed": 1, "migrate": 7}}, "nodes": {}}
     problem = read(instance(views=[NETWORK], attributes=attributes))
     durations = Durations(problem, Snapshot.of(problem.cluster))
     assert durations.move_ms(VmId("vm0"), 1000) == 10_000, "1,250 MB at 1,000 Mbit/s"
