@@ -26,6 +26,7 @@ from equipoise.model.vm import CpuSettings, MemorySettings, Vm, VmState
 from equipoise.plan.exact.answer import Answer, Status
 from equipoise.plan.exact.formula.translate import Translator
 from equipoise.plan.exact.formula.values import Unsupported
+from equipoise.plan.exact.near import reach
 from equipoise.plan.exact.search import solve_exactly
 from equipoise.plan.exact.solve import solve
 from equipoise.plan.exact.solver.decide import Effort
@@ -309,6 +310,22 @@ def test_looking_near_first_loses_no_plan(chance: Random) -> None:
     else:
         assert answer.conflict is not None
         assert answer.conflict.why
+
+
+@given(chance=CHANCE)
+def test_what_is_claimed_of_a_problem_too_large_to_be_looked_at_whole_is_true(
+    chance: Random,
+) -> None:
+    problem = any_problem(chance)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reach, "SMALL", 0)
+        patch.setattr(reach, "LARGEST", 0)
+        answer = solve(problem)
+    if answer.plan is not None:
+        assert not faults(problem, answer.plan)
+    elif answer.status is Status.UNSAT:
+        assert not is_possible(problem)
+        assert answer.conflict is not None
 
 
 @pytest.mark.parametrize("measure", MEASURES)

@@ -13,6 +13,7 @@ from equipoise.model.problem.problem import MOVES_MAX
 from equipoise.plan.exact.answer import Answer, Conflict, Status
 from equipoise.plan.exact.conflict import in_words, smallest_conflict
 from equipoise.plan.exact.near.reach import is_too_large, reaches
+from equipoise.plan.exact.proof import lack_of_room, parts_of
 from equipoise.plan.exact.search import Stream, is_possible, solve_exactly
 from equipoise.plan.exact.solver.circuit import Circuit
 from equipoise.plan.exact.solver.decide import Effort, TooLarge
@@ -70,8 +71,13 @@ class _Planner:
     def _look(self, *, repair: bool, optimise: bool) -> Answer:
         """Look within one reach after the other; who wants the best looks within all of them."""
         best: Answer | None = None
+        is_proved = not is_too_large(self._task)  # then by looking at the whole
         for reach in reaches(self._task, repair=repair, optimise=optimise):
             found = self._within(reach, best, optimise=optimise)
+            if found.status is Status.UNSAT and best is None and not is_proved:
+                conflict, is_proved = self._conflict_in_part(), True
+                if conflict is not None:
+                    return Answer(Status.UNSAT, conflict=conflict)
             whole = reach.is_whole(self._task.problem.moves_max) and not self._task.guesses_horizon
             if found.status is Status.SOLVED:
                 # What no plan can be better than is known only of the whole.
@@ -95,6 +101,14 @@ class _Planner:
         )
         self._build_s += found.build_s
         return found
+
+    def _conflict_in_part(self) -> Conflict | None:
+        """Why the whole has no plan, if that can be told of a part of it."""
+        for part in parts_of(self._task):
+            planner = _Planner(part, self._effort, None)
+            if planner._possible(part.claims) is False:
+                return planner._explain(part.claims)
+        return lack_of_room(self._task)
 
     # Why not
 

@@ -9,6 +9,7 @@ from equipoise.model.quantity import VmId
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.vm import VmState
 from equipoise.plan.exact.near.misplaced import as_wished, misplaced
+from equipoise.plan.exact.near.region import regions
 from equipoise.plan.exact.near.sketch import Sketcher
 from equipoise.plan.exact.task import Task
 from equipoise.plan.exact.timeline.reach import Reach
@@ -54,7 +55,10 @@ def is_too_large(task: Task) -> bool:
 
 
 def _near(task: Task, wished: Snapshot, movers: frozenset[VmId]) -> Iterator[Reach]:
-    """First whom a sketch names, all at the same time; then all who may be misplaced."""
+    """First whom a sketch names, all at the same time; then all who may be misplaced, then others.
+
+    Of a problem that will be looked at whole in the end, there are no others before that.
+    """
     comers = [vm for vm in task.vm_goals if _comes(task, vm)]
     most = task.problem.moves_max
     sketcher = Sketcher(task, wished)
@@ -67,6 +71,8 @@ def _near(task: Task, wished: Snapshot, movers: frozenset[VmId]) -> Iterator[Rea
     for factor in (1, 4, 16):
         hosts = Sketcher(task, wished).sketch(every, factor * _count(len(every)))
         yield Reach(moves=most, movable=movers, hosts=hosts)
+    if is_too_large(task):
+        yield from regions(task, wished, every, LARGEST)
 
 
 def _count(movers: int) -> int:

@@ -7,6 +7,7 @@ one host for each VM and goes farther when the sketch is of no use.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from heapq import nsmallest
 
 from equipoise.model.host import Host, HostState
 from equipoise.model.quantity import HostId, VmId
@@ -68,6 +69,30 @@ class Sketcher:
             if hosts[vm]:
                 self._take(hosts[vm][0], self._needs(vm), 1)
         return hosts
+
+    def least_short(self, vm: VmId, count: int) -> list[HostId]:
+        """The hosts that could hold a VM on which the least is missing for it."""
+        needs, allowed = self._needs(vm), self._allowed.hosts(vm)
+        short = [
+            (self._shortfall(host, needs), host)
+            for host in self._hosts
+            if (allowed is None or host in allowed) and self._could_hold(host, needs)
+        ]
+        return [host for _, host in nsmallest(count, short)]
+
+    def _could_hold(self, host: HostId, needs: Amounts) -> bool:
+        whole = self._wished.hosts[host]
+        return all(
+            need <= self._capacity(whole, name)
+            for need, name in zip(needs, self._resources, strict=True)
+        )
+
+    def _shortfall(self, host: HostId, needs: Amounts) -> float:
+        free = self._free[host]
+        return max(
+            ((need - room) / need for need, room in zip(needs, free, strict=True) if need > room),
+            default=0.0,
+        )
 
     # Room
 
