@@ -5,6 +5,7 @@ from __future__ import annotations
 from builders import a_host, a_vm
 from equipoise.plan.exact.near.misplaced import as_wished, misplaced
 from equipoise.plan.exact.near.reach import SMALL
+from equipoise.plan.exact.near.sketch import Sketcher
 from equipoise.plan.exact.solve import solve
 from equipoise.plan.exact.task import Task
 from planning import a_problem, a_rule, fence
@@ -31,3 +32,12 @@ def test_a_large_problem_in_which_nobody_reserves_anything_has_a_plan() -> None:
     answer = solve(a_problem(hosts, vms, fence("v1", "h7")))
     assert answer.plan is not None
     assert [step.footprint.target for step in answer.plan.steps] == ["h7"]
+
+
+def test_a_host_that_is_too_full_is_short_of_nothing_for_who_needs_nothing() -> None:
+    hosts = [a_host("h1", capacity={"x": 1}), a_host("h2", capacity={"x": 3})]
+    vms = [a_vm("v1", "h1", consumption={"x": 2}), a_vm("v2", "h2"), a_vm("v3", "h2")]
+    task = Task.of(a_problem(hosts, vms))
+    sketcher = Sketcher(task, as_wished(task))
+    assert sketcher.least_short(vms[1].id, 2) == ["h1", "h2"]
+    assert sketcher.least_short(vms[0].id, 2) == ["h2"]

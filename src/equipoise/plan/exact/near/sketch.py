@@ -90,7 +90,11 @@ class Sketcher:
     def _shortfall(self, host: HostId, needs: Amounts) -> float:
         free = self._free[host]
         return max(
-            ((need - room) / need for need, room in zip(needs, free, strict=True) if need > room),
+            (
+                (need - room) / need
+                for need, room in zip(needs, free, strict=True)
+                if need > max(0, room)
+            ),
             default=0.0,
         )
 

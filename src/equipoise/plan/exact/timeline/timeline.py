@@ -6,7 +6,7 @@ demand, and that there is room, ``room`` sees to.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from math import gcd
 from typing import Any
@@ -179,10 +179,7 @@ class Timeline:
         if len(wanted) > 1:
             raise Unreachable(tuple(claims), f"{vm.id} cannot be both")
         after = wanted.pop() if wanted else vm.state
-        moves = self.reach.moves if self.reach.may_move(vm.id) else 0
-        over_links = self.routes is not None
-        to_move = ways_to_move(vm, self.task, self._durations, over_links=over_links)
-        kinds = ways(vm.state, after, to_move * moves)
+        kinds = ways(vm.state, after, self._moves_of(vm))
         if kinds is None:
             why = f"{vm.id} is {vm.state}, and no action makes it {after}"
             raise Unreachable(tuple(claims), why)
@@ -199,6 +196,13 @@ class Timeline:
             self._add_growth(course, name, amount)
         if course.legs:
             self.courses[vm.id] = course
+
+    def _moves_of(self, vm: Vm) -> Sequence[ActionKind]:
+        if not self.reach.may_move(vm.id):
+            return ()
+        over_links = self.routes is not None
+        choice = ways_to_move(vm, self.task, self._durations, over_links=over_links)
+        return choice * self.reach.moves
 
     def _add_leg(self, course: Course, kind: ActionKind, vm: Vm) -> None:
         before = course.last
