@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import pytest
 
+from equipoise.fuzz.schedulers.mutate import sound_mutants
 from equipoise.spec.library import library
 from equipoise.spec.specification import Specification
 from meanings import MEANINGS
-from mutants import sound_mutants
 from property.test_library_meaning import (
     CONSTRAINTS,
     Question,

@@ -1,7 +1,7 @@
 """Constraints that say something slightly else: each differs from the original at one point.
 
 Every part of a formula is changed in every way there is, also where it makes no sense; the type
-checker refuses what does not. A test that tells none of the others from the original is too weak.
+checker refuses what does not. Whoever cannot tell the others from the original looks too little.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields, replace
+from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from equipoise.errors import InvalidInput
@@ -42,17 +43,18 @@ from equipoise.spec.specification import Specification
 Scope = tuple[str, ...]
 """The names that mean something somewhere in a formula."""
 
+CONNECTIVES: Final = ("<-->", "-->", "|", "&")
 RELATIVES: Final = (
     ("=", "/="),
-    ("=", "<", "<=", ">", ">="),
-    ("&", "|", "-->", "<-->"),
+    ("=", ">", ">=", "<=", "<"),
+    CONNECTIVES,
     ("+", "-", "*"),
     ("/\\", "\\/", "-"),
     (":", "/:"),
     ("<:", "/<:"),
     ("<<:", "/<<:"),
 )
-"""Operators that may stand for each other."""
+"""Operators that may stand for each other; the later in its row, the harder to see."""
 NEGATED: Final = ("=", "/=", "<", "<=", ">", ">=", ":", "/:", "<:", "/<:", "<<:", "/<<:")
 """Operators of which a relative says the opposite."""
 ONE_WAY: Final = ("-->", "-", "/", "<:", "/<:")
@@ -71,9 +73,47 @@ CHANGING: Final = (
 """Functions that may answer otherwise at another moment of a plan; no action changes a label."""
 
 
+class Rule(StrEnum):
+    """In which way something is changed."""
+
+    ARITHMETIC = "arithmetic"
+    """Numbers or sets are put together in another way."""
+    COMPARISON = "comparison"
+    """It is weakened, strengthened or turned into its opposite."""
+    CONDITION = "condition"
+    """Of what makes a collection, a condition or a member is left out."""
+    CONNECTIVE = "connective"
+    """And becomes or, and the like."""
+    FUNCTION = "function"
+    """Another function is asked."""
+    KEPT = "kept"
+    """A set becomes a list, which keeps equal values apart, or a list a set."""
+    MOMENT = "moment"
+    """It is asked of the initial state instead of the present one, or the other way round."""
+    NAME = "name"
+    """It is said of something else."""
+    NEGATION = "negation"
+    """The opposite is said."""
+    NUMBER = "number"
+    """It is off by one."""
+    PART = "part"
+    """Only one side is left: a conjunct or a guard is dropped."""
+    QUANTIFIER = "quantifier"
+    """For all becomes for some, or the other way round."""
+    TURNED = "turned"
+    """The sides are exchanged."""
+    WORD = "word"
+    """Another text is compared with."""
+
+
+Instead = tuple[Rule, Term]
+"""What may stand in the place of a term, and by which rule."""
+
+
 class Change(NamedTuple):
     """A change at one point."""
 
+    rule: Rule
     old: Term | Binder
     """The smallest part that shows what stood there."""
     new: Term | Binder
@@ -84,32 +124,34 @@ class Change(NamedTuple):
 class Mutant(NamedTuple):
     """A constraint that was changed at one point."""
 
+    rule: Rule
     description: str
     specification: Specification
     """It alone, under its old name."""
 
 
-def mutants(constraint: Constraint) -> Iterator[tuple[str, Constraint]]:
+def changed(constraint: Constraint) -> Iterator[tuple[Rule, str, Constraint]]:
     """Every constraint that differs from one at a single point; each once, sound or not."""
     seen, told = {constraint.formula}, Counter[str]()
     scope = tuple(one.name for one in constraint.parameters)
-    for old, new, formula in _changed(constraint.formula, scope):
+    for rule, old, new, formula in _changed(constraint.formula, scope):
         if formula not in seen:
             seen.add(formula)
             what = f"{_told(old)} becomes {_told(new)}"
             told[what] += 1
             again = f" (place {told[what]})" if told[what] > 1 else ""
-            yield what + again, replace(constraint, formula=formula)
+            yield rule, what + again, replace(constraint, formula=formula)
 
 
 def sound_mutants(specification: Specification, name: str) -> Iterator[Mutant]:
     """The mutants of a constraint that the type checker accepts."""
     others = {other: specification for other in specification.constraints if other != name}
-    for description, constraint in mutants(specification.constraints[name]):
+    for rule, description, constraint in changed(specification.constraints[name]):
         try:
-            yield Mutant(description, Specification(Source(name, ""), [constraint], others))
+            sound = Specification(Source(name, ""), [constraint], others)
         except InvalidInput:
             continue
+        yield Mutant(rule, description, sound)
 
 
 # From the parts to the whole
@@ -117,7 +159,7 @@ def sound_mutants(specification: Specification, name: str) -> Iterator[Mutant]:
 
 def _changed(term: Term, scope: Scope) -> Iterator[Change]:
     """Change each part of a term."""
-    yield from (Change(term, other, other) for other in _instead_of(term, scope))
+    yield from (Change(rule, term, other, other) for rule, other in _instead_of(term, scope))
     for one in fields(term):
         value: Any = getattr(term, one.name)
         if one.name == "binders":
@@ -128,23 +170,25 @@ def _changed(term: Term, scope: Scope) -> Iterator[Change]:
             changes = _changed_parts(value, scope + _names_for(term, one.name))
         else:
             continue
-        for old, new, whole in changes:
+        for rule, old, new, whole in changes:
             around: Any = replace(term, **{one.name: whole})
-            yield Change(term, around, around) if _is_word(old) else Change(old, new, around)
+            of_word = _is_word(old)
+            yield Change(rule, term if of_word else old, around if of_word else new, around)
 
 
 def _changed_parts(parts: tuple[Term, ...], scope: Scope) -> Iterator[Change]:
     for number, part in enumerate(parts):
-        for old, new, whole in _changed(part, scope):
-            yield Change(old, new, (*parts[:number], whole, *parts[number + 1 :]))
+        for rule, old, new, whole in _changed(part, scope):
+            yield Change(rule, old, new, (*parts[:number], whole, *parts[number + 1 :]))
 
 
 def _changed_binders(binders: tuple[Binder, ...], scope: Scope) -> Iterator[Change]:
     for number, binder in enumerate(binders):
-        for old, new, domain in _changed(binder.domain, scope):
+        for rule, old, new, domain in _changed(binder.domain, scope):
             other = replace(binder, domain=domain)
             whole = (*binders[:number], other, *binders[number + 1 :])
-            yield Change(binder, other, whole) if _is_word(old) else Change(old, new, whole)
+            of_word = _is_word(old)
+            yield Change(rule, binder if of_word else old, other if of_word else new, whole)
         scope += binder.names
 
 
@@ -165,16 +209,17 @@ def _names_for(term: Term, field: str) -> Scope:
 # One point
 
 
-def _instead_of(term: Term, scope: Scope) -> Iterator[Term]:
+def _instead_of(term: Term, scope: Scope) -> Iterator[Instead]:
     """What may stand in the place of a term: of its own kind, or its opposite."""
     match term:
         case Name():
             states = term.name in STATES and term.name not in scope
-            yield from map(Name, dict.fromkeys(STATES if states else (*scope, *SETS)))
+            names = dict.fromkeys(STATES if states else (*scope, *SETS))
+            yield from ((Rule.NAME, Name(other)) for other in names)
         case Number():
-            yield from (Number(term.value + 1), Number(term.value - 1))
+            yield from ((Rule.NUMBER, Number(term.value + one)) for one in (1, -1))
         case Text():
-            yield from map(Text, _relatives(term.value, WORDS))
+            yield from ((Rule.WORD, Text(other)) for other in _relatives(term.value, WORDS))
         case Call():
             yield from _other_calls(term)
         case Operation():
@@ -184,7 +229,7 @@ def _instead_of(term: Term, scope: Scope) -> Iterator[Term]:
         case _:
             yield from _other_statements(term)
     if not isinstance(term, Operation) or term.operator not in NEGATED:
-        yield Not(term)
+        yield Rule.NEGATION, Not(term)
 
 
 def _relatives(one: str, groups: tuple[tuple[str, ...], ...]) -> list[str]:
@@ -192,58 +237,66 @@ def _relatives(one: str, groups: tuple[tuple[str, ...], ...]) -> list[str]:
     return [other for other in found if other != one]
 
 
-def _other_calls(term: Call) -> Iterator[Term]:
+def _other_calls(term: Call) -> Iterator[Instead]:
     if term.moment is not Moment.NOW:
-        yield replace(term, moment=Moment.NOW)
+        yield Rule.MOMENT, replace(term, moment=Moment.NOW)
     elif term.function in CHANGING or term.function not in SIGNATURES:
-        yield replace(term, moment=Moment.INITIAL)
+        yield Rule.MOMENT, replace(term, moment=Moment.INITIAL)
     if term.function in SIGNATURES:
-        yield from (replace(term, function=other) for other in SIGNATURES)
-    yield Truth(value=True)
+        yield from ((Rule.FUNCTION, replace(term, function=other)) for other in SIGNATURES)
+    yield Rule.PART, Truth(value=True)
 
 
-def _other_operations(term: Operation) -> Iterator[Term]:
-    for other in _relatives(term.operator, RELATIVES):
-        yield replace(term, operator=other)
-    yield from (term.left, term.right)
+def _other_operations(term: Operation) -> Iterator[Instead]:
+    rule = _rule_of(term.operator)
+    yield from (
+        (rule, replace(term, operator=other)) for other in _relatives(term.operator, RELATIVES)
+    )
+    yield from ((Rule.PART, side) for side in (term.left, term.right))
     if term.operator in ONE_WAY:
-        yield replace(term, left=term.right, right=term.left)
+        yield Rule.TURNED, replace(term, left=term.right, right=term.left)
     if term.operator == "-->":
-        yield Not(term.left)
+        yield Rule.PART, Not(term.left)
 
 
-def _other_collections(term: SetOf | ListOf | SetWhere | ListWhere) -> Iterator[Term]:
+def _rule_of(operator: str) -> Rule:
+    if operator in NEGATED:
+        return Rule.COMPARISON
+    return Rule.CONNECTIVE if operator in CONNECTIVES else Rule.ARITHMETIC
+
+
+def _other_collections(term: SetOf | ListOf | SetWhere | ListWhere) -> Iterator[Instead]:
     match term:
         case SetOf():
-            yield from (SetOf(some) for some in _without_one(term.members))
+            yield from ((Rule.CONDITION, SetOf(some)) for some in _without_one(term.members))
         case ListOf():
-            yield from (ListOf(some) for some in _without_one(term.elements))
+            yield from ((Rule.CONDITION, ListOf(some)) for some in _without_one(term.elements))
         case SetWhere() | ListWhere():
             kinds = (ListWhere, SetWhere)
             other = kinds[isinstance(term, ListWhere)]
-            yield other(term.term, term.binders, term.conditions)
+            yield Rule.KEPT, other(term.term, term.binders, term.conditions)
             for some in _without_one(term.conditions):
-                yield replace(term, conditions=some)
+                yield Rule.CONDITION, replace(term, conditions=some)
 
 
 def _without_one(terms: tuple[Term, ...]) -> Iterator[tuple[Term, ...]]:
     return (terms[:number] + terms[number + 1 :] for number in range(len(terms)))
 
 
-def _other_statements(term: Term) -> Iterator[Term]:
+def _other_statements(term: Term) -> Iterator[Instead]:
     match term:
         case ForAll():
-            yield Exists(term.binders, term.body)
+            yield Rule.QUANTIFIER, Exists(term.binders, term.body)
         case Exists():
-            yield ForAll(term.binders, term.body)
+            yield Rule.QUANTIFIER, ForAll(term.binders, term.body)
         case Always():
-            yield Sometime(term.body)
+            yield Rule.QUANTIFIER, Sometime(term.body)
         case Sometime():
-            yield Always(term.body)
+            yield Rule.QUANTIFIER, Always(term.body)
         case Truth():
-            yield Truth(value=not term.value)
+            yield Rule.NEGATION, Truth(value=not term.value)
         case Not():
-            yield term.term
+            yield Rule.NEGATION, term.term
         case _:
             return
 

@@ -1,0 +1,8 @@
+"""Schedulers that are put to the test in this process: ours, and some that are wrong on purpose.
+
+Enter by ``SCHEDULERS``. Those that live in a process of their own are in ``targets``.
+"""
+
+from equipoise.fuzz.schedulers.scheduler import Scheduler, TooLate, Unsupported
+
+__all__ = ["Scheduler", "TooLate", "Unsupported"]

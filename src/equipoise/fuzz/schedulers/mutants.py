@@ -1,0 +1,81 @@
+"""Our planner, asked to keep a constraint that says something slightly else.
+
+Of each constraint, one mutant is made by each rule of ``mutate``. A campaign that looks well enough
+tells all of them from the original, but for those that say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from types import MappingProxyType
+from typing import Final
+
+from equipoise.fuzz.schedulers.mutate import Mutant, sound_mutants
+from equipoise.fuzz.schedulers.planner import Planner
+from equipoise.fuzz.trial.trial import Trial
+from equipoise.spec.library import of_origin, origin_of
+
+
+@dataclass(frozen=True, slots=True)
+class MutantPlanner:
+    """The planner with one constraint of the library misread; all others it reads well."""
+
+    constraint: str
+    mutant: Mutant
+
+    def accepts(self, trial: Trial) -> bool:
+        """Whether it could have made the plan, as it reads the constraint."""
+        demand = trial.demand
+        if demand.library_name == self.constraint:
+            demand = replace(demand, specification=self.mutant.specification)
+        return Planner().accepts(replace(trial, demand=demand))
+
+
+@cache
+def mutants() -> Mapping[str, MutantPlanner]:
+    """All of them by name, such as ``mutant-Spread-moment``."""
+    found = (
+        (_name(one), one)
+        for origin, names in MISREAD.items()
+        for constraint in names or of_origin(origin).constraints
+        for one in _of(origin, constraint)
+    )
+    return MappingProxyType({name: one for name, one in found if name not in SAME})
+
+
+def find_mutant(name: str) -> MutantPlanner | None:
+    """The mutant of a name; only those of its constraint are made, for making all takes a while."""
+    constraint = name.removeprefix("mutant-").rpartition("-")[0]
+    origin = origin_of(constraint)
+    misread = () if origin is None else MISREAD.get(origin)
+    if origin is None or misread is None or name in SAME or (misread and constraint not in misread):
+        return None
+    found = (one for one in _of(origin, constraint) if _name(one) == name)
+    return next(found, None)
+
+
+def _name(one: MutantPlanner) -> str:
+    return f"mutant-{one.constraint}-{one.mutant.rule}"
+
+
+def _of(origin: str, constraint: str) -> Iterator[MutantPlanner]:
+    """One for each rule: the last that is made, for the deeper the change, the harder to see."""
+    made = {one.rule: one for one in sound_mutants(of_origin(origin), constraint)}
+    return (MutantPlanner(constraint, one) for one in made.values())
+
+
+MISREAD: Final[Mapping[str, tuple[str, ...]]] = {
+    "btrplace": (),
+    "more": ("MaxPerHost", "Isolated", "MinRunning", "MaxConcurrent", "MaxDisturbed"),
+}
+"""The constraints that are misread, by the file of the library; of some files all."""
+SAME: Final = frozenset(
+    f"mutant-{constraint}-kept"
+    for constraint in ("MaxOnline", "MostlySpread", "MaxConcurrent", "MaxDisturbed")
+)
+"""Those left out because they say the same: what they count differs, so a list has no more of it.
+
+Of all others, a trial is known that they get wrong.
+"""

@@ -1,0 +1,89 @@
+"""Trials in files: a line of JSON each, with where it came from and what was said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta
+
+from equipoise.errors import InvalidInput
+from equipoise.errors import Problem as Mistake
+from equipoise.fuzz.trial.trial import Trial
+from equipoise.fuzz.trial.verdict import Outcome
+from equipoise.model.case import CaseFile
+from equipoise.model.rule import Argument
+from equipoise.model.snapshot import Snapshot
+from equipoise.model.value import Value
+from equipoise.spec.arguments import fitted
+from equipoise.spec.choose import in_order
+from equipoise.spec.demand import Demand
+from equipoise.spec.library import library_constraints
+from equipoise.spec.specification import Specification
+
+VERSION: Final = 1
+"""Of the form of a line. One of another version is refused rather than misread."""
+
+
+class Stored(Value):
+    """A trial as a file has it."""
+
+    version: Annotated[int, Meta(ge=VERSION, le=VERSION)] = VERSION
+    target: str
+    constraint: str
+    outcome: Outcome
+    message: str = ""
+    seed: int = 0
+    number: int = 0
+    """Which trial of that seed it was, before it was made smaller."""
+    case: CaseFile
+
+
+def case_of(trial: Trial) -> CaseFile:
+    """A trial as files have cases."""
+    demand = trial.demand
+    arguments = {name: _written(value) for name, value in demand.arguments.items()}
+    return CaseFile(
+        cluster=trial.cluster,
+        plan=trial.plan,
+        arguments=arguments,
+        continuous=demand.continuous,
+    )
+
+
+def _written(value: Any) -> Argument:
+    if isinstance(value, frozenset):
+        return tuple(_written(one) for one in in_order(value))  # type: ignore[misc]
+    return value  # type: ignore[no-any-return]
+
+
+def trial_of(stored: Stored, known: Mapping[str, Specification] | None = None) -> Trial:
+    """The trial that a line tells of."""
+    home = (known or library_constraints()).get(stored.constraint)
+    if home is None:
+        what = f"there is no constraint {stored.constraint}"
+        raise InvalidInput("trial", [Mistake(key="constraint", what=what)])
+    case = stored.case
+    snapshot = Snapshot.of(case.cluster)
+    values, problems = fitted(home.constraints[stored.constraint], case.arguments, snapshot)
+    if problems:
+        raise InvalidInput("trial", problems)
+    steps = () if case.plan is None else case.plan.steps
+    return Trial(Demand(home, stored.constraint, values, case.continuous), snapshot, steps)
+
+
+def write_line(stored: Stored) -> bytes:
+    """One line of a file of trials."""
+    return msgspec.json.encode(stored) + b"\n"
+
+
+def read_lines(content: bytes, source: str) -> Iterator[Stored]:
+    """The trials of a file; a line that is none is told with its number."""
+    for number, line in enumerate(content.splitlines(), start=1):
+        if line.strip():
+            try:
+                yield msgspec.json.decode(line, type=Stored)
+            except (msgspec.MsgspecError, ValueError) as error:
+                mistake = Mistake(key=f"line {number}", what=str(error), line=number)
+                raise InvalidInput(source, [mistake]) from None

@@ -1,0 +1,49 @@
+"""A trial: what a scheduler is asked about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from equipoise.model.inventory import Inventory
+from equipoise.model.plan import Plan, Step, Violation
+from equipoise.model.quantity import PlanId
+from equipoise.model.snapshot import Snapshot
+from equipoise.plan.verify import judged
+from equipoise.spec.case import Case, Fault, judge_case
+from equipoise.spec.demand import Demand
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A cluster, a plan for it, and a constraint with its arguments."""
+
+    demand: Demand
+    initial: Snapshot
+    steps: tuple[Step, ...]
+
+    @cached_property
+    def plan(self) -> Plan:
+        """Its steps, as a plan."""
+        return Plan(id=PlanId("trial"), base_version=self.initial.version, steps=self.steps)
+
+    @cached_property
+    def objections(self) -> tuple[Violation, ...]:
+        """What machines have against the plan, whatever the constraint."""
+        return judged(self.initial, self.plan, ())
+
+    @cached_property
+    def fault(self) -> Fault | None:
+        """Where the plan breaks the constraint, by the specification; nothing if it keeps it."""
+        return judge_case(self.demand, Case(self.initial, self.steps))
+
+    @cached_property
+    def is_broken_at_first(self) -> bool:
+        """Whether the constraint does not hold before anything has happened."""
+        return judge_case(self.demand, Case(self.initial)) is not None
+
+    @property
+    def cluster(self) -> Inventory:
+        """The cluster as files have it."""
+        snapshot = self.initial
+        return Inventory(hosts=tuple(snapshot.hosts.values()), vms=tuple(snapshot.vms.values()))

@@ -1,0 +1,145 @@
+"""Shrinking ends with the same small trial each time, and nothing smaller is one reduction away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+from zlib import crc32
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from equipoise.fuzz.trial import Trial, judge, shrink
+from equipoise.fuzz.trial.shrink import reductions
+from equipoise.fuzz.trial.size import Size
+from equipoise.model.plan import Step
+from equipoise.model.snapshot import Snapshot
+from equipoise.spec.arguments import fitted
+from equipoise.spec.choose import in_order
+from equipoise.spec.demand import Demand
+from equipoise.spec.library import library_constraints
+from small_worlds import VARIANTS, a_random_plan, a_random_state, arguments
+
+FEWER = settings(max_examples=max(2, settings().max_examples // 4))
+CHANCE = st.randoms(use_true_random=False)
+MODES = [
+    (name, mode == "continuous")
+    for name, home in library_constraints().items()
+    for mode in ("discrete", "continuous")
+    if mode in home.constraints[name].marks
+]
+
+
+def a_trial(chance: Random) -> Trial:
+    """Any constraint with any arguments, and a plan that often makes no sense."""
+    initial = a_random_state(
+        chance, chance.randrange(5), chance.randint(1, 4), chance.randrange(VARIANTS)
+    )
+    name, continuous = chance.choice(MODES)
+    specification = library_constraints()[name]
+    values = arguments(specification.constraints[name], initial, chance, most=8)
+    if not values:  # about a VM, and there is none
+        return a_trial(chance)
+    demand = Demand(specification, name, chance.choice(values), continuous)
+    return Trial(demand, initial, a_random_plan(chance, initial))
+
+
+def content(trial: Trial) -> tuple[dict[str, Any], Snapshot, tuple[Step, ...]]:
+    """What is equal if two trials are."""
+    return dict(trial.demand.arguments), trial.initial, trial.steps
+
+
+def at_whim(salt: int) -> Callable[[Trial], bool]:
+    """Says yes to one trial of four, without rhyme or reason, but always to the same."""
+
+    def keeps(trial: Trial) -> bool:
+        told = f"{told_values(trial)} {trial.initial.hosts} {trial.initial.vms} {trial.steps}"
+        return (crc32(told.encode()) ^ salt) % 4 == 0
+
+    return keeps
+
+
+def told_values(trial: Trial) -> list[Any]:
+    """The arguments with lists for sets, which are told in another order in each process."""
+    return [
+        [in_order(one) if isinstance(one, frozenset) else one for one in in_order(value)]
+        if isinstance(value, frozenset)
+        else value
+        for value in trial.demand.arguments.values()
+    ]
+
+
+class Careless:
+    """Looks at the end only, forgets one kind of step, and breaks on what it does not know."""
+
+    def __init__(self, forgotten: int) -> None:
+        self._forgotten = forgotten
+
+    def accepts(self, trial: Trial) -> bool:
+        kinds = {len(type(step.action).__name__) for step in trial.steps}
+        if self._forgotten in kinds:
+            raise LookupError(f"no steps of kind {self._forgotten}")
+        return len(trial.steps) % 2 == 0
+
+
+def judged_alike(trial: Trial, forgotten: int) -> Callable[[Trial], bool]:
+    """Says yes if a scheduler errs in the same way."""
+    scheduler = Careless(forgotten)
+    kind = judge(scheduler, trial).kind
+    return lambda other: judge(scheduler, other).kind == kind
+
+
+@FEWER
+@given(CHANCE, st.integers(0, 2**32))
+def test_no_single_reduction_of_what_is_left_is_kept(chance: Random, salt: int) -> None:
+    trial, keeps = a_trial(chance), at_whim(salt)
+    found = shrink(trial, keeps)
+    assert found is trial or keeps(found)
+    assert not any(map(keeps, reductions(found)))
+    assert shrink(found, keeps) is found
+
+
+@FEWER
+@given(CHANCE, st.integers(4, 8))
+def test_a_defect_stays_the_same_and_is_the_smallest(chance: Random, forgotten: int) -> None:
+    trial = a_trial(chance)
+    keeps = judged_alike(trial, forgotten)
+    found = shrink(trial, keeps)
+    assert keeps(found)
+    assert not any(map(keeps, reductions(found)))
+
+
+@FEWER
+@given(CHANCE)
+def test_every_reduction_is_smaller_and_could_have_been_generated(chance: Random) -> None:
+    trial = a_trial(chance)
+    constraint = trial.demand.specification.constraints[trial.demand.name]
+    for one in reductions(trial):
+        assert Size.of(one) < Size.of(trial)
+        assert fitted(constraint, one.demand.arguments, one.initial) == (one.demand.arguments, [])
+        assert one.initial == Snapshot.of(one.initial.inventory())
+        assert one.initial.settings == trial.initial.settings
+        assert one.initial.hosts
+        for step in one.steps:
+            assert step.footprint.vm is None or step.footprint.vm in one.initial.vms
+            assert one.initial.hosts.keys() >= set(step.footprint.hosts)
+        assert {vm.host for vm in one.initial.vms.values()} - {None} <= one.initial.hosts.keys()
+
+
+@FEWER
+@given(CHANCE, st.integers(0, 2**32))
+def test_the_same_is_asked_about_the_same(chance: Random, salt: int) -> None:
+    trial, keeps = a_trial(chance), at_whim(salt)
+    copy = Trial(trial.demand, Snapshot.of(trial.initial.inventory()), trial.steps)
+    assert content(shrink(copy, keeps)) == content(shrink(trial, keeps))
+    assert list(map(content, reductions(copy))) == list(map(content, reductions(trial)))
+
+
+@FEWER
+@given(CHANCE, st.integers(0, 60))
+def test_a_longer_search_finds_nothing_larger(chance: Random, asks: int) -> None:
+    trial, keeps = a_trial(chance), at_whim(0)
+    sizes = [Size.of(shrink(trial, keeps, asks_max)) for asks_max in (0, asks, 2 * asks)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] == Size.of(trial)

@@ -1,0 +1,58 @@
+"""Laws of trials: machines can carry them out, files keep them, and our planner agrees."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from equipoise.fuzz.generate import Generator, Options
+from equipoise.fuzz.schedulers.planner import Planner
+from equipoise.fuzz.trial import Outcome, Trial, judge
+from equipoise.fuzz.trial.stored import Stored, case_of, read_lines, trial_of, write_line
+from equipoise.spec.library import library_constraints
+
+NAMES = list(library_constraints())
+SPANS = st.tuples(st.integers(0, 4), st.integers(0, 4)).map(lambda some: (min(some), max(some)))
+
+
+@st.composite
+def trials(draw: st.DrawFn) -> Trial:
+    """Any trial that the generator may draw."""
+    name = draw(st.sampled_from(NAMES))
+    options = Options(
+        hosts=draw(SPANS.filter(lambda span: span[0] > 0)),
+        vms=draw(SPANS.filter(lambda span: span[1] > 0)),
+        actions=draw(SPANS),
+        seconds=draw(SPANS.filter(lambda span: span[0] > 0)),
+        waits=draw(SPANS),
+        switched=draw(st.sampled_from([0.0, 0.3, 1.0])),
+    )
+    maker = Generator(library_constraints()[name], name, options, draw(st.integers(0, 10**6)))
+    return maker.trial(draw(st.integers(0, 10**6)))
+
+
+@given(trial=trials())
+def test_machines_can_carry_it_out(trial: Trial) -> None:
+    assert trial.objections == ()
+
+
+@given(trial=trials())
+def test_a_file_keeps_it(trial: Trial) -> None:
+    stored = Stored(
+        target="t", constraint=trial.demand.name, outcome=Outcome.OVER, case=case_of(trial)
+    )
+    (read,) = read_lines(write_line(stored), "f")
+    again = trial_of(read)
+    assert read == stored
+    assert (again.initial, again.steps) == (trial.initial, trial.steps)
+    assert dict(again.demand.arguments) == dict(trial.demand.arguments)
+    assert (again.fault is None) == (trial.fault is None)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_our_planner_agrees(name: str) -> None:
+    maker, planner = Generator(library_constraints()[name], name, seed=7), Planner()
+    for number in range(40):
+        verdict = judge(planner, maker.trial(number))
+        assert verdict.outcome is Outcome.AGREE, (number, verdict)

@@ -1,0 +1,106 @@
+"""Trials by chance: of the kind that was asked for, and from the seed alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from equipoise.errors import InvalidInput
+from equipoise.fuzz.generate import Generator, Options
+from equipoise.fuzz.generate.options import Amounts
+from equipoise.fuzz.trial import Trial
+from equipoise.model.host import HostState
+from equipoise.model.vm import VmState
+from equipoise.spec.library import library_constraints
+
+
+def some(name: str, count: int, options: Options | None = None, seed: int = 0) -> list[Trial]:
+    maker = Generator(library_constraints()[name], name, options or Options(), seed)
+    return [maker.trial(number) for number in range(count)]
+
+
+def test_a_trial_depends_on_the_seed_and_its_number_and_on_nothing_else() -> None:
+    one, other = some("Among", 20), some("Among", 20)
+    assert [trial.steps for trial in one] == [trial.steps for trial in other]
+    assert [trial.initial for trial in one] == [trial.initial for trial in other]
+    assert [dict(trial.demand.arguments) for trial in one] == [
+        dict(trial.demand.arguments) for trial in other
+    ]
+    late = Generator(library_constraints()["Among"], "Among").trial(19)
+    assert (late.initial, late.steps) == (one[19].initial, one[19].steps)
+    assert some("Among", 20, seed=1)[19].initial != one[19].initial
+
+
+def test_there_are_as_many_hosts_and_vms_as_was_asked_for() -> None:
+    options = Options(hosts=(2, 5), vms=(3, 3))
+    sizes = {(len(one.initial.hosts), len(one.initial.vms)) for one in some("Spread", 60, options)}
+    assert sizes == {(hosts, 3) for hosts in range(2, 6)}
+
+
+def test_every_action_and_every_state_comes_up() -> None:
+    trials = some("Spread", 400)
+    kinds = Counter(type(step.action).__name__ for one in trials for step in one.steps)
+    assert set(kinds) == {
+        *("PowerOn", "PowerOff", "Forge", "Boot", "Shutdown", "Migrate", "Suspend", "Resume"),
+        *("Allocate", "Kill"),
+    }
+    assert min(kinds.values()) > 10
+    states = {vm.state for one in trials for vm in one.initial.vms.values()}
+    assert states == {VmState.RUNNING, VmState.READY, VmState.SLEEPING, VmState.INIT}
+
+
+def test_actions_are_interleaved_and_often_begin_or_end_together() -> None:
+    trials = some("Spread", 300)
+    several = [one for one in trials if len(one.steps) > 1]
+    ties = [one for one in several if len({step.start_ms for step in one.steps}) < len(one.steps)]
+    acted = [[step.footprint.vm for step in one.steps if step.footprint.vm] for one in several]
+    twice = [vms for vms in acted if len(set(vms)) < len(vms)]
+    assert len(ties) > len(several) / 5
+    assert len(twice) > 20
+
+
+@pytest.mark.parametrize("name", ["Spread", "Split", "Fence", "Seq"])
+def test_unusual_arguments_come_up(name: str) -> None:
+    sizes = Counter(
+        len(value)
+        for one in some(name, 200)
+        for value in one.demand.arguments.values()
+        if isinstance(value, frozenset | tuple)
+    )
+    assert sizes[0] > 10
+    assert sizes[1] > 10
+
+
+def test_no_argument_is_unusual_if_none_is_to_be() -> None:
+    options = Options(vms=(4, 4), unusual=0.0, given={"nb": (3,)})
+    assert {one.demand.arguments["nb"] for one in some("RunningCapacity", 30, options)} == {3}
+
+
+@pytest.mark.parametrize("broken", [True, False])
+def test_the_constraint_is_broken_at_first_or_not(broken: bool) -> None:
+    trials = some("Spread", 30, Options(broken_at_first=broken))
+    assert {one.is_broken_at_first for one in trials} == {broken}
+
+
+@pytest.mark.parametrize("continuous", [True, False])
+def test_every_moment_counts_or_only_the_end(continuous: bool) -> None:
+    trials = some("Spread", 10, Options(continuous=continuous))
+    assert {one.demand.continuous for one in trials} == {continuous}
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="Seq is never continuous"):
+        some("Seq", 1, Options(continuous=True))
+    with pytest.raises(InvalidInput, match="none of 1000 trials of Spread is as it was asked for"):
+        some("Spread", 1, Options(vms=(0, 0), broken_at_first=True))
+
+
+def test_hosts_may_all_sleep_and_a_resource_may_be_rare() -> None:
+    options = Options(
+        host_states={HostState.STANDBY: 1},
+        resources={"gpus": Amounts(capacity=(0, 1), consumption=(0, 1), offered=0.5)},
+    )
+    for one in some("Spread", 40, options):
+        assert all(host.state is HostState.STANDBY for host in one.initial.hosts.values())
+        assert not one.objections
