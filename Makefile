@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types floors unit format bench lock clean
+.PHONY: help demo test check lint types floors unit format bench targets lock clean
 
 help: ## list the chores
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -38,6 +38,9 @@ format: .venv/test.stamp ## put the code into its form
 
 bench: .venv/run.stamp ## the benchmarks, as ratios measured in one run
 	@$(BIN)/equipoise bench
+
+targets: .venv/run.stamp ## the schedulers to compare with, which takes minutes
+	@$(BIN)/python -m equipoise.fuzz.targets
 
 lock: .venv/test.stamp ## choose dependency versions anew
 	@tools/lock.sh

@@ -104,7 +104,7 @@ def test_a_peer_makes_sound_moves_that_even_out_what_it_looks_at(
     assert spread(cluster, where, evens_out) < 0.67 * spread(cluster, before, evens_out)
 
 
-@pytest.mark.parametrize("name", list(TARGETS))
+@pytest.mark.parametrize("name", ["watcher", "proxlb"])
 def test_the_same_question_has_the_same_answer(workers: dict[str, Worker], name: str) -> None:
     worker = the(name, workers)
     one, other = worker.plan(skewed(1)), worker.plan(skewed(1))
@@ -113,7 +113,7 @@ def test_the_same_question_has_the_same_answer(workers: dict[str, Worker], name:
     assert one.moves == other.moves
 
 
-@pytest.mark.parametrize("name", list(TARGETS))
+@pytest.mark.parametrize("name", ["watcher", "proxlb"])
 def test_an_unknown_option_is_not_passed_over(workers: dict[str, Worker], name: str) -> None:
     answer = the(name, workers).plan(skewed(1, faster=True))
     assert isinstance(answer, Crashed)

@@ -49,7 +49,7 @@ def a_serving_worker(folder: Path, plan: str) -> Worker:
     return a_worker(
         folder,
         f"import os, sys\nfrom answering import residents, serve\n"
-        f"def plan(cluster):\n{body}\nserve('pytest', plan)\n",
+        f"def plan(cluster):\n{body}\nserve('pytest', plan=plan)\n",
     )
 
 
@@ -218,7 +218,7 @@ class TestAnEnvironment:
 
     def test_a_half_made_one_is_not_found_and_is_made_anew(self, tmp_path: Path) -> None:
         with pytest.raises(MissingTarget):
-            make("proxlb", python=self.python(tmp_path, "touch half; exit 1"))
+            make("proxlb", python=self.python(tmp_path, "exit 1"))
         junk = TARGETS["proxlb"].folder / "junk"
         junk.touch()
         assert find("proxlb") is None
@@ -261,11 +261,15 @@ class TestAnEnvironment:
 
     def test_the_command_tells_what_there_is(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["drs"]) == 2
-        assert "there are watcher, proxlb, btrplace" in capsys.readouterr().err
+        assert "there are watcher, proxlb, nova, btrplace" in capsys.readouterr().err
 
 
 def test_every_target_pins_its_own_version() -> None:
-    named: Mapping[str, str] = {"watcher": "python-watcher", "proxlb": "proxlb"}
+    named: Mapping[str, str] = {
+        "watcher": "python-watcher",
+        "proxlb": "proxlb",
+        "nova": "nova",
+    }
     for name, target in TARGETS.items():
         assert f"\n{named[name]}=={target.version} \\\n" in target.lock.read_text()
         assert target.script.exists()

@@ -4,6 +4,7 @@ A question is a line of JSON, and so is its answer:
 
     {"ask": "hello"}                 -> {"name", "version"}
     {"ask": "plan", "cluster": ...}  -> {"moves": [{"vm", "from", "to"}], "seconds"} or {"crash"}
+    {"ask": "admits", "questions": [...]} -> {"answers": [{"passes": [...]} or {"crash"}, ...]}
 """
 
 import importlib.metadata
@@ -14,24 +15,27 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-Plan = Callable[[dict[str, Any]], dict[str, Any]]
+Answer = Callable[..., dict[str, Any]]
 
 
-def serve(distribution: str, plan: Plan) -> None:
-    """Answer until nobody asks any more."""
+def serve(distribution: str, **answers: Answer) -> None:
+    """Answer until nobody asks any more; each function is given what its question says besides."""
     # Targets print as they like. The pipe is ours alone; whatever they print goes to stderr.
     pipe = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for line in sys.stdin:
-        print(json.dumps(_answer(json.loads(line), distribution, plan)), file=pipe, flush=True)
+        print(json.dumps(_answer(json.loads(line), distribution, answers)), file=pipe, flush=True)
 
 
-def _answer(question: dict[str, Any], distribution: str, plan: Plan) -> dict[str, Any]:
-    if question["ask"] == "hello":
+def _answer(
+    question: dict[str, Any], distribution: str, answers: dict[str, Answer]
+) -> dict[str, Any]:
+    ask = question.pop("ask")
+    if ask == "hello":
         return {"name": distribution, "version": importlib.metadata.version(distribution)}
-    assert question["ask"] == "plan", question["ask"]
+    answer = answers[ask]
     try:
-        return plan(question["cluster"])
+        return answer(**question)
     except (Exception, SystemExit) as error:  # a target that leaves has crashed as well
         return {"crash": describe(error)}
 

@@ -47,6 +47,7 @@ TARGETS: Final[Mapping[str, PythonTarget]] = {
     for target in (
         PythonTarget("watcher", "17.0.0", "OpenStack Watcher, strategy workload_stabilization"),
         PythonTarget("proxlb", "2.3.0", "ProxLB, the greedy engine"),
+        PythonTarget("nova", "34.0.0", "OpenStack Nova, the filters of its scheduler"),
     )
 }
 

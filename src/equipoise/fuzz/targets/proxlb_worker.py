@@ -154,4 +154,4 @@ def _guest_metric(total: int, used: float) -> ProxLbData.Guest.Metric:
 
 if __name__ == "__main__":
     logging.disable(logging.CRITICAL)
-    serve("proxlb", plan)
+    serve("proxlb", plan=plan)

@@ -148,4 +148,4 @@ def _move(action: dict[str, Any]) -> dict[str, str]:
 
 if __name__ == "__main__":
     logging.disable(logging.CRITICAL)
-    serve("python-watcher", plan)
+    serve("python-watcher", plan=plan)

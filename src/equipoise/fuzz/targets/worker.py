@@ -13,7 +13,7 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -63,6 +63,8 @@ class Crashed:
 
 
 Answer = Planned | Crashed
+Admission = tuple[bool, ...] | Crashed
+"""Whether a VM may be put on each of the hosts that were asked for."""
 
 
 class Worker:
@@ -115,6 +117,26 @@ class Worker:
             return Planned(moves, float(said["seconds"]))
         except (KeyError, TypeError, ValueError) as error:
             raise self._lose(f"answered nonsense: {json.dumps(said)[:200]}") from error
+
+    def admits(
+        self, questions: Sequence[Mapping[str, Any]], *, seconds_max: float = 300.0
+    ) -> tuple[Admission, ...]:
+        """Ask which hosts a VM may be put on; each question is answered by itself."""
+        said = self._exchange({"ask": "admits", "questions": questions}, seconds_max)
+        if "crash" in said:  # the target answers each by itself, so it is none of its crashes
+            raise WorldError(f"{self._name} cannot put a question: {said['crash']}")
+        try:
+            return tuple(
+                Crashed(str(one["crash"])) if "crash" in one else tuple(map(bool, one["passes"]))
+                for _, one in zip(questions, said["answers"], strict=True)
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._lose(f"answered nonsense: {json.dumps(said)[:200]}") from error
+
+    @property
+    def is_late(self) -> bool:
+        """Whether it was lost because it gave no answer in time."""
+        return self._late.is_set()
 
     def close(self) -> None:
         """End the process; once is enough."""

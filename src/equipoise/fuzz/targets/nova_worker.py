@@ -1,0 +1,233 @@
+"""Asks the filters of OpenStack Nova's scheduler. Run by Nova's own interpreter.
+
+Many questions come at once. Each names a filter, a VM and the hosts that it might be put on:
+
+    {"filter": "ComputeFilter", "vm": {"id": "v"}, "hosts": [{"id": "h"}]} -> {"passes": [true]}
+
+What may be told besides, and what holds if it is not:
+
+    vm      project (none), image (its own), properties {} of the image, flavor ("flavor"),
+            extra_specs {} of the flavor, hints {} as lists of words; hints that name VMs: vm_hints
+    hosts   service ("up", "down" or "disabled"), ip, aggregates [] of metadata, capabilities {},
+            instances [] with id, vm_state ("active") and task_state (none)
+    config  options {} of the group filter_scheduler, which are as Nova has them afterwards; an
+            image is called as the VM that has it, if that says nothing else
+    group   policy, members, hosts, and max_server_per_host if there is one
+
+A filter that breaks has crashed in that question only; a question that cannot even be put is a
+mistake of the one who asks, and leaves the whole line without an answer. Nothing is remembered
+between questions: all that a filter could write into is made anew.
+
+It uses private names of the pinned version. Never import this module from ours.
+"""
+
+from __future__ import annotations  # Nova's objects are there only once they are registered
+
+import datetime
+import logging
+import os
+import traceback
+import uuid
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+warnings.simplefilter("ignore")
+
+import nova.conf  # noqa: E402  (it warns of Eventlet)
+from answering import serve  # noqa: E402
+from nova import objects  # noqa: E402
+from nova.compute.stats import Stats  # noqa: E402
+from nova.scheduler.filters import HostFilterHandler  # noqa: E402
+from nova.scheduler.host_manager import HostState, ReadOnlyDict  # noqa: E402
+from oslo_utils import timeutils  # noqa: E402
+
+CONF = nova.conf.CONF
+GROUP = "filter_scheduler"
+NOVA = os.path.dirname(nova.__file__)
+NAMES = uuid.UUID("5d4b3a52-9f0c-4c8e-8f5f-0d7f0c1c9a10")
+SILENCE = datetime.timedelta(days=1)
+"""Since when nobody has heard of a host that is down; Nova waits for a minute."""
+
+Entry = dict[str, Any]
+
+
+def admits(questions: list[Entry]) -> Entry:
+    """Answer each question by itself."""
+    return {"answers": [_answer(question) for question in questions]}
+
+
+def _answer(question: Entry) -> Entry:
+    asked = _filter(question["filter"])
+    with _configured(question.get("config", {})):
+        request = _request(question["vm"], question.get("group"))
+        hosts = [_host(one) for one in question["hosts"]]
+        try:
+            return {"passes": [bool(asked.host_passes(host, request)) for host in hosts]}
+        except (Exception, SystemExit) as error:
+            return {"crash": _normalised(error)}
+
+
+def _normalised(error: BaseException) -> str:
+    """What broke and where in Nova, the same for the same defect whatever the names in the case."""
+    places = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    inside = [(code, line) for code, line in places if code.co_filename.startswith(NOVA)]
+    code, line = (inside or places)[-1]
+    where = f"{os.path.relpath(code.co_filename, os.path.dirname(NOVA))}:{line} in {code.co_name}"
+    return f"{type(error).__name__} ({where})"
+
+
+@cache
+def _classes() -> dict[str, type]:
+    return {one.__name__: one for one in HostFilterHandler().get_all_classes()}
+
+
+@cache
+def _filter(name: str) -> Any:
+    """One for all questions, as in Nova's scheduler, which makes it when it starts."""
+    return _classes()[name]()
+
+
+@contextmanager
+def _configured(options: Entry) -> Iterator[None]:
+    told = []
+    try:
+        for name, value in options.items():
+            images = name == "isolated_images"
+            CONF.set_override(name, [_uuid(one) for one in value] if images else value, group=GROUP)
+            told.append(name)
+        yield
+    finally:
+        for name in told:
+            CONF.clear_override(name, group=GROUP)
+
+
+@cache
+def _uuid(name: str) -> str:
+    """Names are ours, and Nova knows VMs and images by numbers only."""
+    return str(uuid.uuid5(NAMES, name))
+
+
+def _host(told: Entry) -> HostState:
+    host = HostState(told["id"], told["id"], _uuid("cell"))
+    host.uuid = _uuid(told["id"])
+    host.host_ip = told.get("ip", "192.0.2.1")
+    host.service = _service(told.get("service", "up"))
+    host.aggregates = [
+        objects.Aggregate(id=n, name=f"a{n}", hosts=[told["id"]], metadata=metadata)
+        for n, metadata in enumerate(told.get("aggregates", ()))
+    ]
+    host.metrics = objects.MonitorMetricList(objects=[])
+    host.supported_instances = []
+    host.allocation_candidates = [{"mappings": {}}]
+    stats = Stats()  # counts as the compute service of the host does
+    for instance in told.get("instances", ()):
+        host.instances[_uuid(instance["id"])] = None
+        stats.update_stats_for_instance(_instance(instance))
+    # These are the lines of HostState.update that read what the compute service has counted.
+    host.num_instances = int(stats.get("num_instances", 0))
+    host.num_io_ops = int(stats.get("io_workload", 0))
+    stats.update(told.get("capabilities", {}))
+    host.stats = stats
+    return host
+
+
+def _instance(told: Entry) -> Entry:
+    return {
+        "uuid": _uuid(told["id"]),
+        "vm_state": told.get("vm_state", "active"),
+        "task_state": told.get("task_state"),
+        "os_type": None,
+        "project_id": None,
+    }
+
+
+def _service(state: str) -> ReadOnlyDict:
+    heard = timeutils.utcnow(with_timezone=True)
+    return ReadOnlyDict(
+        {
+            "disabled": state == "disabled",
+            "disabled_reason": None,
+            "forced_down": False,
+            "last_seen_up": heard - SILENCE if state == "down" else heard,
+        }
+    )
+
+
+def _request(vm: Entry, group: Entry | None) -> objects.RequestSpec:
+    """A request with every field that the filters could ask for: an unset one would be fetched."""
+    hints = {key: list(words) for key, words in vm.get("hints", {}).items()}
+    hints |= {key: [_uuid(one) for one in vms] for key, vms in vm.get("vm_hints", {}).items()}
+    return objects.RequestSpec(
+        instance_uuid=_uuid(vm["id"]),
+        project_id=vm.get("project"),
+        user_id=None,
+        availability_zone=None,
+        image=_image(vm),
+        flavor=_flavor(vm),
+        num_instances=1,
+        numa_topology=None,
+        pci_requests=None,
+        ignore_hosts=None,
+        force_hosts=None,
+        force_nodes=None,
+        requested_destination=None,
+        retry=None,
+        limits=None,
+        instance_group=None if group is None else _group(group),
+        scheduler_hints=hints,
+        is_bfv=False,
+        requested_resources=[],
+    )
+
+
+def _image(vm: Entry) -> objects.ImageMeta:
+    properties = vm.get("properties")
+    known = objects.ImageMetaProps
+    return objects.ImageMeta(
+        id=_uuid(vm.get("image", vm["id"])),
+        # Reads what it knows and passes over the rest, as Nova does with every image.
+        properties=known.from_dict(properties) if properties else known(),
+    )
+
+
+def _flavor(vm: Entry) -> objects.Flavor:
+    return objects.Flavor(
+        id=1,
+        flavorid="1",
+        name=vm.get("flavor", "flavor"),
+        vcpus=1,
+        memory_mb=1,
+        root_gb=0,
+        ephemeral_gb=0,
+        swap=0,
+        extra_specs=dict(vm.get("extra_specs", {})),
+    )
+
+
+def _group(told: Entry) -> objects.InstanceGroup:
+    limit = told.get("max_server_per_host")
+    group = objects.InstanceGroup(
+        uuid=_uuid("group"),
+        policy=told["policy"],
+        members=[_uuid(one) for one in told["members"]],
+        hosts=list(told["hosts"]),
+        rules={} if limit is None else {"max_server_per_host": str(limit)},
+    )
+    # Of the two filters one reads the policy and the other the policies of old; Nova fills in both.
+    group.policies = [told["policy"]]
+    return group
+
+
+def main() -> None:
+    """Set Nova up, without any of its services, and answer."""
+    logging.disable(logging.CRITICAL)
+    objects.register_all()
+    CONF([], project="nova", default_config_files=[])
+    serve("nova", admits=admits)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""Short trials for Nova's filters: a VM ``v`` that comes to a host ``h``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from builders import a_cluster, a_host, a_step, a_vm
+from equipoise.fuzz.trial import Trial
+from equipoise.model.action import Action, Boot
+from equipoise.model.host import Host
+from equipoise.model.quantity import HostId, VmId
+from equipoise.model.snapshot import Running
+from equipoise.model.value import FrozenMap
+from equipoise.model.vm import Vm, VmState
+from equipoise.spec.demand import Demand
+from equipoise.spec.library import library_constraints
+
+COMES = Boot(vm=VmId("v"), target=HostId("h"))
+
+
+def asleep(name: str, host: str) -> Vm:
+    return a_vm(name, host, state=VmState.SLEEPING)
+
+
+def a_demand(name: str, **arguments: Any) -> Demand:
+    """A constraint of the library; sets may be given as lists."""
+    specification = library_constraints()[name]
+    frozen = {
+        key: frozenset(value) if isinstance(value, list) else value
+        for key, value in arguments.items()
+    }
+    continuous = "continuous" in specification.constraints[name].marks
+    return Demand(specification, name, frozen, continuous=continuous)
+
+
+def coming(
+    demand: Demand,
+    *,
+    host: Host | None = None,
+    vm: Vm | None = None,
+    vms: Iterable[Vm] = (),
+    under_way: Iterable[Action] = (),
+) -> Trial:
+    """A trial with hosts ``h`` and ``g``, where ``v`` is booted on ``h``."""
+    snapshot = a_cluster(host or a_host("h"), a_host("g"), vms=[vm or a_vm("v"), *vms])
+    running = [Running(a_step(f"u{n}", action), 1, 0) for n, action in enumerate(under_way)]
+    snapshot = replace(snapshot, in_flight=FrozenMap({one.step.id: one for one in running}))
+    return Trial(demand, snapshot, (a_step("s", COMES),))

@@ -1,0 +1,122 @@
+"""How Nova is asked many things at once, and what becomes of a worker that is lost; with fakes."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from equipoise.errors import WorldError
+from equipoise.fuzz.schedulers import TooLate, Unsupported
+from equipoise.fuzz.targets import Crashed, MissingTarget, Worker, environment, nova_filters
+from equipoise.fuzz.targets.nova_filters import Nova, NovaCrashed
+from equipoise.fuzz.trial import Outcome, judge
+from nova_trials import a_demand, coming
+
+LIMITS = [coming(a_demand("NumInstances", nb=nb)) for nb in (0, 1, 2, 3)]
+FAKE = """
+import os, sys, time
+from answering import serve
+def admits(questions):
+    limits = [one["config"].get("max_instances_per_host") for one in questions]
+{body}
+serve("pytest", admits=admits)
+"""
+
+
+def beginning(folder: Path, body: str) -> Callable[[], Worker]:
+    """Starts workers with the real loop; ``body`` answers for the limits that it is asked about."""
+    shutil.copy(Path(environment.__file__).parent / "answering.py", folder)
+    script = folder / "fake_worker.py"
+    script.write_text(FAKE.format(body=textwrap.indent(textwrap.dedent(body), "    ")))
+    return lambda: Worker(Path(sys.executable), script)
+
+
+ODD = """
+    said = {1: {"passes": [True]}, 2: {"crash": "KeyError (here)"}, 3: {"passes": [False]}}
+    return {"answers": [said[limit] for limit in limits]}
+"""
+
+
+def test_each_trial_has_its_own_answer_in_its_own_place(tmp_path: Path) -> None:
+    with Nova(begin=beginning(tmp_path, ODD)) as nova:
+        unsupported, yes, crash, no = nova.accepts_many(LIMITS)
+        assert nova.accepts_many([]) == ()
+    assert isinstance(unsupported, Unsupported)
+    assert (yes, no) == (True, False)
+    assert isinstance(crash, NovaCrashed)
+    assert str(crash) == "KeyError (here)"
+
+
+def test_one_trial_is_judged_as_with_any_other_scheduler(tmp_path: Path) -> None:
+    with Nova(begin=beginning(tmp_path, ODD)) as nova:
+        verdicts = [judge(nova, trial) for trial in LIMITS]
+    assert [one.outcome for one in verdicts] == [
+        Outcome.UNSUPPORTED, Outcome.AGREE, Outcome.CRASH, Outcome.OVER,
+    ]  # fmt: skip
+    assert verdicts[2].message == "NovaCrashed: KeyError (here)"
+
+
+def test_one_that_died_has_a_successor(tmp_path: Path) -> None:
+    body = """
+        if limits == [2]:
+            os._exit(7)
+        return {"answers": [{"passes": [True]}]}
+    """
+    with Nova(begin=beginning(tmp_path, body)) as nova:
+        with pytest.raises(WorldError, match="died"):
+            nova.accepts(LIMITS[2])
+        assert nova.accepts(LIMITS[1])
+
+
+def test_one_that_thinks_for_too_long_has_a_successor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = """
+        if limits == [2]:
+            time.sleep(600)
+        return {"answers": [{"passes": [True]}]}
+    """
+    with Nova(begin=beginning(tmp_path, body)) as nova:
+        with monkeypatch.context() as patch:
+            patch.setattr(nova_filters, "SECONDS_MAX", 0.3)
+            with pytest.raises(TooLate):
+                nova.accepts(LIMITS[2])
+        assert nova.accepts(LIMITS[1])
+
+
+def test_a_question_that_cannot_be_put_is_no_crash_of_nova(tmp_path: Path) -> None:
+    with (
+        Nova(begin=beginning(tmp_path, "raise KeyError('vm')")) as nova,
+        pytest.raises(WorldError, match="cannot put a question: KeyError: 'vm'"),
+    ):
+        nova.accepts(LIMITS[1])
+
+
+def test_without_its_environment_there_is_no_nova(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EQUIPOISE_TARGETS", str(tmp_path))
+    with pytest.raises(MissingTarget, match=r"run 'python -m equipoise.fuzz.targets nova'"):
+        Nova()
+
+
+@pytest.mark.parametrize("said", ["{}", "{'answers': []}", "{'answers': [{}]}", "{'answers': [1]}"])
+def test_a_worker_that_talks_nonsense_is_not_believed(tmp_path: Path, said: str) -> None:
+    with (
+        beginning(tmp_path, f"return {said}")() as worker,
+        pytest.raises(WorldError, match="answered nonsense"),
+    ):
+        worker.admits([{"config": {}}])
+
+
+def test_a_worker_tells_which_of_many_hosts_pass(tmp_path: Path) -> None:
+    body = "return {'answers': [{'passes': [True, False]}, {'crash': 'alas'}]}"
+    with beginning(tmp_path, body)() as worker:
+        said = worker.admits([{"config": {}}, {"config": {}}])
+        assert said == ((True, False), Crashed("alas"))
+        assert not worker.is_late
