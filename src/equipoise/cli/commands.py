@@ -11,6 +11,7 @@ from typing import Annotated, Optional
 import typer
 
 from equipoise import __version__
+from equipoise.cli.fuzz_commands import fuzz
 from equipoise.cli.spec_commands import Json, spec_app
 
 app = typer.Typer(
@@ -359,6 +360,7 @@ def wake(
 
 
 app.add_typer(spec_app, name="spec")
+app.command()(fuzz)
 
 
 @app.command()

@@ -21,13 +21,13 @@ _MIB = 1024 * 1024
 
 def read_inventory(path: Path) -> Inventory:
     """Read a cluster."""
-    return files.parse_inventory(_content(path), str(path), check_rules)
+    return files.parse_inventory(read_bytes(path), str(path), check_rules)
 
 
 def read_plan(path: Path, problem: ClusterProblem | None = None) -> Plan:
     """Read a plan; if it is for a ``problem``, one in BtrPlace's JSON too, and packed ones."""
     source = str(path)
-    content = _unpacked(_content(path), source)
+    content = _unpacked(read_bytes(path), source)
     if problem is not None and is_btrplace_plan(content):
         from equipoise.model.files import btrplace
 
@@ -37,17 +37,17 @@ def read_plan(path: Path, problem: ClusterProblem | None = None) -> Plan:
 
 def read_scenario(path: Path) -> Scenario:
     """Read a scenario."""
-    return files.parse_scenario(_content(path), str(path), check_rules)
+    return files.parse_scenario(read_bytes(path), str(path), check_rules)
 
 
 def read_case(path: Path) -> CaseFile:
     """Read a case."""
-    return files.parse_case(_content(path), str(path), check_rules)
+    return files.parse_case(read_bytes(path), str(path), check_rules)
 
 
 def read_amendment(path: Path, base: Inventory) -> Amendment:
     """Read what is to be added to a cluster or changed in it."""
-    return files.parse_amendment(_content(path), str(path), base, check_rules)
+    return files.parse_amendment(read_bytes(path), str(path), base, check_rules)
 
 
 def read_problem(path: Path) -> ClusterProblem:
@@ -55,7 +55,7 @@ def read_problem(path: Path) -> ClusterProblem:
     from equipoise.model.files import btrplace
 
     source = str(path)
-    content = _unpacked(_content(path), source)
+    content = _unpacked(read_bytes(path), source)
     if btrplace.is_instance(content):
         # Whoever it names was made for it, and it has no rules but those of the library.
         return btrplace.read_instance(content, source)
@@ -70,13 +70,14 @@ def is_btrplace_plan(content: bytes) -> bool:
 def read_text(path: Path) -> str:
     """Read a text."""
     try:
-        return _content(path).decode("utf-8-sig")  # a mark of order at the start is no text
+        return read_bytes(path).decode("utf-8-sig")  # a mark of order at the start is no text
     except UnicodeDecodeError as error:
         problem = Problem(key="", what=f"byte {error.start} is not UTF-8", cure="save it as UTF-8")
         raise InvalidInput(str(path), [problem]) from None
 
 
-def _content(path: Path) -> bytes:
+def read_bytes(path: Path) -> bytes:
+    """Read a file, if it is not larger than any may be."""
     try:
         files.check_size(path.stat().st_size, str(path))
         return path.read_bytes()

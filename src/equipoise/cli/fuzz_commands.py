@@ -1,0 +1,84 @@
+"""The command ``fuzz``, with its arguments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from equipoise.cli.spec_commands import Json
+
+SIZE_MAX = 1_000
+"""How many hosts or VMs a trial may have."""
+
+
+def fuzz(  # noqa: PLR0913, PLR0917
+    target: Annotated[
+        Optional[str],  # noqa: UP045  (typer reads the annotation at run time)
+        typer.Argument(help="The scheduler that is put to the test; --list lists them."),
+    ] = None,
+    constraint: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--constraint", help="Only this constraint; may be repeated."),
+    ] = None,
+    tests: Annotated[int, typer.Option("--tests", min=0, help="How many trials.")] = 1000,
+    failures: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option("--failures", min=1, help="Stop after so many defects."),
+    ] = None,
+    seconds: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option("--seconds", min=0, help="Stop after so many seconds."),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, max=2**63 - 1, help="It decides everything.")
+    ] = 0,
+    hosts: Annotated[str, typer.Option("--hosts", help="How many, such as 3 or 1-4.")] = "1-4",
+    vms: Annotated[str, typer.Option("--vms", help="How many, such as 4 or 0-5.")] = "0-5",
+    save: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--save", help="Write the shrunk cases here, a line of JSON each."),
+    ] = None,
+    replay: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--replay", help="Judge the cases of such a file again."),
+    ] = None,
+    list_targets: Annotated[
+        bool, typer.Option("--list", help="List the schedulers that can be put to the test.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Find where a scheduler disagrees with the specification, with the smallest case.
+
+    Exit code 1 if it does.
+    """
+    from equipoise.cli.fuzzing import fuzz as command
+    from equipoise.fuzz.campaign import Limits
+
+    if list_targets:
+        raise typer.Exit(command.run_list(as_json=json))
+    if target is None:
+        raise typer.BadParameter("name a target; --list lists them", param_hint="TARGET")
+    wishes = command.Wishes(
+        constraints=tuple(constraint or ()),
+        limits=Limits(tests, failures, seconds),
+        seed=seed,
+        hosts=_span(hosts, "--hosts"),
+        vms=_span(vms, "--vms"),
+        save=save,
+        replay=replay,
+    )
+    raise typer.Exit(command.run(target, wishes, as_json=json))
+
+
+def _span(text: str, option: str) -> tuple[int, int]:
+    """A number, or two with a hyphen between them."""
+    least, _, most = text.partition("-")
+    try:
+        found = int(least), int(most or least)
+    except ValueError:
+        found = (1, 0)
+    if not 0 <= found[0] <= found[1] <= SIZE_MAX:
+        raise typer.BadParameter(f"{text} is no number and no range such as 1-3", param_hint=option)
+    return found

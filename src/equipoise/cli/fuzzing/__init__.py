@@ -1,0 +1,1 @@
+"""Fuzzing: campaigns from the command line."""

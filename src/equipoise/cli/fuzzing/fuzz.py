@@ -1,0 +1,163 @@
+"""``equipoise fuzz``: find where a scheduler disagrees with the specification."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+
+import msgspec
+
+from equipoise.cli.answer import console, plain, print_json, progress_console, table
+from equipoise.cli.read import read_bytes
+from equipoise.cli.write import check_writable, write_file
+from equipoise.errors import InvalidInput, Problem
+from equipoise.fuzz.campaign import Campaign, Finding, Limits, Report
+from equipoise.fuzz.campaign.words import told
+from equipoise.fuzz.generate import Options
+from equipoise.fuzz.schedulers import Scheduler
+from equipoise.fuzz.schedulers.known import find_scheduler, known_schedulers
+from equipoise.fuzz.trial.stored import Stored, case_of, read_lines, trial_of, write_line
+from equipoise.model.words import counted
+from equipoise.spec.library import library_constraints
+
+EVERY = 500
+"""After how many trials the progress is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a person asks for besides the target."""
+
+    constraints: tuple[str, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+    seed: int = 0
+    hosts: tuple[int, int] = (1, 4)
+    vms: tuple[int, int] = (0, 5)
+    save: Path | None = None
+    replay: Path | None = None
+
+
+def run(target: str, wishes: Wishes, *, as_json: bool) -> int:
+    """Run a campaign, or the trials of a file again; 1 if there are defects."""
+    scheduler = _scheduler(target)
+    if wishes.save is not None:
+        check_writable(wishes.save)
+    campaign = Campaign(
+        target,
+        scheduler,
+        _constraints(wishes.constraints),
+        Options(hosts=wishes.hosts, vms=wishes.vms),
+        wishes.seed,
+        wishes.limits,
+    )
+    if wishes.replay is not None:
+        stored = read_lines(read_bytes(wishes.replay), str(wishes.replay))
+        report = campaign.replay(map(trial_of, stored))
+    else:
+        report = campaign.run(None if as_json else _tell_progress)
+    if wishes.save is not None:
+        lines = (write_line(_stored(one, report)) for one in report.findings)
+        write_file(wishes.save, b"".join(lines))
+    if as_json:
+        print_json(document(report))
+    else:
+        _show(report)
+    return 1 if report.defects else 0
+
+
+def run_list(*, as_json: bool) -> int:
+    """List the schedulers that can be put to the test."""
+    found = list(known_schedulers())
+    if as_json:
+        print_json([{"target": one.name, "about": one.about} for one in found])
+        return 0
+    rows = table("target", "what it is")
+    for one in found:
+        rows.add_row(*one)
+    console().print(rows)
+    return 0
+
+
+def _scheduler(target: str) -> Scheduler:
+    found = find_scheduler(target)
+    if found is None:
+        close = get_close_matches(target, [one.name for one in known_schedulers()], n=1)
+        cure = f"did you mean {close[0]}?" if close else "'equipoise fuzz --list' lists them"
+        raise InvalidInput(target, [Problem(key="", what="is no target", cure=cure)])
+    return found
+
+
+def _constraints(asked: Sequence[str]) -> tuple[str, ...]:
+    known = library_constraints()
+    for name in asked:
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            cure = f"did you mean {close[0]}?" if close else "'equipoise spec list' lists them"
+            raise InvalidInput(name, [Problem(key="", what="is not in the library", cure=cure)])
+    return tuple(asked) or tuple(known)
+
+
+def document(report: Report) -> dict[str, object]:
+    """A report as the JSON contract wants it."""
+    return {
+        "target": report.target,
+        "seed": report.seed,
+        "tests": report.tests,
+        "tests_per_s": round(report.tests_per_s, 1),
+        "agreed": report.agreed,
+        "outcomes": {outcome.value: count for outcome, count in report.outcomes.items()},
+        "defects": [_defect(one, report) for one in report.findings],
+    }
+
+
+def _defect(finding: Finding, report: Report) -> dict[str, object]:
+    return {
+        "class": finding.verdict.outcome.value,
+        "constraint": finding.constraint,
+        "mode": "continuous" if finding.continuous else "discrete",
+        "seen": report.seen[finding.sort],
+        "message": finding.verdict.message,
+        "why": finding.why,
+        "input_valid": finding.verdict.input_valid,
+        "broken_at_first": finding.verdict.broken_at_first,
+        "number": finding.number,
+        "case": msgspec.to_builtins(case_of(finding.trial)),
+        "shrunk": msgspec.to_builtins(case_of(finding.shrunk)),
+    }
+
+
+def _stored(finding: Finding, report: Report) -> Stored:
+    return Stored(
+        target=report.target,
+        constraint=finding.constraint,
+        outcome=finding.verdict.outcome,
+        message=finding.verdict.message,
+        seed=report.seed,
+        number=finding.number,
+        case=case_of(finding.shrunk),
+    )
+
+
+def _tell_progress(report: Report) -> None:
+    if report.tests % EVERY == 0:
+        defects = counted(report.defects, "defect")
+        line = f"{report.tests:,} trials, {report.tests_per_s:,.0f} a second, {defects}"
+        progress_console().print(line)
+
+
+def _show(report: Report) -> None:
+    out = console()
+    others = {
+        outcome.value: count for outcome, count in report.outcomes.items() if outcome != "agree"
+    }
+    rest = "".join(f", {count:,} {word}" for word, count in sorted(others.items()))
+    out.print(
+        f"{plain(report.target)}: {report.tests:,} trials, {report.tests_per_s:,.0f} a second; "
+        f"{report.agreed:,} agree{rest}"
+    )
+    for line in told(report):
+        if not line.startswith(" "):
+            out.print()
+        out.print(line, markup=False, soft_wrap=True)

@@ -1,0 +1,88 @@
+"""What a campaign has found: defects that are alike are one finding, told by the smallest case."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Final
+
+from equipoise.fuzz.trial import Outcome, Trial, Verdict
+
+Sort = tuple[object, ...]
+_NUMBERS: Final = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Defects that are alike."""
+
+    constraint: str
+    continuous: bool
+    verdict: Verdict
+    number: int
+    """The first trial that showed it."""
+    trial: Trial
+    """As it was drawn."""
+    shrunk: Trial
+    """As small as it can be made."""
+
+    @property
+    def sort(self) -> Sort:
+        """What it has in common with others of its kind."""
+        return sort_of(self.trial, self.verdict)
+
+    @property
+    def why(self) -> str:
+        """What is wrong with the answer, in a sentence."""
+        if self.verdict.outcome is Outcome.CRASH:
+            return f"it breaks: {self.verdict.message}"
+        if self.verdict.outcome is Outcome.OVER:
+            return "it refuses a plan in which the constraint holds at every moment that counts"
+        if self.shrunk.objections:
+            first = self.shrunk.objections[0]
+            return f"it accepts a plan that cannot be carried out: {first.detail}"
+        fault = self.shrunk.fault
+        assert fault is not None, "what it accepts is wrong"
+        return f"it accepts a plan that breaks the constraint at {fault.told_ms} ms: {fault.why}"
+
+
+def sort_of(trial: Trial, verdict: Verdict) -> Sort:
+    """What makes two defects alike; numbers in messages do not tell them apart."""
+    return (
+        trial.demand.name,
+        trial.demand.continuous,
+        verdict.outcome,
+        _NUMBERS.sub("#", verdict.message),
+        verdict.input_valid,
+        verdict.broken_at_first,
+    )
+
+
+@dataclass(slots=True)
+class Report:
+    """What came of a campaign."""
+
+    target: str
+    seed: int
+    tests: int = 0
+    seconds: float = 0.0
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    findings: list[Finding] = field(default_factory=list)
+    seen: Counter[Sort] = field(default_factory=Counter)
+    """How often each sort of defect was seen."""
+
+    @property
+    def agreed(self) -> int:
+        """How many trials the scheduler and the specification agree on."""
+        return self.outcomes[Outcome.AGREE]
+
+    @property
+    def defects(self) -> int:
+        """How many trials showed a defect."""
+        return sum(count for outcome, count in self.outcomes.items() if outcome.is_defect)
+
+    @property
+    def tests_per_s(self) -> float:
+        """How many trials a second."""
+        return self.tests / self.seconds if self.seconds else 0.0

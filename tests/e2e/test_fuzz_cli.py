@@ -1,0 +1,97 @@
+"""``equipoise fuzz``, as a person calls it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+EQUIPOISE = Path(sys.executable).parent / "equipoise"
+
+
+def call(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run([EQUIPOISE, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def answer(*words: str, code: int = 0) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(call("fuzz", *words, "--json", code=code).stdout)
+    return found
+
+
+def test_our_planner_agrees_with_the_specification() -> None:
+    found = answer("planner", "--tests", "300", "--seed", "11")
+    assert (found["tests"], found["agreed"], found["defects"]) == (300, 300, [])
+    assert found["seed"] == 11
+
+
+OVERLAPPING = ("--constraint", "RunningCapacity", "--constraint", "Seq")
+"""Where it makes a difference that actions overlap."""
+
+
+@pytest.mark.parametrize(
+    ("letter", "where"),
+    [("A", ()), ("B", ()), ("C", ()), ("D", OVERLAPPING), ("E", OVERLAPPING), ("F", ())],
+)
+def test_what_is_wrong_on_purpose_is_found_and_made_small(
+    letter: str, where: tuple[str, ...]
+) -> None:
+    found = answer(f"faulty-{letter}", "--tests", "1000", "--failures", "1", *where, code=1)
+    (defect,) = found["defects"]
+    shrunk = defect["shrunk"]
+    assert len(shrunk["cluster"]["vms"]) <= 2
+    assert len(shrunk["cluster"]["hosts"]) <= 2
+    assert defect["class"] in {"under-filtering", "over-filtering", "crash"}
+    assert defect["why"]
+
+
+def test_a_saved_case_gives_the_same_verdict_again(tmp_path: Path) -> None:
+    path = tmp_path / "found.jsonl"
+    found = answer("faulty-C", "--tests", "200", "--save", str(path), code=1)
+    again = answer("faulty-C", "--replay", str(path), code=1)
+    assert again["tests"] == len(found["defects"])
+    assert [(one["class"], one["constraint"], one["mode"]) for one in again["defects"]] == [
+        (one["class"], one["constraint"], one["mode"]) for one in found["defects"]
+    ]
+    assert answer("planner", "--replay", str(path))["agreed"] == again["tests"]
+
+
+def test_a_person_reads_what_was_found() -> None:
+    done = call("fuzz", "faulty-C", "--constraint", "Spread", "--tests", "400", code=1)
+    assert "under-filtering: Spread, continuous, seen" in done.stdout
+    assert "it accepts a plan that breaks the constraint at" in done.stdout
+    assert "migrate" in done.stdout
+
+
+def test_the_targets_are_listed() -> None:
+    named = {one["target"] for one in json.loads(call("fuzz", "--list", "--json").stdout)}
+    assert {"planner", "faulty-A", "faulty-F"} <= named
+    assert "our exact planner" in call("fuzz", "--list").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("plannr",), "did you mean planner?"),
+        (("planner", "--constraint", "Spred"), "did you mean Spread?"),
+        (("planner", "--hosts", "3-1"), "3-1 is no number and no range such as 1-3"),
+        (("planner", "--vms", "many"), "many is no number and no range such as 1-3"),
+        ((), "name a target"),
+        (("planner", "--save", "/nowhere/at/all.jsonl"), "cannot be written"),
+        (("planner", "--replay", "/nowhere/at/all.jsonl"), "cannot be read"),
+    ],
+)
+def test_what_makes_no_sense_is_told(words: tuple[str, ...], told: str) -> None:
+    assert told in call("fuzz", *words, code=2).stderr
+
+
+def test_a_file_that_is_no_file_of_trials_is_told_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "found.jsonl"
+    path.write_text('\n{"target": "planner"}\n')
+    done = call("fuzz", "planner", "--replay", str(path), code=2)
+    assert "line 2" in done.stderr

@@ -1,0 +1,132 @@
+"""Campaigns: what is counted, when they end, and what they show of a defect."""
+
+from __future__ import annotations
+
+from equipoise.fuzz.campaign import Campaign, Limits, Report
+from equipoise.fuzz.generate import Options
+from equipoise.fuzz.schedulers import TooLate, Unsupported
+from equipoise.fuzz.schedulers.planner import Planner
+from equipoise.fuzz.trial import Outcome, Trial
+from equipoise.spec.library import library_constraints
+
+
+class Right:
+    """It says what the specification says."""
+
+    def accepts(self, trial: Trial) -> bool:
+        return not trial.objections and trial.fault is None
+
+
+class Blind:
+    """It accepts everything."""
+
+    def accepts(self, trial: Trial) -> bool:
+        return True
+
+
+class Anxious:
+    """It refuses whatever moves anybody."""
+
+    def accepts(self, trial: Trial) -> bool:
+        return not trial.steps and trial.fault is None
+
+
+class Fragile:
+    """It breaks on an empty set, and tells how many VMs there were."""
+
+    def accepts(self, trial: Trial) -> bool:
+        if not trial.demand.arguments["vs"]:
+            raise ValueError(f"nobody among {len(trial.initial.vms)} VMs")
+        return Right().accepts(trial)
+
+
+class Slow:
+    """It never answers in time, or has no words."""
+
+    def accepts(self, trial: Trial) -> bool:
+        raise TooLate if trial.steps else Unsupported("a plan without steps")
+
+
+def found(scheduler: object, *names: str, **fields: object) -> Report:
+    limits = Limits(**{"tests": 120, **fields})  # type: ignore[arg-type]
+    return Campaign("t", scheduler, names or ("Spread",), limits=limits).run()  # type: ignore[arg-type]
+
+
+def test_who_is_right_has_no_defects() -> None:
+    report = found(Right(), "Spread", "Fence", "Root")
+    assert (report.tests, report.agreed, report.defects) == (120, 120, 0)
+    assert report.findings == []
+    assert report.tests_per_s > 0
+
+
+def test_who_accepts_everything_lets_through_what_is_wrong() -> None:
+    report = found(Blind())
+    assert report.outcomes[Outcome.UNDER] == report.defects > 0
+    assert {finding.continuous for finding in report.findings} == {True, False}
+    for finding in report.findings:
+        assert finding.verdict.outcome is Outcome.UNDER
+        assert finding.why.startswith("it accepts a plan that breaks the constraint at")
+        assert len(finding.shrunk.initial.vms) == 2
+        assert len(finding.shrunk.initial.hosts) <= 2
+    assert sum(report.seen.values()) == report.defects
+
+
+def test_who_refuses_too_much_is_shown_a_plan_that_is_right() -> None:
+    report = found(Anxious())
+    assert {finding.verdict.outcome for finding in report.findings} == {Outcome.OVER}
+    for finding in report.findings:
+        assert len(finding.shrunk.steps) == 1
+        assert finding.shrunk.fault is None
+        assert not finding.shrunk.objections
+        assert "refuses a plan" in finding.why
+
+
+def test_crashes_that_differ_in_a_number_only_are_one_finding() -> None:
+    report = found(Fragile())
+    assert [finding.continuous for finding in report.findings].count(True) == 1
+    assert len(report.findings) == 2
+    for finding in report.findings:
+        assert finding.why == "it breaks: ValueError: nobody among 0 VMs"
+    assert report.outcomes[Outcome.CRASH] > 2
+
+
+def test_no_answer_is_no_defect() -> None:
+    report = found(Slow())
+    assert set(report.outcomes) == {Outcome.TIMEOUT, Outcome.UNSUPPORTED}
+    assert report.defects == 0
+
+
+def test_it_ends_at_whatever_comes_first() -> None:
+    assert found(Blind(), failures=3).defects == 3
+    assert found(Right(), tests=None, seconds=0.0).tests == 1
+    assert found(Right(), tests=0).tests == 0
+
+
+def test_the_same_seed_finds_the_same() -> None:
+    one, other = found(Blind()), found(Blind())
+    assert one.outcomes == other.outcomes
+    assert [(each.number, each.shrunk.steps) for each in one.findings] == [
+        (each.number, each.shrunk.steps) for each in other.findings
+    ]
+
+
+def test_trials_are_judged_again() -> None:
+    report = found(Blind())
+    again = Campaign("t", Right(), ("Spread",)).replay(one.shrunk for one in report.findings)
+    assert (again.tests, again.agreed) == (len(report.findings), len(report.findings))
+    blind = Campaign("t", Blind(), ("Spread",)).replay(one.shrunk for one in report.findings)
+    assert blind.defects == len(report.findings)
+
+
+def test_larger_clusters_are_shrunk_as_well() -> None:
+    options = Options(hosts=(5, 6), vms=(6, 8))
+    report = Campaign("t", Blind(), ("Spread",), options, limits=Limits(failures=1)).run()
+    (finding,) = report.findings
+    assert len(finding.trial.initial.vms) >= 6
+    assert len(finding.shrunk.initial.vms) == 2
+
+
+def test_our_planner_stands_a_campaign_of_all_constraints() -> None:
+    names = tuple(library_constraints())
+    report = Campaign("planner", Planner(), names, seed=3, limits=Limits(tests=300)).run()
+    assert (report.tests, report.agreed) == (300, 300)
