@@ -30,7 +30,9 @@ from equipoise.plan.exact.formula.values import Unsupported
 from equipoise.plan.exact.impose import Imposed, accepts
 from equipoise.plan.exact.judging import judge_plan
 from equipoise.plan.exact.statement import Statement
-from equipoise.plan.exact.task import Task
+from equipoise.plan.exact.task import RuleClaim, Task
+from equipoise.plan.verify import judged
+from equipoise.spec.judge import SpecificationJudge
 from planning import a_problem, a_rule
 
 HOSTS = [HostId(f"h{place}") for place in range(4)]
@@ -162,3 +164,19 @@ def test_nobody_wakes_on_a_host_with_too_few_cores_not_even_his_own() -> None:
     task = Task.of(problem)
     assert judge_plan(task, plan)
     assert not accepts(task, plan)
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_what_a_plan_does_not_touch_need_not_be_judged(name: str) -> None:
+    """The judge of plans leaves out what cannot change, and misses nothing by it."""
+    chance = Random(f"untouched {name}")
+    for _ in range(60):
+        problem, plan = a_case(chance, name)
+        task = Task.of(problem)
+        demands = [one.demand for one in task.hard if isinstance(one, RuleClaim)]
+        every = SpecificationJudge(demands, plan.steps, strict=True)
+        rules = {str(demand) for demand in demands}
+        told = [one for one in judge_plan(task, plan) if one.constraint in rules]
+        assert told == [
+            one for one in judged(task.snapshot, plan, [every]) if one.constraint in rules
+        ]

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from equipoise.model.action import Migrate
 from equipoise.model.plan import Plan, Violation
+from equipoise.model.quantity import HostId, VmId
+from equipoise.model.snapshot import Snapshot
 from equipoise.plan.exact.task import HostClaim, RuleClaim, Task, VmClaim
 from equipoise.plan.exact.timeline.routes import Lane, Routes
 from equipoise.plan.verify import judged
@@ -25,13 +27,36 @@ class RefusedPlan(AssertionError):
 
 
 def judge_plan(task: Task, plan: Plan, also: Iterable[RuleClaim] = ()) -> tuple[Violation, ...]:
-    """All that a plan breaks: hard claims, what machines can do, and soft claims named as well."""
-    rules = [*(one for one in task.hard if isinstance(one, RuleClaim)), *also]
+    """All that a plan breaks: hard claims, what machines can do, and soft claims named as well.
+
+    Whatever holds before the plan, and has to do with nobody whom it touches, holds all along.
+    """
+    vms, hosts = _touched(task.snapshot, plan)
+    rules = [
+        one
+        for one in (*(one for one in task.hard if isinstance(one, RuleClaim)), *also)
+        if task.parts.may_change(one.demand, vms, hosts)
+    ]
     strict = SpecificationJudge((one.demand for one in rules), plan.steps, strict=True)
     judges: list[Judge] = [strict, _Aims(task)]
     if task.problem.network is not None:
         judges.append(_Lanes(Routes(task.problem.network)))
     return judged(task.snapshot, plan, judges)
+
+
+def _touched(snapshot: Snapshot, plan: Plan) -> tuple[set[VmId], set[HostId]]:
+    """Everybody to whom something may happen by a plan, also whom it does not name."""
+    vms, hosts = set[VmId](), set[HostId]()
+    for step in plan.steps:
+        seen = step.footprint
+        hosts.update(seen.hosts)
+        if seen.vm is not None:
+            vms.add(seen.vm)
+            home = snapshot.placement.get(seen.vm)
+            hosts.update(() if home is None else (home,))
+        if seen.switched is not None:  # its agents wake and sleep with it
+            vms.update(snapshot.residents.get(seen.switched, ()))
+    return vms, hosts
 
 
 class _Aims:

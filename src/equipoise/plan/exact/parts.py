@@ -46,6 +46,10 @@ class Parts:
             self._found[demand] = tuple(self._look(demand))
         return self._found[demand]
 
+    def may_change(self, demand: Demand, vms: Set[VmId], hosts: Set[HostId]) -> bool:
+        """Whether a demand may be broken, or is, if only these VMs and hosts change."""
+        return any(not part.holds or part.is_touched(vms, hosts) for part in self.of(demand))
+
     def _look(self, demand: Demand) -> Collection[Part]:
         home, name = demand.specification, demand.name
         formula = home.constraints[name].formula
