@@ -1,5 +1,5 @@
-"""Fuzz: puts the same cluster before other schedulers and writes down what they answer.
+"""Fuzz: puts trials before schedulers, and finds where they disagree with the specification.
 
-Enter by ``targets``: ``make`` builds the environment of one, ``Worker`` asks it. Never imports a
-scheduler under test, which runs in a process of its own, and never alters a real cluster.
+Enter by ``campaign``; by ``testing`` from a test file; by ``targets`` for schedulers that live in a
+process of their own. Never imports one of those, and never alters a real cluster.
 """
