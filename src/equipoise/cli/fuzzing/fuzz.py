@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 
-import msgspec
-
 from equipoise.cli.answer import console, plain, print_json, progress_console, table
 from equipoise.cli.read import read_bytes
 from equipoise.cli.write import check_writable, write_file
@@ -18,7 +16,14 @@ from equipoise.fuzz.campaign.words import told
 from equipoise.fuzz.generate import Options
 from equipoise.fuzz.schedulers import Scheduler
 from equipoise.fuzz.schedulers.known import find_scheduler, known_schedulers
-from equipoise.fuzz.trial.stored import Stored, case_of, read_lines, trial_of, write_line
+from equipoise.fuzz.trial.stored import (
+    Stored,
+    case_of,
+    plain_case,
+    read_lines,
+    trial_of,
+    write_line,
+)
 from equipoise.model.words import counted
 from equipoise.spec.library import library_constraints
 
@@ -123,8 +128,8 @@ def _defect(finding: Finding, report: Report) -> dict[str, object]:
         "input_valid": finding.verdict.input_valid,
         "broken_at_first": finding.verdict.broken_at_first,
         "number": finding.number,
-        "case": msgspec.to_builtins(case_of(finding.trial)),
-        "shrunk": msgspec.to_builtins(case_of(finding.shrunk)),
+        "case": plain_case(finding.trial),
+        "shrunk": plain_case(finding.shrunk),
     }
 
 

@@ -52,6 +52,12 @@ def case_of(trial: Trial) -> CaseFile:
     )
 
 
+def plain_case(trial: Trial) -> dict[str, Any]:
+    """A trial as plain values, for documents of others."""
+    found: dict[str, Any] = msgspec.to_builtins(case_of(trial))
+    return found
+
+
 def _written(value: Any) -> Argument:
     if isinstance(value, frozenset):
         return tuple(_written(one) for one in in_order(value))  # type: ignore[misc]
