@@ -49,9 +49,9 @@ def fuzz(  # noqa: PLR0913, PLR0917
     ] = False,
     json: Json = False,
 ) -> None:
-    """Find where a scheduler disagrees with the specification, with the smallest case.
+    """Find where a scheduler disagrees with its specification.
 
-    Exit code 1 if it does.
+    Each finding is told by the smallest case. Exit code 1 if there is one.
     """
     from equipoise.cli.fuzzing import fuzz as command
     from equipoise.fuzz.campaign import Limits
