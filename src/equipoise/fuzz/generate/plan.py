@@ -25,6 +25,7 @@ from equipoise.model.action import (
     Shutdown,
     Suspend,
 )
+from equipoise.model.change.lifecycle import passage
 from equipoise.model.host import Host, HostState
 from equipoise.model.plan import Limits, Step
 from equipoise.model.quantity import HostId, ResourceName, StepId
@@ -190,10 +191,11 @@ class _Drawer:
         return step
 
     def _is_quiet(self, start: int, end: int, hosts: Sequence[HostId | None]) -> bool:
-        """Whether there may be one more action at some hosts all that time."""
-        there = [step for step in self.steps if step.start_ms < 1000 * end > 1000 * start]
-        going_on = [step for step in there if step.end_ms > 1000 * start]
-        return all(
+        """Whether there may be one more action all that time, in the cluster and at some hosts."""
+        going_on = [
+            step for step in self.steps if step.start_ms < 1000 * end and step.end_ms > 1000 * start
+        ]
+        return len(going_on) < self._limits.actions_total and all(
             sum(host in step.footprint.hosts for step in going_on) < self._limits.actions_per_host
             for host in set(hosts) - {None}
         )
@@ -201,17 +203,10 @@ class _Drawer:
 
 def _after(vm: Vm, action: Action) -> Vm:
     """A VM when an action on it has ended."""
-    match action:
-        case Forge():
-            return vm.but(state=VmState.READY)
-        case Boot() | Migrate() | Resume():
-            return vm.but(state=VmState.RUNNING, host=action.target)
-        case Shutdown():
-            return vm.but(state=VmState.READY, host=None)
-        case Suspend():
-            return vm.but(state=VmState.SLEEPING)
-        case Kill():
-            return vm.but(state=VmState.TERMINATED, host=None)
-        case Allocate():
-            return vm.but(consumption={**vm.consumption, action.resource: action.amount})
-    return vm
+    way = passage(action)
+    if way is not None:
+        return vm.but(state=way.state_after, host=way.host_after)
+    if isinstance(action, Allocate):
+        return vm.but(consumption={**vm.consumption, action.resource: action.amount})
+    assert isinstance(action, Kill)
+    return vm.but(state=VmState.TERMINATED, host=None)

@@ -9,7 +9,8 @@ import pytest
 from equipoise.errors import InvalidInput
 from equipoise.fuzz.generate import Generator, Options
 from equipoise.fuzz.generate.options import Amounts
-from equipoise.fuzz.trial import Trial
+from equipoise.fuzz.schedulers.planner import Planner
+from equipoise.fuzz.trial import Outcome, Trial, judge
 from equipoise.model.host import HostState
 from equipoise.model.vm import VmState
 from equipoise.spec.library import library_constraints
@@ -104,3 +105,16 @@ def test_hosts_may_all_sleep_and_a_resource_may_be_rare() -> None:
     for one in some("Spread", 40, options):
         assert all(host.state is HostState.STANDBY for host in one.initial.hosts.values())
         assert not one.objections
+
+
+def test_no_more_happens_at_once_than_may_however_large_it_is() -> None:
+    """The planner counts what is under way, and must not be blamed for refusing too much of it."""
+    options = Options(hosts=(40, 40), vms=(120, 120), actions=(2, 3), waits=(0, 0))
+    for one in some("Spread", 3, options, seed=2):
+        limits = one.initial.settings.limits
+        for step in one.steps:
+            others = [
+                other for other in one.steps if other.start_ms <= step.start_ms < other.end_ms
+            ]
+            assert len(others) <= limits.actions_total
+        assert judge(Planner(), one).outcome is Outcome.AGREE
