@@ -10,6 +10,7 @@ from zlib import crc32
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from equipoise.fuzz.campaign.findings import sort_of
 from equipoise.fuzz.trial import Trial, judge, shrink
 from equipoise.fuzz.trial.shrink import reductions
 from equipoise.fuzz.trial.size import Size
@@ -86,8 +87,8 @@ class Careless:
 def judged_alike(trial: Trial, forgotten: int) -> Callable[[Trial], bool]:
     """Says yes if a scheduler errs in the same way."""
     scheduler = Careless(forgotten)
-    kind = judge(scheduler, trial).kind
-    return lambda other: judge(scheduler, other).kind == kind
+    sort = sort_of(trial, judge(scheduler, trial))
+    return lambda other: sort_of(other, judge(scheduler, other)) == sort
 
 
 @FEWER

@@ -115,11 +115,12 @@ def _home(name: str, given: CaseFile, spec_path: Path | None) -> Specification:
         if name in own.constraints:
             return own
     if name not in known:
-        raise _not_found(name)
+        raise not_in_library(name)
     return known[name]
 
 
-def _not_found(name: str) -> InvalidInput:
+def not_in_library(name: str) -> InvalidInput:
+    """What is said of a constraint that there is not."""
     close = get_close_matches(name, library_constraints(), n=1)
     cure = f"did you mean {close[0]}?" if close else "'equipoise spec list' lists them"
     return InvalidInput(name, [Problem(key="", what="is not in the library", cure=cure)])
@@ -129,7 +130,7 @@ def run_show(name: str, *, as_json: bool) -> int:
     """Show one constraint of the library as it is written."""
     origin = origin_of(name)
     if origin is None:
-        raise _not_found(name)
+        raise not_in_library(name)
     constraint = library()[origin].constraints[name]
     text = print_constraint(constraint)
     if as_json:

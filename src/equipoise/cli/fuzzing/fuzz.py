@@ -9,6 +9,7 @@ from pathlib import Path
 
 from equipoise.cli.answer import console, plain, print_json, progress_console, table
 from equipoise.cli.read import read_bytes
+from equipoise.cli.spec import not_in_library
 from equipoise.cli.write import check_writable, write_file
 from equipoise.errors import InvalidInput, Problem
 from equipoise.fuzz.campaign import Campaign, Finding, Limits, Report
@@ -98,9 +99,7 @@ def _constraints(asked: Sequence[str]) -> tuple[str, ...]:
     known = library_constraints()
     for name in asked:
         if name not in known:
-            close = get_close_matches(name, known, n=1)
-            cure = f"did you mean {close[0]}?" if close else "'equipoise spec list' lists them"
-            raise InvalidInput(name, [Problem(key="", what="is not in the library", cure=cure)])
+            raise not_in_library(name)
     return tuple(asked) or tuple(known)
 
 
@@ -121,7 +120,7 @@ def _defect(finding: Finding, report: Report) -> dict[str, object]:
     return {
         "class": finding.verdict.outcome.value,
         "constraint": finding.constraint,
-        "mode": "continuous" if finding.continuous else "discrete",
+        "mode": finding.mode,
         "seen": report.seen[finding.sort],
         "message": finding.verdict.message,
         "why": finding.why,

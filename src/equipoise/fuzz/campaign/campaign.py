@@ -11,8 +11,7 @@ from equipoise.fuzz.campaign.findings import Finding, Report, Sort, sort_of
 from equipoise.fuzz.generate import Generator
 from equipoise.fuzz.generate.options import USUAL, Options
 from equipoise.fuzz.schedulers import Scheduler
-from equipoise.fuzz.trial import Trial, judge
-from equipoise.fuzz.trial.shrink import shrink
+from equipoise.fuzz.trial import Trial, judge, shrink
 from equipoise.spec.library import library_constraints
 
 Watch = Callable[[Report], None]
@@ -101,6 +100,4 @@ def _finding(scheduler: Scheduler, number: int, trial: Trial, sort: Sort) -> Fin
         return sort_of(smaller, judge(scheduler, smaller)) == sort
 
     shrunk = shrink(trial, keeps)
-    verdict = judge(scheduler, shrunk)
-    demand = trial.demand
-    return Finding(demand.name, demand.continuous, verdict, number, trial, shrunk)
+    return Finding(judge(scheduler, shrunk), number, trial, shrunk)

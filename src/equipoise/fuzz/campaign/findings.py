@@ -17,8 +17,6 @@ _NUMBERS: Final = re.compile(r"\d+")
 class Finding:
     """Defects that are alike."""
 
-    constraint: str
-    continuous: bool
     verdict: Verdict
     number: int
     """The first trial that showed it."""
@@ -26,6 +24,16 @@ class Finding:
     """As it was drawn."""
     shrunk: Trial
     """As small as it can be made."""
+
+    @property
+    def constraint(self) -> str:
+        """What the scheduler gets wrong."""
+        return self.trial.demand.name
+
+    @property
+    def mode(self) -> str:
+        """Whether every moment counts, or only the end."""
+        return "continuous" if self.trial.demand.continuous else "discrete"
 
     @property
     def sort(self) -> Sort:

@@ -15,9 +15,8 @@ from equipoise.spec.explain import shown
 def told(report: Report) -> Iterator[str]:
     """Every finding of a report, each by its smallest case."""
     for finding in report.findings:
-        mode = "continuous" if finding.continuous else "discrete"
         seen = counted(report.seen[finding.sort], "time")
-        yield f"{finding.verdict.outcome}: {finding.constraint}, {mode}, seen {seen}"
+        yield f"{finding.verdict.outcome}: {finding.constraint}, {finding.mode}, seen {seen}"
         yield f"  {finding.why}"
         yield from (f"  {line}" for line in _trial(finding.shrunk))
         yield from (f"  {line}" for line in _further(finding))

@@ -6,7 +6,7 @@ tells all of them from the original, but for those that say the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
@@ -38,8 +38,8 @@ def mutants() -> Mapping[str, MutantPlanner]:
     """All of them by name, such as ``mutant-Spread-moment``."""
     found = (
         (_name(one), one)
-        for origin, names in MISREAD.items()
-        for constraint in names or of_origin(origin).constraints
+        for origin in MISREAD
+        for constraint in _misread(origin)
         for one in _of(origin, constraint)
     )
     return MappingProxyType({name: one for name, one in found if name not in SAME})
@@ -49,11 +49,13 @@ def find_mutant(name: str) -> MutantPlanner | None:
     """The mutant of a name; only those of its constraint are made, for making all takes a while."""
     constraint = name.removeprefix("mutant-").rpartition("-")[0]
     origin = origin_of(constraint)
-    misread = () if origin is None else MISREAD.get(origin)
-    if origin is None or misread is None or name in SAME or (misread and constraint not in misread):
+    if origin is None or constraint not in _misread(origin) or name in SAME:
         return None
-    found = (one for one in _of(origin, constraint) if _name(one) == name)
-    return next(found, None)
+    return next((one for one in _of(origin, constraint) if _name(one) == name), None)
+
+
+def _misread(origin: str) -> Collection[str]:
+    return (MISREAD[origin] or of_origin(origin).constraints) if origin in MISREAD else ()
 
 
 def _name(one: MutantPlanner) -> str:

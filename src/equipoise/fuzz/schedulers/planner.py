@@ -22,7 +22,7 @@ class Planner:
     def accepts(self, trial: Trial) -> bool:
         """Whether it could have made the plan."""
         claim = RuleClaim(_RULE, replace(trial.demand, title="trial"))
-        task = Task(Problem(cluster=trial.cluster), trial.initial, (claim,))
+        task = Task(Problem(cluster=trial.initial.inventory()), trial.initial, (claim,))
         try:
             return accepts(task, trial.plan)
         except NeverMade as error:

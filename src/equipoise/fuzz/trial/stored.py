@@ -45,7 +45,7 @@ def case_of(trial: Trial) -> CaseFile:
     demand = trial.demand
     arguments = {name: _written(value) for name, value in demand.arguments.items()}
     return CaseFile(
-        cluster=trial.cluster,
+        cluster=trial.initial.inventory(),
         plan=trial.plan,
         arguments=arguments,
         continuous=demand.continuous,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan, Step, Violation
 from equipoise.model.quantity import PlanId
 from equipoise.model.snapshot import Snapshot
@@ -41,9 +40,3 @@ class Trial:
     def is_broken_at_first(self) -> bool:
         """Whether the constraint does not hold before anything has happened."""
         return judge_case(self.demand, Case(self.initial)) is not None
-
-    @property
-    def cluster(self) -> Inventory:
-        """The cluster as files have it."""
-        snapshot = self.initial
-        return Inventory(hosts=tuple(snapshot.hosts.values()), vms=tuple(snapshot.vms.values()))

@@ -40,11 +40,6 @@ class Verdict:
     broken_at_first: bool = False
     """Whether the constraint was broken before the plan began."""
 
-    @property
-    def kind(self) -> tuple[Outcome, str, bool]:
-        """What makes two verdicts the same defect."""
-        return self.outcome, self.message, self.input_valid
-
 
 def judge(scheduler: Scheduler, trial: Trial) -> Verdict:
     """Ask a scheduler and the specification about a trial.

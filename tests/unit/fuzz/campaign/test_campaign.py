@@ -62,7 +62,7 @@ def test_who_is_right_has_no_defects() -> None:
 def test_who_accepts_everything_lets_through_what_is_wrong() -> None:
     report = found(Blind())
     assert report.outcomes[Outcome.UNDER] == report.defects > 0
-    assert {finding.continuous for finding in report.findings} == {True, False}
+    assert {finding.mode for finding in report.findings} == {"continuous", "discrete"}
     for finding in report.findings:
         assert finding.verdict.outcome is Outcome.UNDER
         assert finding.why.startswith("it accepts a plan that breaks the constraint at")
@@ -83,7 +83,7 @@ def test_who_refuses_too_much_is_shown_a_plan_that_is_right() -> None:
 
 def test_crashes_that_differ_in_a_number_only_are_one_finding() -> None:
     report = found(Fragile())
-    assert [finding.continuous for finding in report.findings].count(True) == 1
+    assert [finding.mode for finding in report.findings].count("continuous") == 1
     assert len(report.findings) == 2
     for finding in report.findings:
         assert finding.why == "it breaks: ValueError: nobody among 0 VMs"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from builders import a_cluster, a_host, a_step, a_vm
+from equipoise.fuzz.campaign.findings import sort_of
 from equipoise.fuzz.trial import Outcome, Trial, judge, shrink
 from equipoise.fuzz.trial.shrink import reductions
 from equipoise.fuzz.trial.size import Size
@@ -446,9 +447,10 @@ class TestADefect:
     TRIAL = a_trial("Spread", a_cluster(*HOSTS, vms=VMS), *STEPS, vs={"v1", "v2"})
 
     def shrunk(self, scheduler: Any, outcome: Outcome) -> Trial:
-        kind = judge(scheduler, self.TRIAL).kind
-        assert kind[0] is outcome
-        return shrink(self.TRIAL, lambda trial: judge(scheduler, trial).kind == kind)
+        verdict = judge(scheduler, self.TRIAL)
+        assert verdict.outcome is outcome
+        sort = sort_of(self.TRIAL, verdict)
+        return shrink(self.TRIAL, lambda trial: sort_of(trial, judge(scheduler, trial)) == sort)
 
     def test_needs_one_vm_and_one_host(self) -> None:
         found = self.shrunk(NeverBoots(), Outcome.OVER)
