@@ -15,8 +15,8 @@ from equipoise.errors import InvalidInput, Problem
 from equipoise.fuzz.campaign import Campaign, Finding, Limits, Report
 from equipoise.fuzz.campaign.words import told
 from equipoise.fuzz.generate import Options
-from equipoise.fuzz.schedulers import Scheduler
-from equipoise.fuzz.schedulers.known import find_scheduler, known_schedulers
+from equipoise.fuzz.registry import find_known, registered
+from equipoise.fuzz.schedulers.known import Known
 from equipoise.fuzz.trial.stored import (
     Stored,
     case_of,
@@ -47,12 +47,12 @@ class Wishes:
 
 def run(target: str, wishes: Wishes, *, as_json: bool) -> int:
     """Run a campaign, or the trials of a file again; 1 if there are defects."""
-    scheduler = _scheduler(target)
+    known = _known(target)
     if wishes.save is not None:
         check_writable(wishes.save)
     campaign = Campaign(
         target,
-        scheduler,
+        known.make(),
         _constraints(wishes.constraints),
         Options(hosts=wishes.hosts, vms=wishes.vms),
         wishes.seed,
@@ -75,21 +75,21 @@ def run(target: str, wishes: Wishes, *, as_json: bool) -> int:
 
 def run_list(*, as_json: bool) -> int:
     """List the schedulers that can be put to the test."""
-    found = list(known_schedulers())
+    found = list(registered())
     if as_json:
         print_json([{"target": one.name, "about": one.about} for one in found])
         return 0
     rows = table("target", "what it is")
     for one in found:
-        rows.add_row(*one)
+        rows.add_row(one.name, one.about)
     console().print(rows)
     return 0
 
 
-def _scheduler(target: str) -> Scheduler:
-    found = find_scheduler(target)
+def _known(target: str) -> Known:
+    found = find_known(target)
     if found is None:
-        close = get_close_matches(target, [one.name for one in known_schedulers()], n=1)
+        close = get_close_matches(target, [one.name for one in registered()], n=1)
         cure = f"did you mean {close[0]}?" if close else "'equipoise fuzz --list' lists them"
         raise InvalidInput(target, [Problem(key="", what="is no target", cure=cure)])
     return found
@@ -124,11 +124,13 @@ def _defect(finding: Finding, report: Report) -> dict[str, object]:
         "seen": report.seen[finding.sort],
         "message": finding.verdict.message,
         "why": finding.why,
+        "harm": finding.verdict.harm,
         "input_valid": finding.verdict.input_valid,
         "broken_at_first": finding.verdict.broken_at_first,
         "number": finding.number,
         "case": plain_case(finding.trial),
         "shrunk": plain_case(finding.shrunk),
+        "made": None if finding.verdict.steps is None else plain_case(finding.shown)["plan"],
     }
 
 

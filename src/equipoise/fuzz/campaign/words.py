@@ -16,9 +16,10 @@ def told(report: Report) -> Iterator[str]:
     """Every finding of a report, each by its smallest case."""
     for finding in report.findings:
         seen = counted(report.seen[finding.sort], "time")
-        yield f"{finding.verdict.outcome}: {finding.constraint}, {finding.mode}, seen {seen}"
+        harm = finding.verdict.harm and f", {finding.verdict.harm}"
+        yield f"{finding.verdict.outcome}{harm}: {finding.constraint}, {finding.mode}, seen {seen}"
         yield f"  {finding.why}"
-        yield from (f"  {line}" for line in _trial(finding.shrunk))
+        yield from (f"  {line}" for line in _trial(finding.shown))
         yield from (f"  {line}" for line in _further(finding))
 
 
