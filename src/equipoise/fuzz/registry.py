@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Final
 
 from equipoise.fuzz.schedulers.faulty import FAULTY
 from equipoise.fuzz.schedulers.known import Known
 from equipoise.fuzz.schedulers.mutants import find_mutant
 from equipoise.fuzz.schedulers.planner import Planner
+from equipoise.spec.library import of_origin
 
 MUTANTS: Final = Known(
     name="mutant-NAME-RULE",
@@ -26,8 +28,19 @@ def registered() -> Iterator[Known]:
     )
     for name, make in FAULTY.items():
         about = (make.__doc__ or "").strip().split("\n")[0].rstrip(".")
-        yield Known(name=name, about=about, make=make)
+        yield Known(name=name, about=about, make=make, constraints=_about_time())
     yield MUTANTS
+
+
+@cache
+def _about_time() -> tuple[str, ...]:
+    """The constraints of BtrPlace, where the causes of defects are from, that are about time."""
+    home = of_origin("btrplace")
+    return tuple(
+        name
+        for name, one in home.constraints.items()
+        if "continuous" in one.marks or home.looks_at_plan(name)
+    )
 
 
 def find_known(name: str) -> Known | None:

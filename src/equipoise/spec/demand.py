@@ -36,6 +36,13 @@ class Demand:
         is_library = library_constraints().get(self.name) is self.specification
         return self.name if is_library else None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to another process by name: what the library says is known there too."""
+        if self.library_name is None:
+            raise TypeError(f"{self.name} is not in the library, and cannot leave this process")
+        known = self.arguments, self.continuous, self.title, self.mended
+        return _of_library, (self.name, *known)
+
     def fault(self, frame: Frame) -> Why | None:
         """Say why it does not hold at the moment a frame looks at; nothing if it does."""
         specification = self.specification
@@ -52,6 +59,10 @@ class Demand:
             return self.specification.why(term, names, frame)
         except InvalidInput as error:
             return _trouble(error)
+
+
+def _of_library(name: str, *known: Any) -> Demand:
+    return Demand(library_constraints()[name], name, *known)
 
 
 def _trouble(error: InvalidInput) -> Why:

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import count
+from functools import partial
+from itertools import chain
 from time import perf_counter
+from typing import Final
 
-from equipoise.fuzz.campaign.findings import Finding, Report, Sort, sort_of
-from equipoise.fuzz.generate import Generator
+from equipoise.fuzz.campaign.block import Block, Judged, Make, find, finding_of, judge_block
+from equipoise.fuzz.campaign.crew import Alone, Crew
+from equipoise.fuzz.campaign.findings import Report, Sort, sort_of
 from equipoise.fuzz.generate.options import USUAL, Options
 from equipoise.fuzz.schedulers import Scheduler
-from equipoise.fuzz.trial import Trial, judge, shrink
-from equipoise.spec.library import library_constraints
+from equipoise.fuzz.trial import Trial, judge
 
 Watch = Callable[[Report], None]
+ROUND_S: Final = 1.0
+"""How long a round takes, more or less: as often the limits are looked at."""
+FIRST: Final = 256
+"""How many trials the first block has, of which nobody knows how long it takes."""
+LARGEST: Final = 1 << 16
+"""How many trials a block has at the most, so that arrays do not grow too large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,72 +40,82 @@ class Campaign:
     """Trials of some constraints for one scheduler, in turn. The seed decides everything."""
 
     target: str
-    scheduler: Scheduler
+    scheduler: Scheduler | Make
+    """The scheduler, or a function that gives it, for those who work elsewhere to call."""
     constraints: Sequence[str]
     options: Options = USUAL
     seed: int = 0
     limits: Limits = field(default_factory=Limits)
 
-    def run(self, watch: Watch | None = None) -> Report:
-        """Draw and judge, until a limit is reached."""
-        known = library_constraints()
-        makers = [
-            Generator(known[name], name, self.options, self.seed) for name in self.constraints
-        ]
-        numbered = ((number, makers[number % len(makers)].trial(number)) for number in count())
-        return judge_all(self._report(), self.scheduler, numbered, self.limits, watch)
+    def run(self, watch: Watch | None = None, crew: Crew | None = None) -> Report:
+        """Draw and judge, until a limit is reached; then make small what disagreed."""
+        crew = crew or Alone()
+        report = Report(self.target, self.seed, constraints=tuple(self.constraints))
+        first: dict[Sort, int] = {}
+        began = perf_counter()
+        for judged in self._rounds(crew, report):
+            for number, outcome, sort in judged:
+                if self._is_over(report, began):
+                    break
+                report.add(outcome, sort)
+                if sort is not None:
+                    first.setdefault(sort, number)
+            report.seconds = perf_counter() - began
+            if watch is not None:
+                watch(report)
+            if self._is_over(report, began):
+                break
+        report.seconds = perf_counter() - began
+        report.findings.extend(
+            crew.do(find, (self._block(range(one, one + 1)) for one in first.values()))
+        )
+        return report
 
     def replay(self, trials: Iterable[Trial]) -> Report:
         """Judge trials that were drawn some other time."""
-        return judge_all(self._report(), self.scheduler, enumerate(trials), Limits(tests=None))
-
-    def _report(self) -> Report:
-        return Report(self.target, self.seed)
-
-
-def judge_all(
-    report: Report,
-    scheduler: Scheduler,
-    trials: Iterable[tuple[int, Trial]],
-    limits: Limits,
-    watch: Watch | None = None,
-) -> Report:
-    """Judge trials until they or the limits end."""
-    began = perf_counter()
-    for number, trial in _within(limits, report, trials, began):
-        verdict = judge(scheduler, trial)
-        report.tests += 1
-        report.outcomes[verdict.outcome] += 1
+        report = Report(self.target, self.seed, constraints=tuple(self.constraints))
+        scheduler, began = self._make()(), perf_counter()
+        for number, trial in enumerate(trials):
+            verdict = judge(scheduler, trial)
+            sort = sort_of(trial, verdict) if verdict.outcome.is_defect else None
+            if report.add(verdict.outcome, sort):
+                report.findings.append(finding_of(scheduler, number, trial))
         report.seconds = perf_counter() - began
-        if verdict.outcome.is_defect:
-            sort = sort_of(trial, verdict)
-            report.seen[sort] += 1
-            if report.seen[sort] == 1:
-                report.findings.append(_finding(scheduler, number, trial, sort))
-        if watch is not None:
-            watch(report)
-    report.seconds = perf_counter() - began
-    return report
+        return report
+
+    def _is_over(self, report: Report, began: float) -> bool:
+        tests, failures, seconds = self.limits.tests, self.limits.failures, self.limits.seconds
+        return (
+            (tests is not None and report.tests >= tests)
+            or (failures is not None and report.defects >= failures)
+            or (seconds is not None and report.tests > 0 and perf_counter() - began >= seconds)
+        )
+
+    def _rounds(self, crew: Crew, report: Report) -> Iterator[Iterable[Judged]]:
+        """All trials in order of their numbers, so many at a time as take about a second."""
+        number, size, most = 0, FIRST, self.limits.tests
+        while self.constraints and (most is None or number < most):
+            end = (
+                number + size * crew.hands
+                if most is None
+                else min(number + size * crew.hands, most)
+            )
+            began = perf_counter()
+            blocks = [
+                self._block(range(first, min(first + size, end)))
+                for first in range(number, end, size)
+            ]
+            yield chain.from_iterable(crew.do(judge_block, blocks))
+            seconds = perf_counter() - began
+            size = max(FIRST, min(4 * size, LARGEST, int(size * ROUND_S / max(seconds, 1e-6))))
+            number = end
+
+    def _block(self, numbers: range) -> Block:
+        return Block(self._make(), tuple(self.constraints), self.options, self.seed, numbers)
+
+    def _make(self) -> Make:
+        return self.scheduler if callable(self.scheduler) else partial(_itself, self.scheduler)
 
 
-def _within(
-    limits: Limits, report: Report, trials: Iterable[tuple[int, Trial]], began: float
-) -> Iterator[tuple[int, Trial]]:
-    if limits.tests == 0:
-        return
-    for one in trials:
-        yield one
-        if limits.tests is not None and report.tests >= limits.tests:
-            return
-        if limits.failures is not None and report.defects >= limits.failures:
-            return
-        if limits.seconds is not None and perf_counter() - began >= limits.seconds:
-            return
-
-
-def _finding(scheduler: Scheduler, number: int, trial: Trial, sort: Sort) -> Finding:
-    def keeps(smaller: Trial) -> bool:
-        return sort_of(smaller, judge(scheduler, smaller)) == sort
-
-    shrunk = shrink(trial, keeps)
-    return Finding(judge(scheduler, shrunk), number, trial, shrunk)
+def _itself(scheduler: Scheduler) -> Scheduler:
+    return scheduler

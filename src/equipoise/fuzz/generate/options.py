@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Annotated, Final
 
 from msgspec import Meta
@@ -19,11 +20,22 @@ Span = tuple[Count, Count]
 """From the least to the most, both included."""
 
 
+class Plans(StrEnum):
+    """What plans there are."""
+
+    CAREFUL = "careful"
+    """Drawn such that machines can carry them out."""
+    REJECTED = "rejected"
+    """Drawn anyhow, and drawn anew if machines could not carry them out."""
+    ANY = "any"
+    """Drawn anyhow: some of them, machines could not carry out."""
+
+
 class Amounts(Value):
     """A resource besides CPU and memory."""
 
-    capacity: Span = (0, 8)
-    consumption: Span = (0, 2)
+    capacity: Span = (0, 10)
+    consumption: Span = (0, 1)
     offered: Part = 0.9
     """How many of the hosts have it at all; of the others nobody says what they have."""
 
@@ -31,28 +43,39 @@ class Amounts(Value):
 class Options(Value):
     """The ranges from which chance draws."""
 
-    hosts: Span = (1, 4)
-    vms: Span = (0, 5)
-    host_states: Mapping[HostState, Weight] = FrozenMap({HostState.ON: 8, HostState.STANDBY: 2})
-    vm_states: Mapping[VmState, Weight] = FrozenMap(
-        {VmState.RUNNING: 12, VmState.READY: 4, VmState.SLEEPING: 3, VmState.INIT: 1}
+    hosts: Span = (1, 5)
+    vms: Span = (0, 6)
+    host_states: Mapping[HostState, Weight] = FrozenMap(
+        {HostState.ON: 18, HostState.STANDBY: 3, HostState.MAINTENANCE: 1}
     )
+    vm_states: Mapping[VmState, Weight] = FrozenMap(
+        {VmState.RUNNING: 14, VmState.READY: 3, VmState.SLEEPING: 2, VmState.INIT: 1}
+    )
+    agents: Part = 0.03
+    """How many of the VMs belong to their host; nothing happens to them by themselves."""
+    paired: Part = 0.05
+    """How many of the VMs are the other half of the one before them."""
+    replaceable: Part = 0.1
+    """How many of the VMs may be made anew instead of being moved."""
     actions: Span = (0, 3)
     """How many actions a VM may have, one after the other."""
     end_states: Mapping[VmState, Weight] = FrozenMap(
-        {VmState.RUNNING: 10, VmState.READY: 2, VmState.SLEEPING: 2, VmState.TERMINATED: 1}
+        {VmState.RUNNING: 14, VmState.READY: 2, VmState.SLEEPING: 2, VmState.TERMINATED: 1}
     )
     """Into which state an action leads, where there is a choice."""
     total: Span | None = None
     """How many actions a plan has in all; as many as come together, if nothing is said."""
     kinds: frozenset[ActionKind] = frozenset(ActionKind)
     """Which actions there are."""
-    switched: Part = 0.15
+    plans: Plans = Plans.CAREFUL
+    switched: Part = 0.1
     """How many of the hosts are switched on or off, if they can be."""
     seconds: Span = (1, 4)
     """How long actions take."""
     waits: Span = (0, 1)
     """How many seconds pass before an action: few, so that many begin or end together."""
+    meets: Part = 0.6
+    """How often a VM goes where something happens already, if it can."""
     resources: Mapping[str, Amounts] = FrozenMap({"licences": Amounts()})
     labels: Mapping[str, tuple[str, ...]] = FrozenMap(
         {"zone": ("a", "b"), "rack": ("a", "b"), "flavor": ("a", "b")}
@@ -60,6 +83,9 @@ class Options(Value):
     """Which labels hosts and VMs may have, with the values there are."""
     labelled: Part = 0.5
     """How many of those labels there are."""
+    tenants: tuple[str, ...] = ("a", "b")
+    owned: Part = 0.7
+    """How many of the VMs have a tenant."""
     busy: Part = 0.5
     """How often a single VM or host is one that something happens to, if there is one."""
     unusual: Part = 0.3

@@ -31,10 +31,13 @@ class ByTheBook:
 
     def _keeps(self, trial: Trial) -> bool:
         demand, case = trial.demand, self._believed(trial)
-        views = [self._seen(one.state.freeze()) for one in moments(*case)]
+        seen = [self._seen(one.state.freeze()) for one in moments(*case)]
+        views = [ways[0] for ways in seen]
         steps = Steps(case.steps)
         frames = (
-            Frame(view, views[0], views[-1], steps, views) for view in self._watched(trial, views)
+            Frame(view, views[0], views[-1], steps, views)
+            for ways in self._watched(trial, seen)
+            for view in ways
         )
         return all(demand.specification.holds(demand.name, demand.arguments, one) for one in frames)
 
@@ -42,13 +45,13 @@ class ByTheBook:
         """What it thinks will happen."""
         return Case(trial.initial, trial.steps)
 
-    def _seen(self, state: Snapshot) -> View:
-        """What it sees of the state at one moment."""
-        return View.of(state)
+    def _seen(self, state: Snapshot) -> Sequence[View]:
+        """What it sees of the state at one moment; the constraint must hold however it looks."""
+        return (View.of(state),)
 
-    def _watched(self, trial: Trial, views: Sequence[View]) -> Sequence[View]:
+    def _watched(self, trial: Trial, seen: Sequence[Sequence[View]]) -> Sequence[Sequence[View]]:
         """The moments at which it asks whether the constraint holds."""
-        return views if trial.demand.continuous else views[-1:]
+        return seen if trial.demand.continuous else seen[-1:]
 
 
 class Forgiving(ByTheBook):
@@ -57,8 +60,8 @@ class Forgiving(ByTheBook):
     It takes a continuous constraint for a discrete one then, instead of saying that it is broken.
     """
 
-    def _watched(self, trial: Trial, views: Sequence[View]) -> Sequence[View]:
-        return views[-1:] if trial.is_broken_at_first else super()._watched(trial, views)
+    def _watched(self, trial: Trial, seen: Sequence[Sequence[View]]) -> Sequence[Sequence[View]]:
+        return seen[-1:] if trial.is_broken_at_first else super()._watched(trial, seen)
 
 
 class Fragile(ByTheBook):
@@ -76,8 +79,8 @@ class BothEnds(ByTheBook):
     That is enough for a discrete constraint, but not for a continuous one.
     """
 
-    def _watched(self, trial: Trial, views: Sequence[View]) -> Sequence[View]:
-        watched = super()._watched(trial, views)
+    def _watched(self, trial: Trial, seen: Sequence[Sequence[View]]) -> Sequence[Sequence[View]]:
+        watched = super()._watched(trial, seen)
         return (watched[0], watched[-1])
 
 
@@ -89,10 +92,21 @@ class OneByOne(ByTheBook):
 
 
 class TwoPlaces(ByTheBook):
-    """Cause E: thinks that a VM that migrates runs on both hosts; it only has room on both."""
+    """Cause E: thinks that a VM that migrates runs on both hosts; it only has room on both.
 
-    def _seen(self, state: Snapshot) -> View:
-        return _Doubled.of(state)
+    So hosts count it twice, and whoever asks where it is must be content with either answer.
+    """
+
+    def _seen(self, state: Snapshot) -> Sequence[View]:
+        moving = [
+            one.step.action for one in state.in_flight.values() if isinstance(one.step.action, Move)
+        ]
+        if not moving:
+            return (View.of(state),)
+        draft = Draft(state)
+        for action in moving:
+            draft.put_vm(state.vms[action.vm].but(host=action.target))
+        return (_Doubled.of(state), View.of(draft.freeze()))
 
 
 class AllAwake(ByTheBook):

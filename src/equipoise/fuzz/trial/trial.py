@@ -41,7 +41,18 @@ class Trial:
         """Whether the constraint does not hold before anything has happened."""
         return judge_case(self.demand, Case(self.initial)) is not None
 
-    @property
+    @cached_property
     def is_right(self) -> bool:
         """Whether machines could carry the plan out, and it keeps the constraint."""
         return not self.objections and self.fault is None
+
+    def foretell(self, *, keeps: bool, broken_at_first: bool, careful: bool) -> None:
+        """Note what is known already, because it was judged with many others.
+
+        ``careful`` says that the plan was made such that machines can carry it out.
+        """
+        known = vars(self)
+        known["is_broken_at_first"] = broken_at_first
+        if careful:
+            known["objections"] = ()
+            known["is_right"] = keeps

@@ -35,7 +35,7 @@ class Verdict:
 
     outcome: Outcome
     message: str = ""
-    """What went wrong, in the scheduler's own words."""
+    """What went wrong: in the scheduler's own words, or what machines have against its plan."""
     input_valid: bool = True
     """Whether machines could carry the plan of the trial out."""
     broken_at_first: bool = False
@@ -73,7 +73,14 @@ def verdict_on(trial: Trial, answer: Answer) -> Verdict:
         case tuple():
             made = replace(trial, steps=answer)
             outcome = Outcome.AGREE if made.is_right else Outcome.UNDER
-            return Verdict(outcome, "", valid, broken, answer)
+            return Verdict(outcome, _first_objection(made), valid, broken, answer)
     if answer == trial.is_right:
         return Verdict(Outcome.AGREE, "", valid, broken)
-    return Verdict(Outcome.UNDER if answer else Outcome.OVER, "", valid, broken)
+    if answer:
+        return Verdict(Outcome.UNDER, _first_objection(trial), valid, broken)
+    return Verdict(Outcome.OVER, "", valid, broken)
+
+
+def _first_objection(trial: Trial) -> str:
+    """What machines have against a plan, by its name; nothing if they could carry it out."""
+    return trial.objections[0].constraint if trial.objections else ""

@@ -7,9 +7,9 @@ of their names, which is the order in which the language looks at the members of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, Final, NamedTuple, get_args
+from typing import Any, Final, NamedTuple, Self, TypeVar, get_args, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from equipoise.spec.case import Case
 from equipoise.spec.view import capacity_of, consumption_of, demand_of
 
 Array = npt.NDArray[Any]
+T = TypeVar("T")
 
 NOWHERE: Final = 63
 """The host of a VM that has none; also the bit it takes in a set of hosts."""
@@ -59,6 +60,26 @@ class StepArrays:
     amount: Array
     start_ms: Array
     end_ms: Array
+
+
+@dataclass(frozen=True)
+class Made(Sequence[T]):
+    """What is made only if somebody asks for it."""
+
+    length: int
+    make: Callable[[int], T]
+
+    def __len__(self) -> int:
+        return self.length
+
+    @overload
+    def __getitem__(self, place: int) -> T: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[T]: ...
+    def __getitem__(self, place: int | slice) -> T | Sequence[T]:
+        if isinstance(place, slice):
+            return [self.make(one) for one in range(self.length)[place]]
+        return self.make(range(self.length)[place])
 
 
 @dataclass(eq=False)
@@ -115,6 +136,13 @@ class Cases:
             words=words,
         )
 
+    def at_first(self) -> Self:
+        """The same cases, in which nothing happens."""
+        nothing = np.zeros((0, len(self)), np.int64)
+        steps = StepArrays(**dict.fromkeys(StepArrays.__slots__, nothing))
+        before = Made(len(self), lambda place: Case(self.cases[place].initial))
+        return replace(self, cases=before, steps=steps, _ranks=None)
+
     def word(self, text: str) -> int:
         """The number of a text."""
         return self.words.setdefault(text, len(self.words))
@@ -154,7 +182,7 @@ class Cases:
     def _gather(self, of: str, what: str, name: str) -> Array:
         every = self.names.vms if of == "vm" else self.names.hosts
         rows = self.vms if of == "vm" else self.hosts
-        ask: Callable[[Any, str], Any] = _ASKED[f"{what} of {of}"]
+        ask: Callable[[Any, str], Any] = ASKED[f"{what} of {of}"]
         found = []
         for case, names in zip(self.cases, every, strict=True):
             elements: Mapping[Any, Any] = case.initial.vms if of == "vm" else case.initial.hosts
@@ -180,7 +208,7 @@ def _numbered(names: tuple[Any, ...]) -> dict[Any, int]:
     return {name: number for number, name in enumerate(sorted(names))}
 
 
-_ASKED: Final[Mapping[str, Callable[[Any, str], int | str]]] = {
+ASKED: Final[Mapping[str, Callable[[Any, str], int | str]]] = {
     "cons of vm": consumption_of,
     "demand of vm": demand_of,
     "capa of host": capacity_of,
@@ -190,6 +218,7 @@ _ASKED: Final[Mapping[str, Callable[[Any, str], int | str]]] = {
     "pool of vm": lambda vm, _: vm.pool or "",
     "agent of vm": lambda vm, _: int(vm.agent),
 }
+"""How a figure is asked for, of one machine."""
 
 
 def _present(ids: Sequence[Mapping[Any, int]]) -> Array:
@@ -267,3 +296,5 @@ _FIELDS: Final = {
     for code, kind in enumerate(get_args(Action), start=1)
 }
 """Which fields the actions of each kind have."""
+KIND_CODES: Final = {kind.kind: kind.code for kind in _FIELDS.values()}
+"""The number of each kind of action."""

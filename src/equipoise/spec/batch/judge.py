@@ -77,12 +77,16 @@ class Batch:
         arguments: Sequence[Arguments],
         *,
         continuous: bool,
+        values: Mapping[str, Value] | None = None,
     ) -> Verdicts:
-        """Judge a constraint, with arguments for each case, over the plans or on their ends."""
+        """Judge a constraint, with arguments for each case, over the plans or on their ends.
+
+        ``values`` are the same arguments as arrays, for those who have them.
+        """
         constraint = specification.constraints[name]
         formula = BatchCompiler(specification.declared()).constraint(constraint)
         whole = self._scene(starts=not SEE_STARTS.isdisjoint(specification.calls(name)))
-        values = self._values(constraint, arguments)
+        values = self._values(constraint, arguments) if values is None else values
         whole.forget()
         scene = whole if continuous else whole.at(Moment.FINAL)
         answer = formula(scene, values)

@@ -161,7 +161,7 @@ class Packing:
         )
 
 
-WITHOUT_PLANS = Options(actions=(0, 0), switched=0, continuous=False)
+WITHOUT_PLANS = Options(actions=(0, 0), switched=0, continuous=False, agents=0, paired=0)
 
 
 def test_who_does_nothing_leaves_in_place_what_was_broken() -> None:

@@ -8,17 +8,20 @@ import pytest
 
 from equipoise.errors import InvalidInput
 from equipoise.fuzz.generate import Generator, Options
-from equipoise.fuzz.generate.options import Amounts
+from equipoise.fuzz.generate.generator import draw_in_turn
+from equipoise.fuzz.generate.options import Amounts, Plans
 from equipoise.fuzz.schedulers.planner import Planner
 from equipoise.fuzz.trial import Outcome, Trial, judge
+from equipoise.model.action import Boot
 from equipoise.model.host import HostState
+from equipoise.model.problem.problem import ActionKind
 from equipoise.model.vm import VmState
 from equipoise.spec.library import library_constraints
 
 
 def some(name: str, count: int, options: Options | None = None, seed: int = 0) -> list[Trial]:
     maker = Generator(library_constraints()[name], name, options or Options(), seed)
-    return [maker.trial(number) for number in range(count)]
+    return list(maker.block(range(count)).trials)
 
 
 def test_a_trial_depends_on_the_seed_and_its_number_and_on_nothing_else() -> None:
@@ -40,11 +43,11 @@ def test_there_are_as_many_hosts_and_vms_as_was_asked_for() -> None:
 
 
 def test_every_action_and_every_state_comes_up() -> None:
-    trials = some("Spread", 400)
+    trials = some("Spread", 1500)
     kinds = Counter(type(step.action).__name__ for one in trials for step in one.steps)
     assert set(kinds) == {
         *("PowerOn", "PowerOff", "Forge", "Boot", "Shutdown", "Migrate", "Suspend", "Resume"),
-        *("Allocate", "Kill"),
+        *("Allocate", "Kill", "Reinstantiate", "EnterMaintenance", "LeaveMaintenance"),
     }
     assert min(kinds.values()) > 10
     states = {vm.state for one in trials for vm in one.initial.vms.values()}
@@ -109,8 +112,8 @@ def test_hosts_may_all_sleep_and_a_resource_may_be_rare() -> None:
 
 def test_no_more_happens_at_once_than_may_however_large_it_is() -> None:
     """The planner counts what is under way, and must not be blamed for refusing too much of it."""
-    options = Options(hosts=(40, 40), vms=(120, 120), actions=(2, 3), waits=(0, 0))
-    for one in some("Spread", 3, options, seed=2):
+    options = Options(hosts=(30, 30), vms=(60, 60), actions=(2, 3), waits=(0, 0))
+    for one in some("Spread", 2, options, seed=2):
         limits = one.initial.settings.limits
         for step in one.steps:
             others = [
@@ -118,3 +121,59 @@ def test_no_more_happens_at_once_than_may_however_large_it_is() -> None:
             ]
             assert len(others) <= limits.actions_total
         assert judge(Planner(), one).outcome is Outcome.AGREE
+
+
+@pytest.mark.parametrize("name", sorted(library_constraints()))
+def test_many_are_judged_at_once_as_one_is_alone(name: str) -> None:
+    # Odd sizes, so that some clusters have more machines than fit into small numbers of digits.
+    for options in (Options(), Options(hosts=(1, 12), vms=(1, 12))):
+        drawn = Generator(library_constraints()[name], name, options, 7).block(range(64))
+        said = drawn.judged()
+        for place in range(64):
+            alone = drawn.trial(place)
+            assert (alone.fault is None) == said.keeps[place]
+            assert alone.is_broken_at_first == said.broken_at_first[place]
+
+
+def test_trials_are_the_same_whether_drawn_together_or_alone() -> None:
+    names = ("Spread", "Fence", "Online", "Seq")
+    known = library_constraints()
+    makers = [Generator(known[name], name) for name in names]
+    for numbers, drawn in draw_in_turn(makers, Options(), 0, range(5, 45)):
+        for number, together in zip(numbers, drawn.trials, strict=True):
+            alone = makers[number % 4].trial(number)
+            assert together.demand.name == names[number % 4]
+            assert (alone.initial, alone.steps) == (together.initial, together.steps)
+            assert alone.demand.arguments == together.demand.arguments
+            assert alone.demand.continuous == together.demand.continuous
+
+
+def test_only_the_actions_that_were_asked_for_are_drawn() -> None:
+    options = Options(kinds=frozenset({ActionKind.BOOT}), total=(1, 2), vms=(4, 6), switched=0)
+    plans = [trial.steps for trial in some("Spread", 200, options)]
+    assert {type(step.action) for steps in plans for step in steps} == {Boot}
+    assert max(map(len, plans)) == 2
+
+
+def test_labels_and_tenants_are_those_that_were_asked_for() -> None:
+    options = Options(labels={"colour": ("red",)}, labelled=1, tenants=("t",), owned=1)
+    for trial in some("Spread", 20, options):
+        hosts, vms = trial.initial.hosts.values(), trial.initial.vms.values()
+        labels = [one.labels for one in hosts] + [one.labels for one in vms]
+        assert all(dict(one) == {"colour": "red"} for one in labels)
+        assert all(vm.tenant == "t" for vm in trial.initial.vms.values())
+
+
+def test_plans_can_be_drawn_anyhow_and_rejected_or_not() -> None:
+    crowded = Options(vms=(4, 6), actions=(2, 3))
+    anyhow = some("Spread", 150, crowded.but(plans=Plans.ANY))
+    assert any(trial.objections for trial in anyhow)
+    rejected = some("Spread", 40, crowded.but(plans=Plans.REJECTED))
+    assert not any(trial.objections for trial in rejected)
+    assert any(trial.steps for trial in rejected)
+
+
+def test_what_must_be_named_is_there() -> None:
+    assert all(trial.initial.vms for trial in some("Fence", 100, Options(vms=(0, 2))))
+    with pytest.raises(InvalidInput, match="finds nobody whom it could name"):
+        some("Fence", 1, Options(vms=(0, 0)))

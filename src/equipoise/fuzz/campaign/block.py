@@ -1,0 +1,128 @@
+"""Some trials of one constraint, drawn, put before a scheduler and judged together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from equipoise.errors import EquipoiseError
+from equipoise.fuzz.campaign.findings import Finding, Sort, sort_of
+from equipoise.fuzz.generate import Generator
+from equipoise.fuzz.generate.drawn import Drawn
+from equipoise.fuzz.generate.generator import draw_in_turn
+from equipoise.fuzz.generate.options import Options, Plans
+from equipoise.fuzz.schedulers.scheduler import Scheduler, ask
+from equipoise.fuzz.trial import Outcome, Trial, judge, shrink, verdict_on
+from equipoise.spec.library import library_constraints
+
+Make = Callable[[], Scheduler]
+
+
+class OracleBroke(EquipoiseError):
+    """The specification could not judge a trial, or judges it in two ways: a bug of ours."""
+
+    def __init__(self, trial: Trial, why: str) -> None:
+        name = trial.demand.name
+        super().__init__(f"the specification of {name} is at fault, not the target: {why}")
+        self.trial = trial
+        self.why = why
+
+    def __reduce__(self) -> tuple[type[OracleBroke], tuple[Trial, str]]:
+        return OracleBroke, (self.trial, self.why)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Which trials: all that a worker needs to know."""
+
+    make: Make
+    """Gives the scheduler; the same for the same worker."""
+    constraints: Sequence[str]
+    """Those of the campaign: trial n is for constraint n modulo their number."""
+    options: Options
+    seed: int
+    numbers: range
+
+
+class Judged(NamedTuple):
+    """What came of a trial."""
+
+    number: int
+    outcome: Outcome
+    sort: Sort | None
+    """Of which sort the defect is, if it is one."""
+
+
+def judge_block(block: Block) -> list[Judged]:
+    """Draw the trials of a block, ask, and compare; in the order of their numbers."""
+    scheduler = block.make()
+    found = [
+        judged
+        for numbers, drawn in _draw(block)
+        for judged in _judge(block, scheduler, numbers, drawn)
+    ]
+    return sorted(found, key=lambda judged: judged.number)
+
+
+def find(block: Block) -> Finding:
+    """Make the only trial of a block, which has shown a defect, as small as it can be."""
+    (((number,), drawn),) = _draw(block)
+    return finding_of(block.make(), number, drawn.trial(0))
+
+
+def _draw(block: Block) -> Iterator[tuple[Sequence[int], Drawn]]:
+    known = library_constraints()
+    generators = [
+        Generator(known[name], name, block.options, block.seed) for name in block.constraints
+    ]
+    return draw_in_turn(generators, block.options, block.seed, block.numbers)
+
+
+def _judge(
+    block: Block, scheduler: Scheduler, numbers: Sequence[int], drawn: Drawn
+) -> Iterator[Judged]:
+    """Judge trials of one constraint."""
+    try:
+        said = drawn.judged()
+    except Exception as error:
+        raise _broke(drawn.trials, error) from error
+    careful = block.options.plans is not Plans.ANY
+    for trial, keeps, broken in zip(drawn.trials, *said, strict=True):
+        trial.foretell(keeps=bool(keeps), broken_at_first=bool(broken), careful=careful)
+    answers = ask(scheduler, drawn.trials)
+    seen: set[Sort] = set()
+    for place, (trial, answer) in enumerate(zip(drawn.trials, answers, strict=True)):
+        verdict = verdict_on(trial, answer)
+        sort = sort_of(trial, verdict) if verdict.outcome.is_defect else None
+        if sort is not None and sort not in seen:
+            seen.add(sort)
+            _look_again(drawn.trial(place), trial)
+        yield Judged(numbers[place], verdict.outcome, sort)
+
+
+def finding_of(scheduler: Scheduler, number: int, trial: Trial) -> Finding:
+    """Make a trial that has shown a defect as small as it can be."""
+    sort = sort_of(trial, judge(scheduler, trial))
+
+    def keeps(smaller: Trial) -> bool:
+        return sort_of(smaller, judge(scheduler, smaller)) == sort
+
+    shrunk = shrink(trial, keeps)
+    return Finding(judge(scheduler, shrunk), number, trial, shrunk)
+
+
+def _look_again(alone: Trial, judged: Trial) -> None:
+    """See that a trial that shows a defect is judged alone as it was with all the others."""
+    if (alone.is_right, alone.is_broken_at_first) != (judged.is_right, judged.is_broken_at_first):
+        raise OracleBroke(alone, "judged alone, the trial is judged otherwise than with others")
+
+
+def _broke(trials: Sequence[Trial], error: Exception) -> OracleBroke:
+    """Find the trial that the specification cannot judge."""
+    for trial in trials:
+        try:
+            trial.fault, trial.is_broken_at_first  # noqa: B018  (asked for what it raises)
+        except Exception as own:  # whatever it is, it is ours
+            return OracleBroke(trial, f"{type(own).__name__}: {own}")
+    return OracleBroke(trials[0], f"{type(error).__name__}: {error} (with all trials at once)")

@@ -1,0 +1,102 @@
+"""Who does the work of a campaign: this process, some others, or a cluster of machines.
+
+Whoever does it, the same trials are drawn and the same verdicts come out, in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from typing import Any, Protocol, TypeVar
+
+from equipoise.errors import InvalidInput, MissingExtra, Problem
+
+Task = TypeVar("Task")
+Done = TypeVar("Done")
+
+
+class Crew(Protocol):
+    """Does tasks, several at a time if it can, and gives what comes of them in their order."""
+
+    @property
+    def hands(self) -> int:
+        """How many tasks it does at a time."""
+        ...
+
+    def do(self, work: Callable[[Task], Done], tasks: Iterable[Task]) -> Iterator[Done]:
+        """Do the same work for each task."""
+        ...
+
+
+class Alone:
+    """Does everything here, one after the other."""
+
+    hands = 1
+
+    def do(self, work: Callable[[Task], Done], tasks: Iterable[Task]) -> Iterator[Done]:
+        """Do the same work for each task."""
+        return map(work, tasks)
+
+
+class Processes:
+    """Has some processes of this machine do it."""
+
+    def __init__(self, pool: ProcessPoolExecutor, hands: int) -> None:
+        self._pool, self.hands = pool, hands
+
+    def do(self, work: Callable[[Task], Done], tasks: Iterable[Task]) -> Iterator[Done]:
+        """Do the same work for each task."""
+        return self._pool.map(work, tasks)
+
+
+class Cluster:
+    """Has the workers of a Dask cluster do it; they must have the same version of this."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self.hands = max(1, sum(client.nthreads().values()))
+
+    def do(self, work: Callable[[Task], Done], tasks: Iterable[Task]) -> Iterator[Done]:
+        """Do the same work for each task."""
+        waiting = self._client.map(work, list(tasks), pure=False)
+        for one in waiting:
+            yield one.result()
+
+
+@contextmanager
+def crew_of(workers: str) -> Iterator[Crew]:
+    """The crew that was asked for: a number of processes, or the address of a Dask scheduler."""
+    if "://" in workers:
+        with _cluster(workers) as crew:
+            yield crew
+        return
+    count = int(workers) if workers.isdecimal() else 0
+    if count < 1:
+        what = (
+            f"{workers!r} is neither a number of processes nor an address such as tcp://host:8786"
+        )
+        raise InvalidInput("workers", [Problem(key="", what=what)])
+    if count == 1:
+        yield Alone()
+        return
+    # Fresh processes: a copy of this one would share the pipes of its targets.
+    with ProcessPoolExecutor(count, mp_context=get_context("forkserver")) as pool:
+        yield Processes(pool, count)
+
+
+@contextmanager
+def _cluster(address: str) -> Iterator[Crew]:
+    try:
+        from distributed import Client  # noqa: PLC0415  (an extra, and slow to import)
+    except ImportError as error:
+        raise MissingExtra("dask", "a campaign on a Dask cluster") from error
+    try:
+        client = Client(address, timeout="10s")
+    except OSError as error:
+        what = f"nobody answers at {address}: {error}"
+        cure = "start one by 'dask scheduler' and 'dask worker ADDRESS'"
+        raise InvalidInput("workers", [Problem(key="", what=what, cure=cure)]) from error
+    with client:
+        yield Cluster(client)

@@ -1,0 +1,260 @@
+"""One trial of those that were drawn together: from numbers to what people and schedulers read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from equipoise.fuzz.generate.draw.numbers import (
+    ALLOCATE,
+    AMOUNT,
+    BOOT,
+    CHOICE,
+    END,
+    ENTER,
+    FORGE,
+    HOST_GROUPS,
+    KILL,
+    KIND,
+    LEAVE,
+    MIGRATE,
+    NONE,
+    NUMBER,
+    ONE_HOST,
+    ONE_VM,
+    POWER_OFF,
+    POWER_ON,
+    REINSTANTIATE,
+    RESOURCE,
+    RESUME,
+    SHUTDOWN,
+    SOME_CHOICES,
+    SOME_HOSTS,
+    SOME_VMS,
+    SOURCE,
+    START,
+    SUSPEND,
+    SWITCH,
+    TARGET,
+    VM,
+    VM_GROUPS,
+    VM_LIST,
+    Trials,
+)
+from equipoise.fuzz.generate.options import Options
+from equipoise.fuzz.generate.parameters import Drawable
+from equipoise.fuzz.trial.trial import Trial
+from equipoise.model.action import (
+    Action,
+    Allocate,
+    Boot,
+    EnterMaintenance,
+    Forge,
+    Kill,
+    LeaveMaintenance,
+    Migrate,
+    PowerOff,
+    PowerOn,
+    Reinstantiate,
+    Resume,
+    Shutdown,
+    Suspend,
+)
+from equipoise.model.columns import HOST_STATES, VM_STATES
+from equipoise.model.host import Host
+from equipoise.model.inventory import Settings
+from equipoise.model.plan import Step
+from equipoise.model.quantity import HostId, ResourceName, StepId, TenantId, VmId
+from equipoise.model.snapshot import Snapshot
+from equipoise.model.value import FrozenMap
+from equipoise.model.vm import Vm
+from equipoise.spec.demand import Demand
+from equipoise.spec.specification import Specification
+
+USUAL_HOST: Final = Host(id=HostId("h"), cores=8, mhz_per_core=1000, memory_mib=65_536)
+USUAL_VM: Final = Vm(id=VmId("v"), vcpus=1, memory_mib=1024, template="image")
+"""What chance has no say in is as it is here."""
+SECOND_MS: Final = 1000
+
+
+@dataclass(frozen=True)
+class Source:
+    """What trials are drawn from."""
+
+    home: Specification
+    name: str
+    options: Options
+    parameters: tuple[Drawable, ...]
+    settings: Settings
+    """What all clusters have."""
+
+    @cached_property
+    def resources(self) -> tuple[str, ...]:
+        """The resources, in the order of their columns."""
+        return tuple(self.options.resources)
+
+    @cached_property
+    def labels(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """The labels with their values, in the order of their columns."""
+        return tuple(self.options.labels.items())
+
+
+class Reader:
+    """Reads one trial."""
+
+    def __init__(self, source: Source, out: Trials, i: int) -> None:
+        self.source, self._out, self._i = source, out, i
+        hosts, vms, self._steps = out.counts[i].tolist()
+        self.hosts = [HostId(name) for name in names("h", hosts)]
+        self.vms = [VmId(name) for name in names("v", vms)]
+
+    def trial(self) -> Trial:
+        """The whole trial."""
+        source = self.source
+        hosts = FrozenMap({name: self._host(n, name) for n, name in enumerate(self.hosts)})
+        vms = FrozenMap({name: self._vm(n, name) for n, name in enumerate(self.vms)})
+        snapshot = Snapshot(hosts=hosts, vms=vms, settings=source.settings)
+        continuous = bool(self._out.continuous[self._i])
+        demand = Demand(source.home, source.name, self.arguments(), continuous)
+        return Trial(demand, snapshot, self._plan())
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of its constraint."""
+        return {
+            one.name: self._argument(one, self._out.arguments[self._i, place].tolist())
+            for place, one in enumerate(self.source.parameters)
+        }
+
+    def _host(self, n: int, name: HostId) -> Host:
+        out, i, source = self._out, self._i, self.source
+        amounts = zip(source.resources, out.capacity[i, n].tolist(), strict=True)
+        return USUAL_HOST.but(
+            id=name,
+            state=HOST_STATES[out.host_state[i, n]],
+            labels=_labels(source, out.host_label[i, n].tolist()),
+            capacity={key: amount for key, amount in amounts if amount != NONE},
+        )
+
+    def _vm(self, n: int, name: VmId) -> Vm:
+        out, i, source = self._out, self._i, self.source
+        host, tenant, pair = out.vm_host[i, n], out.tenant[i, n], out.pair[i, n]
+        return USUAL_VM.but(
+            id=name,
+            state=VM_STATES[out.vm_state[i, n]],
+            host=None if host == NONE else self.hosts[host],
+            consumption=dict(zip(source.resources, out.consumption[i, n].tolist(), strict=True)),
+            tenant=None if tenant == NONE else TenantId(source.options.tenants[tenant]),
+            replaceable=bool(out.replaceable[i, n]),
+            agent=bool(out.agent[i, n]),
+            ft_pair=None if pair == NONE else self.vms[pair],
+            labels=_labels(source, out.vm_label[i, n].tolist()),
+        )
+
+    def _plan(self) -> tuple[Step, ...]:
+        rows = self._out.steps[self._i, : self._steps].tolist()
+        return tuple(
+            Step(
+                id=StepId(name),
+                action=_ACTIONS[row[KIND]](self, row),
+                start_ms=SECOND_MS * row[START],
+                end_ms=SECOND_MS * row[END],
+            )
+            for name, row in zip(names("s", len(rows)), rows, strict=True)
+        )
+
+    def _argument(self, one: Drawable, row: list[int]) -> Any:
+        members: Sequence[Any] = self.hosts if one.what in _ABOUT_HOSTS else self.vms
+        return _READ[one.what](one.choices or members, row)
+
+
+def names(letter: str, count: int) -> list[str]:
+    """Names of which the order is that of their numbers."""
+    width = len(str(count))
+    return [f"{letter}{number:0{width}}" for number in range(1, count + 1)]
+
+
+def _labels(source: Source, row: list[int]) -> dict[str, str]:
+    return {
+        key: values[value - 1]
+        for (key, values), value in zip(source.labels, row, strict=True)
+        if value
+    }
+
+
+def _some(members: Sequence[Any], row: list[int]) -> Any:
+    return frozenset(one for one, there in zip(members, row, strict=False) if there)
+
+
+def _groups(members: Sequence[Any], row: list[int]) -> Any:
+    groups: dict[int, set[Any]] = {}
+    for one, group in zip(members, row, strict=False):
+        if group:
+            groups.setdefault(group, set()).add(one)
+    return frozenset(map(frozenset, groups.values()))
+
+
+def _list(members: Sequence[Any], row: list[int]) -> Any:
+    return tuple(members[one - 1] for one in row if one)
+
+
+def _one(members: Sequence[Any], row: list[int]) -> Any:
+    return members[row[0]]
+
+
+def _number(_: Sequence[Any], row: list[int]) -> Any:
+    return row[0]
+
+
+_READ: Final[Mapping[int, Callable[[Sequence[Any], list[int]], Any]]] = {
+    SOME_VMS: _some,
+    SOME_HOSTS: _some,
+    SOME_CHOICES: _some,
+    VM_GROUPS: _groups,
+    HOST_GROUPS: _groups,
+    VM_LIST: _list,
+    ONE_VM: _one,
+    ONE_HOST: _one,
+    CHOICE: _one,
+    NUMBER: _number,
+}
+"""How the numbers of an argument are read, by what it is."""
+_ABOUT_HOSTS: Final = frozenset({SOME_HOSTS, HOST_GROUPS, ONE_HOST})
+
+
+def _way(kind: Callable[..., Action], **columns: int) -> Callable[[Reader, list[int]], Action]:
+    """How an action of a VM is read, by the columns of its hosts."""
+
+    def read(reader: Reader, row: list[int]) -> Action:
+        hosts = {name: reader.hosts[row[column]] for name, column in columns.items()}
+        return kind(vm=reader.vms[row[VM]], **hosts)
+
+    return read
+
+
+def _switch(kind: Callable[..., Action]) -> Callable[[Reader, list[int]], Action]:
+    return lambda reader, row: kind(host=reader.hosts[row[SWITCH]])
+
+
+def _allocate(reader: Reader, row: list[int]) -> Action:
+    resource = ResourceName(reader.source.resources[row[RESOURCE]])
+    return Allocate(vm=reader.vms[row[VM]], resource=resource, amount=row[AMOUNT])
+
+
+_ACTIONS: Final[Mapping[int, Callable[[Reader, list[int]], Action]]] = {
+    FORGE: _way(Forge),
+    KILL: _way(Kill),
+    BOOT: _way(Boot, target=TARGET),
+    SHUTDOWN: _way(Shutdown, source=SOURCE),
+    SUSPEND: _way(Suspend, source=SOURCE),
+    MIGRATE: _way(Migrate, source=SOURCE, target=TARGET),
+    REINSTANTIATE: _way(Reinstantiate, source=SOURCE, target=TARGET),
+    RESUME: _way(Resume, source=SOURCE, target=TARGET),
+    ALLOCATE: _allocate,
+    POWER_ON: _switch(PowerOn),
+    POWER_OFF: _switch(PowerOff),
+    ENTER: _switch(EnterMaintenance),
+    LEAVE: _switch(LeaveMaintenance),
+}
+"""How the numbers of a step are read, by its kind."""
