@@ -22,7 +22,7 @@ done
 for module in scheduler-api scheduler-choco scheduler-json; do
   : > "$build/lib/$module-$version.jar"
 done
-: > "$build/lib/btrplace-solve-1.jar"
+: > "$build/lib/btrplace-solve-2.jar"
 """
 LACKS = "Could not find artifact org.btrplace:scheduler-choco:jar:$version in central"
 NEWER_IS_LACKING = f"""
@@ -65,7 +65,7 @@ def put_jars(folder: Path, version: str) -> None:
     folder.mkdir(parents=True)
     for module in ("scheduler-api", "scheduler-choco", "scheduler-json"):
         (folder / f"{module}-{version}.jar").touch()
-    (folder / f"btrplace-solve-{version}.jar").touch()
+    (folder / java.OURS).touch()
 
 
 def test_it_is_built_once_in_the_pinned_version(machine: Machine) -> None:
@@ -118,6 +118,13 @@ def test_one_that_was_put_there_by_hand_is_found(machine: Machine) -> None:
     assert machine.calls == []
 
 
+def test_one_with_an_older_jar_of_ours_is_not_whole(machine: Machine) -> None:
+    put_jars(java.PINNED.folder / "lib", java.PINNED.version)
+    ours = java.PINNED.folder / "lib" / java.OURS
+    ours.rename(ours.with_name("btrplace-solve-1.jar"))
+    assert java.find() is None
+
+
 def test_one_that_lacks_a_jar_or_has_an_old_stamp_is_built_anew(machine: Machine) -> None:
     machine.has_maven()
     lib = java.make().lib
@@ -157,6 +164,9 @@ def test_the_command_makes_it(machine: Machine, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out == f"{java.PINNED.folder / 'lib'}\n"
 
 
-def test_the_pom_pins_the_same_version() -> None:
+def test_the_pom_pins_the_same_versions() -> None:
     text = (Path(java.__file__).parent / "btrplace" / "pom.xml").read_text()
     assert f"<btrplace.version>{java.PINNED.version}</btrplace.version>" in text
+    name, version = java.OURS.removesuffix(".jar").rsplit("-", 1)
+    assert f"<artifactId>{name}</artifactId>" in text
+    assert f"<version>{version}</version>" in text

@@ -42,6 +42,8 @@ class Options(Value):
         {VmState.RUNNING: 10, VmState.READY: 2, VmState.SLEEPING: 2, VmState.TERMINATED: 1}
     )
     """Into which state an action leads, where there is a choice."""
+    allocated: Part = 0.2
+    """How many of those who stay where they are get another amount of something."""
     switched: Part = 0.15
     """How many of the hosts are switched on or off, if they can be."""
     seconds: Span = (1, 4)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from random import Random
-from typing import Final
 
 from equipoise.fuzz.generate.cluster import weighed, within
 from equipoise.fuzz.generate.options import Options
@@ -30,9 +29,6 @@ from equipoise.model.host import Host, HostState
 from equipoise.model.plan import Limits, Step
 from equipoise.model.quantity import HostId, ResourceName, StepId
 from equipoise.model.vm import Vm, VmState
-
-_ALLOCATED: Final = 0.2
-"""How many of those who stay where they are get another amount of something."""
 
 
 def draw_plan(
@@ -139,7 +135,7 @@ class _Drawer:
                 return Shutdown(vm=vm.id, source=vm.host)
             case VmState.SLEEPING:
                 return Suspend(vm=vm.id, source=vm.host)
-        if vm.host not in self._leaving and self._rng.random() < _ALLOCATED:
+        if vm.host not in self._leaving and self._rng.random() < self._options.allocated:
             return self._allocation(vm)
         target = self._target(vm)
         return None if target is None else Migrate(vm=vm.id, source=vm.host, target=target)

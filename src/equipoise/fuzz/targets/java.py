@@ -29,6 +29,8 @@ PINNED: Final = Target("btrplace", "1.12.11", "BtrPlace")
 OLDER: Final = Target("btrplace", "1.10.2", "BtrPlace")
 VERSIONS: Final = (PINNED, OLDER)
 TOOLS: Final = "a JDK of version 17 or later and Maven"
+OURS: Final = "btrplace-solve-2.jar"
+"""What asks BtrPlace, in the version of the pom; an older one has not got all that is needed."""
 _SOURCE: Final = HERE / "btrplace"
 _MODULES: Final = ("scheduler-api", "scheduler-choco", "scheduler-json")
 # The registry was asked and has not got it. Anything else, such as no network, would not get
@@ -55,6 +57,13 @@ class Build:
             *(self.java, f"-Xmx{heap_mib}m", "-cp", f"{self.lib}{os.sep}*", "equipoise.Solve"),
             *(str(instance), *(["-r"] if repair else [])),
             *("-t", str(search_s_max), "-o", str(plan)),
+        ]
+
+    def worker_line(self, *, heap_mib: int) -> list[str]:
+        """The command that answers for many plans, one line of JSON after the other."""
+        return [
+            *(self.java, f"-Xmx{heap_mib}m", "-XX:+UseSerialGC"),
+            *("-cp", f"{self.lib}{os.sep}*", "equipoise.Accept"),
         ]
 
 
@@ -98,8 +107,8 @@ def make() -> Build:
 def _is_whole(target: Target) -> bool:
     """One without a stamp was put there by hand, as the pom says, and is as good as its jars."""
     lib = _lib(target)
-    jars = [lib / f"{module}-{target.version}.jar" for module in _MODULES]
-    there = all(jar.exists() for jar in jars) and any(lib.glob("btrplace-solve-*.jar"))
+    jars = [OURS, *(f"{module}-{target.version}.jar" for module in _MODULES)]
+    there = all((lib / jar).exists() for jar in jars)
     return there and (not target.stamp.exists() or target.is_stamped(_fingerprint()))
 
 
