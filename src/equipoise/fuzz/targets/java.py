@@ -62,7 +62,8 @@ class Build:
     def worker_line(self, *, heap_mib: int) -> list[str]:
         """The command that answers for many plans, one line of JSON after the other."""
         return [
-            *(self.java, f"-Xmx{heap_mib}m", "-XX:+UseSerialGC"),
+            # Else a crash that happens often is told without its place after a while.
+            *(self.java, f"-Xmx{heap_mib}m", "-XX:+UseSerialGC", "-XX:-OmitStackTraceInFastThrow"),
             *("-cp", f"{self.lib}{os.sep}*", "equipoise.Accept"),
         ]
 
