@@ -32,7 +32,8 @@ from equipoise.fuzz.targets.btrplace_scheduler import (
     BtrPlaceCrashed,
     start_btrplace,
 )
-from equipoise.fuzz.targets.java import PINNED
+from equipoise.fuzz.targets.java import PINNED, is_whole
+from equipoise.fuzz.targets.safeplace_rate import SAFEPLACE, safeplace_rate
 from equipoise.fuzz.trial import Outcome, Trial
 from equipoise.model.action import Forge
 from equipoise.model.plan import Step
@@ -248,7 +249,7 @@ def test_a_crash_is_survived_and_told_by_its_place_in_btrplace(worker: Worker) -
 
 
 def test_a_question_that_cannot_be_put_is_not_passed_over(worker: Worker) -> None:
-    question = {
+    question: dict[str, Any] = {
         "origin": {"mapping": {}, "attributes": {}, "views": []},
         "unmade": {}, "actions": [], "constraint": None, "repair": False,
     }  # fmt: skip
@@ -263,3 +264,9 @@ def test_a_campaign_has_few_trials_without_an_answer(worker: Worker) -> None:
     assert report.tests == limits.tests
     assert report.findings == []
     assert report.outcomes[Outcome.AGREE] > report.outcomes[Outcome.UNSUPPORTED] * 4
+
+
+def test_safeplace_itself_runs_where_it_was_built() -> None:
+    if not is_whole(SAFEPLACE):
+        pytest.skip(f"{SAFEPLACE.about} is not in {SAFEPLACE.folder}: safeplace_rate puts it there")
+    assert safeplace_rate(5) > 0

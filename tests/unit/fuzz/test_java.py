@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from equipoise.errors import WorldError
 from equipoise.fuzz.targets import MissingTarget, java
 from equipoise.fuzz.targets.__main__ import main
+from equipoise.fuzz.targets.safeplace_rate import safeplace_rate
 
 MAVEN = """#!/bin/sh
 echo "$@" >> "{log}"
@@ -170,3 +172,33 @@ def test_the_pom_pins_the_same_versions() -> None:
     name, version = java.OURS.removesuffix(".jar").rsplit("-", 1)
     assert f"<artifactId>{name}</artifactId>" in text
     assert f"<version>{version}</version>" in text
+
+
+class TestSafePlace:
+    def test_it_is_built_beside_btrplace_and_says_how_fast_it_is(self, machine: Machine) -> None:
+        machine.has_maven()
+        machine.has("java", '#!/bin/sh\necho "{\\"tests\\": 90, \\"seconds\\": 1.5}"\n')
+        assert safeplace_rate(100) == safeplace_rate(100) == 60.0
+        (call,) = machine.calls
+        assert call.endswith(" package -Psafeplace")
+        assert f"-Dmaven.repo.local={java.PINNED.folder / 'm2'}" in call
+
+    def test_it_is_missing_where_nobody_has_installed_it(self, machine: Machine) -> None:
+        machine.has_maven("echo '[ERROR] Could not find artifact org.btrplace:safeplace'; exit 1")
+        with pytest.raises(MissingTarget, match=r"could not be built .*:safeplace\); install it"):
+            safeplace_rate(100)
+
+    @pytest.mark.parametrize(
+        ("says", "what"),
+        [
+            ("echo alas >&2; exit 1", "SafePlace broke:\nalas"),
+            ("echo hm", "answered nonsense: 'hm"),
+            ("echo '{}'", "answered nonsense"),
+            ('echo \'{"tests": 1, "seconds": 0}\'', "answered nonsense"),
+        ],
+    )
+    def test_it_is_not_believed_everything(self, machine: Machine, says: str, what: str) -> None:
+        machine.has_maven()
+        machine.has("java", f"#!/bin/sh\n{says}\n")
+        with pytest.raises(WorldError, match=what):
+            safeplace_rate(100)
