@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
-from btrplace_trials import a_demand, a_trial, boot, do, move, sleep, stop, suspend, wake
+from btrplace_trials import a_demand, a_trial, boot, do, move, resume, sleep, stop, suspend, wake
 from builders import a_host, a_vm
 from equipoise.fuzz.targets import MissingTarget, Worker
 from equipoise.fuzz.targets.btrplace_scheduler import BtrPlace, start_btrplace
-from equipoise.fuzz.targets.java import PINNED
+from equipoise.fuzz.targets.java import PINNED, need
 from equipoise.fuzz.trial import Outcome, Trial, judge
 from equipoise.model.plan import Step
 from equipoise.model.vm import Vm, VmState
@@ -155,6 +157,14 @@ KNOWN = [
     ),
     Known("16", a_trial(a_demand("Preserve", v="a", id="licences", amount=0)), OVER),
     Known(
+        "17",
+        a_trial(
+            a_demand("ResourceCapacity", ns=["h1", "h3"], id="licences", qty=1, continuous=True),
+            do(suspend("a", "h1"), 0, 2), do(resume("s", "h3", "h3")),
+        ),
+        UNDER,
+    ),
+    Known(
         "A",
         with_vms(
             a_demand("Spread", vs=["x", "y"], continuous=True), [X, Y],
@@ -233,7 +243,46 @@ def test_a_finding_can_be_reproduced(worker: Worker, known: Known, *, repair: bo
     assert re.search(known.place, verdict.message)
 
 
+def two_capacities(*amounts: int) -> dict[str, Any]:
+    """Who runs on two nodes takes no more than these amounts, all the time; for finding 18."""
+    nodes = {
+        "0": {"runningVMs": [], "sleepingVMs": [1]},
+        "1": {"runningVMs": [0, 2], "sleepingVMs": []},
+    }
+    resource = {
+        "id": "shareableResource", "rcId": "rc", "defCapacity": 3, "defConsumption": 1,
+        "nodes": {}, "vms": {"0": 2},
+    }  # fmt: skip
+    capacity = {"id": "resourceCapacity", "nodes": [0, 1], "rc": "rc", "continuous": True}
+    return {
+        "model": {
+            "mapping": {"readyVMs": [], "onlineNodes": nodes, "offlineNodes": []},
+            "attributes": {"nodes": {}, "vms": {"2": {"shutdown": 2}}},
+            "views": [resource],
+        },
+        "constraints": [
+            {"id": "ready", "vm": 2},
+            {"id": "running", "vm": 1},
+            *({**capacity, "amount": amount} for amount in amounts),
+        ],
+        "objective": {"id": "minimizeMTTR"},
+    }
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize(("amounts", "start"), [((3, 10), 2), ((10, 3), 0)])
+def test_of_several_capacities_only_the_first_counts(
+    tmp_path: Path, amounts: tuple[int, ...], start: int
+) -> None:
+    instance, plan = tmp_path / "instance.json", tmp_path / "plan.json"
+    instance.write_text(json.dumps(two_capacities(*amounts)))
+    line = need().line(instance, plan, repair=False, search_s_max=10, heap_mib=256)
+    subprocess.run(line, check=True, capture_output=True, timeout=60)
+    actions = json.loads(plan.read_text())["actions"]
+    assert [one["start"] for one in actions if one["id"] == "resumeVM"] == [start]
+
+
 def test_the_document_tells_of_these_and_no_others() -> None:
     told = re.findall(r"^### (\w+)\. ", DOCUMENT.read_text(), flags=re.MULTILINE)
     assert len(told) == len(set(told))
-    assert set(told) == {known.number for known in KNOWN}
+    assert set(told) == {*(known.number for known in KNOWN), "18"}
