@@ -11,6 +11,7 @@ from equipoise.fuzz.schedulers.faulty import FAULTY
 from equipoise.fuzz.schedulers.known import Known
 from equipoise.fuzz.schedulers.mutants import find_mutant
 from equipoise.fuzz.schedulers.planner import Planner
+from equipoise.fuzz.targets import btrplace_scheduler
 from equipoise.spec.library import of_origin
 
 MUTANTS: Final = Known(
@@ -30,6 +31,7 @@ def registered() -> Iterator[Known]:
         about = (make.__doc__ or "").strip().split("\n")[0].rstrip(".")
         yield Known(name=name, about=about, make=make, constraints=_about_time())
     yield MUTANTS
+    yield btrplace_scheduler.TARGET
 
 
 @cache

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from equipoise.errors import WorldError
 from equipoise.fuzz.targets import MissingTarget, java
 from equipoise.fuzz.targets.__main__ import main
+from equipoise.fuzz.targets.safeplace_rate import safeplace_rate
 
 MAVEN = """#!/bin/sh
 echo "$@" >> "{log}"
@@ -22,7 +24,7 @@ done
 for module in scheduler-api scheduler-choco scheduler-json; do
   : > "$build/lib/$module-$version.jar"
 done
-: > "$build/lib/btrplace-solve-1.jar"
+: > "$build/lib/btrplace-solve-2.jar"
 """
 LACKS = "Could not find artifact org.btrplace:scheduler-choco:jar:$version in central"
 NEWER_IS_LACKING = f"""
@@ -65,7 +67,7 @@ def put_jars(folder: Path, version: str) -> None:
     folder.mkdir(parents=True)
     for module in ("scheduler-api", "scheduler-choco", "scheduler-json"):
         (folder / f"{module}-{version}.jar").touch()
-    (folder / f"btrplace-solve-{version}.jar").touch()
+    (folder / java.OURS).touch()
 
 
 def test_it_is_built_once_in_the_pinned_version(machine: Machine) -> None:
@@ -118,6 +120,13 @@ def test_one_that_was_put_there_by_hand_is_found(machine: Machine) -> None:
     assert machine.calls == []
 
 
+def test_one_with_an_older_jar_of_ours_is_not_whole(machine: Machine) -> None:
+    put_jars(java.PINNED.folder / "lib", java.PINNED.version)
+    ours = java.PINNED.folder / "lib" / java.OURS
+    ours.rename(ours.with_name("btrplace-solve-1.jar"))
+    assert java.find() is None
+
+
 def test_one_that_lacks_a_jar_or_has_an_old_stamp_is_built_anew(machine: Machine) -> None:
     machine.has_maven()
     lib = java.make().lib
@@ -157,6 +166,39 @@ def test_the_command_makes_it(machine: Machine, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out == f"{java.PINNED.folder / 'lib'}\n"
 
 
-def test_the_pom_pins_the_same_version() -> None:
+def test_the_pom_pins_the_same_versions() -> None:
     text = (Path(java.__file__).parent / "btrplace" / "pom.xml").read_text()
     assert f"<btrplace.version>{java.PINNED.version}</btrplace.version>" in text
+    name, version = java.OURS.removesuffix(".jar").rsplit("-", 1)
+    assert f"<artifactId>{name}</artifactId>" in text
+    assert f"<version>{version}</version>" in text
+
+
+class TestSafePlace:
+    def test_it_is_built_beside_btrplace_and_says_how_fast_it_is(self, machine: Machine) -> None:
+        machine.has_maven()
+        machine.has("java", '#!/bin/sh\necho "{\\"tests\\": 90, \\"seconds\\": 1.5}"\n')
+        assert safeplace_rate(100) == safeplace_rate(100) == 60.0
+        (call,) = machine.calls
+        assert call.endswith(" package -Psafeplace")
+        assert f"-Dmaven.repo.local={java.PINNED.folder / 'm2'}" in call
+
+    def test_it_is_missing_where_nobody_has_installed_it(self, machine: Machine) -> None:
+        machine.has_maven("echo '[ERROR] Could not find artifact org.btrplace:safeplace'; exit 1")
+        with pytest.raises(MissingTarget, match=r"could not be built .*:safeplace\); install it"):
+            safeplace_rate(100)
+
+    @pytest.mark.parametrize(
+        ("says", "what"),
+        [
+            ("echo alas >&2; exit 1", "SafePlace broke:\nalas"),
+            ("echo hm", "answered nonsense: 'hm"),
+            ("echo '{}'", "answered nonsense"),
+            ('echo \'{"tests": 1, "seconds": 0}\'', "answered nonsense"),
+        ],
+    )
+    def test_it_is_not_believed_everything(self, machine: Machine, says: str, what: str) -> None:
+        machine.has_maven()
+        machine.has("java", f"#!/bin/sh\n{says}\n")
+        with pytest.raises(WorldError, match=what):
+            safeplace_rate(100)

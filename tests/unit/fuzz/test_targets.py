@@ -39,7 +39,7 @@ HELLO = 'print(\'{"version": "1"}\', flush=True); input(); '
 def a_worker(folder: Path, text: str, *, start_s_max: float = 60.0) -> Worker:
     script = folder / "fake_worker.py"
     script.write_text(textwrap.dedent(text))
-    return Worker(Path(sys.executable), script, start_s_max=start_s_max)
+    return Worker([sys.executable, script], name="fake_worker", start_s_max=start_s_max)
 
 
 def a_serving_worker(folder: Path, plan: str) -> Worker:
@@ -110,7 +110,7 @@ class TestALostWorker:
 
     def test_an_interpreter_that_is_not_there(self, tmp_path: Path) -> None:
         with pytest.raises(WorldError, match="cannot be started"):
-            Worker(tmp_path / "python", tmp_path / "script.py")
+            Worker([tmp_path / "python"], name="fake_worker")
 
     def test_one_that_is_silent_is_ended(self, tmp_path: Path) -> None:
         plan = "import time; time.sleep(600)"

@@ -68,6 +68,8 @@ class Options(Value):
     kinds: frozenset[ActionKind] = frozenset(ActionKind)
     """Which actions there are."""
     plans: Plans = Plans.CAREFUL
+    allocated: Part = 0.1
+    """How many of those who stay where they are get another amount of something."""
     switched: Part = 0.1
     """How many of the hosts are switched on or off, if they can be."""
     seconds: Span = (1, 4)

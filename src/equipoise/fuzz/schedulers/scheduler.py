@@ -52,7 +52,9 @@ class AcceptingMany(Accepting, Protocol):
         ...
 
 
-Answer = bool | tuple[Step, ...] | Unsupported | TooLate | Crash
+YesOrNo = bool | Unsupported | TooLate | Crash
+"""What came of asking whether a plan is accepted, or why there is no answer."""
+Answer = YesOrNo | tuple[Step, ...]
 """What came of asking a scheduler: yes or no, a plan, or why there is neither."""
 
 

@@ -29,6 +29,8 @@ PINNED: Final = Target("btrplace", "1.12.11", "BtrPlace")
 OLDER: Final = Target("btrplace", "1.10.2", "BtrPlace")
 VERSIONS: Final = (PINNED, OLDER)
 TOOLS: Final = "a JDK of version 17 or later and Maven"
+OURS: Final = "btrplace-solve-2.jar"
+"""What asks BtrPlace, in the version of the pom; an older one has not got all that is needed."""
 _SOURCE: Final = HERE / "btrplace"
 _MODULES: Final = ("scheduler-api", "scheduler-choco", "scheduler-json")
 # The registry was asked and has not got it. Anything else, such as no network, would not get
@@ -57,14 +59,22 @@ class Build:
             *("-t", str(search_s_max), "-o", str(plan)),
         ]
 
+    def worker_line(self, *, heap_mib: int) -> list[str]:
+        """The command that answers for many plans, one line of JSON after the other."""
+        return [
+            # Else a crash that happens often is told without its place after a while.
+            *(self.java, f"-Xmx{heap_mib}m", "-XX:+UseSerialGC", "-XX:-OmitStackTraceInFastThrow"),
+            *("-cp", f"{self.lib}{os.sep}*", "equipoise.Accept"),
+        ]
+
 
 def find() -> Build | None:
     """Return what was built, in the best version, or nothing if there is none or no Java."""
     java = shutil.which("java")
     if java is None:
         return None
-    whole = (target for target in VERSIONS if _is_whole(target))
-    return next((Build(one.version, java, _lib(one)) for one in whole), None)
+    whole = (target for target in VERSIONS if is_whole(target))
+    return next((Build(one.version, java, lib_of(one)) for one in whole), None)
 
 
 def need() -> Build:
@@ -72,7 +82,7 @@ def need() -> Build:
     found = find()
     if found is not None:
         return found
-    _tool("java")
+    tool("java")
     why = f"there is no whole build of it in {PINNED.folder}"
     raise MissingTarget(PINNED, why, f"with {TOOLS} on the PATH, run '{PINNED.command}'")
 
@@ -82,29 +92,32 @@ def make() -> Build:
 
     Building takes minutes and a registry the first time; without one it raises ``MissingTarget``.
     """
-    java = _tool("java")
+    java = tool("java")
     with alone(PINNED):
         for target in VERSIONS:
-            trouble = "" if _is_whole(target) else _build(target, _tool("mvn"))
+            trouble = "" if is_whole(target) else build(target, tool("mvn"))
             if not trouble:
-                return Build(target.version, java, _lib(target))
+                return Build(target.version, java, lib_of(target))
             if not _LACKING.search(trouble):
                 break
-    why = f"version {target.version} could not be built ({_first_error(trouble)})"
+    why = f"version {target.version} could not be built ({first_error(trouble)})"
     cure = f"with a Maven registry in reach, run '{PINNED.command}'"
     raise MissingTarget(target, why, cure)
 
 
-def _is_whole(target: Target) -> bool:
-    """One without a stamp was put there by hand, as the pom says, and is as good as its jars."""
-    lib = _lib(target)
-    jars = [lib / f"{module}-{target.version}.jar" for module in _MODULES]
-    there = all(jar.exists() for jar in jars) and any(lib.glob("btrplace-solve-*.jar"))
+def is_whole(target: Target) -> bool:
+    """Whether all that is needed is there, made from this very source.
+
+    One without a stamp was put there by hand, as the pom says, and is as good as its jars.
+    """
+    lib = lib_of(target)
+    jars = [OURS, *(f"{module}-{target.version}.jar" for module in _MODULES)]
+    there = all((lib / jar).exists() for jar in jars)
     return there and (not target.stamp.exists() or target.is_stamped(_fingerprint()))
 
 
-def _build(target: Target, mvn: str) -> str:
-    """Build it and return nothing, or what Maven said when it failed."""
+def build(target: Target, mvn: str, *options: str) -> str:
+    """Build it and return nothing, or what Maven said when it failed; hold the door meanwhile."""
     fresh = target.folder / "build"
     shutil.rmtree(fresh, ignore_errors=True)
     repository = PINNED.folder / "m2"  # shared by both versions: most of it is Maven's own
@@ -115,14 +128,15 @@ def _build(target: Target, mvn: str) -> str:
         *(mvn, "-B", "-q", "-Dstyle.color=never", *(["-s", settings] if settings else [])),
         *("-f", str(_SOURCE / "pom.xml"), f"-Dmaven.repo.local={repository}"),
         *(f"-Dbtrplace.version={target.version}", f"-Dequipoise.build={fresh}", "package"),
+        *options,
         tools=TOOLS,
     )
     if done.returncode != 0:
         shutil.rmtree(fresh, ignore_errors=True)
         return f"{done.stdout}\n{done.stderr}"
     # Exchanged at once, so that a folder that was left half made never looks whole.
-    shutil.rmtree(_lib(target), ignore_errors=True)
-    (fresh / "lib").rename(_lib(target))
+    shutil.rmtree(lib_of(target), ignore_errors=True)
+    (fresh / "lib").rename(lib_of(target))
     shutil.rmtree(fresh)
     target.stamp.write_text(_fingerprint())
     return ""
@@ -137,7 +151,8 @@ def _stand_in_for_parents(repository: Path) -> None:
         shutil.copyfile(pom, place)
 
 
-def _lib(target: Target) -> Path:
+def lib_of(target: Target) -> Path:
+    """Where its jars are."""
     return target.folder / "lib"
 
 
@@ -146,7 +161,8 @@ def _fingerprint() -> str:
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
-def _tool(name: str) -> str:
+def tool(name: str) -> str:
+    """Where a tool is, or ``MissingTarget``."""
     found = shutil.which(name)
     if found is None:
         why = f"there is no '{name}' on the PATH"
@@ -154,7 +170,7 @@ def _tool(name: str) -> str:
     return found
 
 
-def _first_error(output: str) -> str:
+def first_error(output: str) -> str:
     """Maven says first what went wrong, then where to read about it."""
     error = _ERROR.search(output)
     said = error.group(1) if error else output.strip() or "it said nothing"

@@ -13,13 +13,14 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from equipoise.errors import WorldError
+from equipoise.fuzz.schedulers.scheduler import TooLate, Unsupported
 from equipoise.fuzz.targets.encode import Cluster
 from equipoise.fuzz.targets.environment import TARGETS, find
 from equipoise.fuzz.targets.folder import MissingTarget
@@ -65,13 +66,22 @@ class Crashed:
 Answer = Planned | Crashed
 Admission = tuple[bool, ...] | Crashed
 """Whether a VM may be put on each of the hosts that were asked for."""
+Acceptance = bool | Crashed | Unsupported | TooLate
+"""Whether a plan would be accepted."""
+_Asked = Sequence[Mapping[str, Any]]
+_Read = TypeVar("_Read")
 
 
 class Worker:
-    """A long-lived process; leave it with ``with`` or ``close``."""
+    """A long-lived process; leave it with ``with`` or ``close``.
 
-    def __init__(self, python: Path, script: Path, *, start_s_max: float = START_S_MAX) -> None:
-        self._name = script.stem
+    ``line`` is the command that starts it, ``name`` what it is called when it is in trouble.
+    """
+
+    def __init__(
+        self, line: Sequence[str | Path], *, name: str, start_s_max: float = START_S_MAX
+    ) -> None:
+        self._name = name
         self._lost = ""
         self._late = threading.Event()
         # A file, not a pipe: nobody reads it while the process runs, and a pipe would fill up.
@@ -79,8 +89,7 @@ class Worker:
         clean = {key: text for key, text in os.environ.items() if not key.startswith("PYTHON")}
         try:
             self._process = subprocess.Popen(
-                # -s: packages of the person who runs this have no place in a pinned environment
-                [python, "-s", script],
+                line,
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said,
                 start_new_session=True, env=clean,
             )  # fmt: skip
@@ -118,18 +127,34 @@ class Worker:
         except (KeyError, TypeError, ValueError) as error:
             raise self._lose(f"answered nonsense: {json.dumps(said)[:200]}") from error
 
-    def admits(
-        self, questions: Sequence[Mapping[str, Any]], *, seconds_max: float = 300.0
-    ) -> tuple[Admission, ...]:
+    def admits(self, questions: _Asked, *, seconds_max: float = 300.0) -> tuple[Admission, ...]:
         """Ask which hosts a VM may be put on; each question is answered by itself."""
-        said = self._exchange({"ask": "admits", "questions": questions}, seconds_max)
+
+        def admission(said: Mapping[str, Any]) -> Admission:
+            return Crashed(said["crash"]) if "crash" in said else tuple(map(bool, said["passes"]))
+
+        return self._ask_each({"ask": "admits"}, questions, seconds_max, admission)
+
+    def accepts(
+        self, questions: _Asked, *, each_s_max: int, seconds_max: float = 300.0
+    ) -> tuple[Acceptance, ...]:
+        """Ask whether plans would be accepted; each question is answered by itself, and in time."""
+        ask = {"ask": "accepts", "limit_s": each_s_max}
+        return self._ask_each(ask, questions, seconds_max, _acceptance)
+
+    def _ask_each(
+        self,
+        ask: Mapping[str, Any],
+        questions: _Asked,
+        seconds_max: float,
+        read: Callable[[Mapping[str, Any]], _Read],
+    ) -> tuple[_Read, ...]:
+        said = self._exchange({**ask, "questions": questions}, seconds_max)
         if "crash" in said:  # the target answers each by itself, so it is none of its crashes
             raise WorldError(f"{self._name} cannot put a question: {said['crash']}")
         try:
-            return tuple(
-                Crashed(str(one["crash"])) if "crash" in one else tuple(map(bool, one["passes"]))
-                for _, one in zip(questions, said["answers"], strict=True)
-            )
+            pairs = zip(questions, said["answers"], strict=True)
+            return tuple(read(one) for _, one in pairs)
         except (KeyError, TypeError, ValueError) as error:
             raise self._lose(f"answered nonsense: {json.dumps(said)[:200]}") from error
 
@@ -203,6 +228,19 @@ class Worker:
             os.killpg(self._process.pid, signal.SIGKILL)
 
 
+def _acceptance(said: Mapping[str, Any]) -> Acceptance:
+    match said:
+        case {"accepts": bool(yes)}:
+            return yes
+        case {"crash": str(what)}:
+            return Crashed(what)
+        case {"unsupported": str(why)}:
+            return Unsupported(why)
+        case {"late": True}:
+            return TooLate("it gave no answer in time")
+    raise ValueError("none of the answers that there are")
+
+
 def start(name: str) -> Worker:
     """Start the worker of a target whose environment is there already."""
     target = TARGETS[name]
@@ -211,4 +249,5 @@ def start(name: str) -> Worker:
         raise MissingTarget(
             target, f"there is no whole environment in {target.folder}", f"run '{target.command}'"
         )
-    return Worker(python, target.script)
+    # -s: packages of the person who runs this have no place in a pinned environment
+    return Worker([python, "-s", target.script], name=target.script.stem)

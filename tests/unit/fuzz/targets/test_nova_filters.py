@@ -33,7 +33,7 @@ def beginning(folder: Path, body: str) -> Callable[[], Worker]:
     shutil.copy(Path(environment.__file__).parent / "answering.py", folder)
     script = folder / "fake_worker.py"
     script.write_text(FAKE.format(body=textwrap.indent(textwrap.dedent(body), "    ")))
-    return lambda: Worker(Path(sys.executable), script)
+    return lambda: Worker([sys.executable, script], name="fake_worker")
 
 
 ODD = """

@@ -48,8 +48,6 @@ from equipoise.fuzz.generate.options import Options, Plans
 from equipoise.model.plan import Limits
 from equipoise.spec.batch.cases import KIND_CODES, VM_CODES, Array
 
-_ALLOCATED: Final = 0.1
-"""How many of those who stay where they are get another amount of something."""
 ACTIONS_MAX: Final = 1 << 16
 """More than a VM ever has."""
 _SERVICED: Final = 0.3
@@ -117,7 +115,7 @@ class _Drawer:
         self._now.consumption = vms.consumption.copy()
         self._kinds = _of_kinds(*(KIND_CODES[kind.value] for kind in options.kinds))
         self._ends = Weighed(options.end_states, VM_CODES)
-        self._allocated = _ALLOCATED if options.resources else 0.0
+        self._allocated = options.allocated if options.resources else 0.0
 
     # Hosts
 

@@ -43,15 +43,19 @@ def write_plan(plan: Plan, problem: ClusterProblem) -> bytes:
     the old one is shut down. BtrPlace's own reader does not take the forging of a VM, nor the
     killing of one that is on no host.
     """
+    with undisturbed():
+        return msgspec.json.encode(plan_record(plan, problem))
+
+
+def plan_record(plan: Plan, problem: ClusterProblem) -> Record:
+    """The same as plain values, for whoever puts it into a document of another kind."""
     numbers = Numbering.of(problem)
     writer = _Writer(plan, problem, numbers)
     steps = sorted(plan.steps, key=lambda step: (step.start_ms, step.end_ms))
-    with undisturbed():
-        document = {
-            "origin": origin_of(problem, numbers),
-            "actions": [record for step in steps for record in writer.records(step)],
-        }
-        return msgspec.json.encode(document)
+    return {
+        "origin": origin_of(problem, numbers),
+        "actions": [record for step in steps for record in writer.records(step)],
+    }
 
 
 class _Writer:

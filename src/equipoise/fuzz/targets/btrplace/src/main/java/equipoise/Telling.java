@@ -44,6 +44,12 @@ final class Telling implements ActionVisitor {
     return object("origin", new ModelConverter().toJSON(plan.getOrigin()), "actions", actions);
   }
 
+  /** Whether an action is nothing but itself: no event goes along with it. */
+  static boolean isPlain(JSONObject told) {
+    JSONObject hooks = (JSONObject) told.get("hooks");
+    return hooks.values().stream().allMatch(events -> ((JSONArray) events).isEmpty());
+  }
+
   private JSONObject hooks(Action action) {
     JSONObject told = new JSONObject();
     for (Action.Hook hook : Action.Hook.values()) {

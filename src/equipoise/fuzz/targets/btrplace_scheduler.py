@@ -1,0 +1,141 @@
+"""BtrPlace as a scheduler under test: a plan is imposed on it, to the second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Final, Self
+
+from equipoise.errors import WorldError
+from equipoise.fuzz.generate.options import Amounts, Options
+from equipoise.fuzz.schedulers.known import Known
+from equipoise.fuzz.schedulers.scheduler import Crash, TooLate, Unsupported, YesOrNo
+from equipoise.fuzz.targets.btrplace_constraint import CONSTRAINTS
+from equipoise.fuzz.targets.btrplace_question import Question, encode
+from equipoise.fuzz.targets.folder import MissingTarget
+from equipoise.fuzz.targets.java import PINNED, need
+from equipoise.fuzz.targets.worker import Acceptance, Crashed, Worker
+from equipoise.fuzz.trial.trial import Trial
+from equipoise.model.host import HostState
+from equipoise.model.problem.problem import ActionKind
+from equipoise.model.value import FrozenMap
+from equipoise.model.vm import VmState
+
+EACH_S_MAX: Final = 5
+"""For one question, in BtrPlace's own search."""
+SECONDS_MAX: Final = 120.0
+"""For one line of questions, however many."""
+HEAP_MIB: Final = 512
+
+TRIALS: Final = Options(
+    host_states=FrozenMap({HostState.ON: 8, HostState.STANDBY: 2}),
+    vm_states=FrozenMap({VmState.RUNNING: 12, VmState.READY: 4, VmState.SLEEPING: 3}),
+    agents=0,
+    paired=0,
+    replaceable=0,
+    actions=(0, 1),
+    allocated=0,
+    kinds=frozenset(ActionKind) - {ActionKind.ENTER_MAINTENANCE},
+    resources=FrozenMap({"licences": Amounts(offered=1.0)}),
+    given=FrozenMap({"id": ("licences",), "percent": (100, 150)}),
+)
+"""Trials that BtrPlace has words for: one action for a VM at the most, and whole seconds.
+
+Only killing, which it does at 0 or never, is drawn at other times as well.
+"""
+
+
+class BtrPlace:
+    """Says whether there is a solution that is just the plan of a trial.
+
+    Every VM and host does what the plan says and nothing else, at just these times; besides, only
+    the constraint of the trial is wanted, and what BtrPlace always wants. If it is to ``repair``,
+    it may move only VMs that it takes for misplaced, and whom the plan moves is one of them.
+    """
+
+    def __init__(self, *, repair: bool, begin: Callable[[], Worker] | None = None) -> None:
+        self._repair = repair
+        self._begin = begin or start_btrplace
+        self._worker: Worker | None = self._begin()  # at once, to tell at once if it is missing
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def accepts(self, trial: Trial) -> bool:
+        """Whether the plan of a trial is one that BtrPlace could have made."""
+        (answer,) = self.accepts_many([trial])
+        if isinstance(answer, bool):
+            return answer
+        raise answer
+
+    def accepts_many(self, trials: Sequence[Trial]) -> tuple[YesOrNo, ...]:
+        """The same for many trials in one go; what ``accepts`` would raise is an answer here."""
+        questions = [self._question(trial) for trial in trials]
+        asked = [one for one in questions if not isinstance(one, Unsupported)]
+        said = iter(self._ask(asked) if asked else ())
+        return tuple(one if isinstance(one, Unsupported) else next(said) for one in questions)
+
+    def close(self) -> None:
+        """End the worker; the next question would start another."""
+        if self._worker is not None:
+            self._worker.close()
+            self._worker = None
+
+    def _question(self, trial: Trial) -> Question | Unsupported:
+        try:
+            return encode(trial, repair=self._repair)
+        except Unsupported as error:
+            return error
+
+    def _ask(self, questions: list[Question]) -> list[YesOrNo]:
+        worker = self._worker = self._worker or self._begin()
+        try:
+            answers = worker.accepts(questions, each_s_max=EACH_S_MAX, seconds_max=SECONDS_MAX)
+        except WorldError as error:
+            self.close()
+            if worker.is_late:
+                raise TooLate(str(error)) from error
+            raise
+        return [_answer(one) for one in answers]
+
+
+def start_btrplace() -> Worker:
+    """Start a worker, if BtrPlace has been built."""
+    build = need()
+    return Worker(build.worker_line(heap_mib=HEAP_MIB), name=PINNED.about)
+
+
+def _answer(said: Acceptance) -> YesOrNo:
+    return Crash(said.what) if isinstance(said, Crashed) else said
+
+
+def _make(repair: str) -> BtrPlace:
+    return BtrPlace(repair=repair == "on")
+
+
+def _missing() -> str:
+    try:
+        need()
+    except MissingTarget as error:
+        return str(error)
+    return ""
+
+
+TARGET: Final = Known(
+    name="btrplace",
+    about="BtrPlace, with the plan imposed on it",
+    make=_make,
+    constraints=CONSTRAINTS,
+    options=TRIALS,
+    settings={"repair": ("off", "on")},
+    version=PINNED.version,
+    missing=_missing,
+)
