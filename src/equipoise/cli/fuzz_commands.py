@@ -44,6 +44,18 @@ def fuzz(  # noqa: PLR0913, PLR0917
         Optional[Path],  # noqa: UP045
         typer.Option("--replay", help="Judge the cases of such a file again."),
     ] = None,
+    report: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--report", help="Write a page with a picture of each finding."),
+    ] = None,
+    csv: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--csv", help="Write a table with a row for each finding."),
+    ] = None,
+    junit: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--junit", help="Write JUnit XML, for build servers."),
+    ] = None,
     list_targets: Annotated[
         bool, typer.Option("--list", help="List the schedulers that can be put to the test.")
     ] = False,
@@ -54,6 +66,7 @@ def fuzz(  # noqa: PLR0913, PLR0917
     Each finding is told by the smallest case. Exit code 1 if there is one.
     """
     from equipoise.cli.fuzzing import fuzz as command
+    from equipoise.cli.fuzzing.files import Files
     from equipoise.fuzz.campaign import Limits
 
     if list_targets:
@@ -68,6 +81,7 @@ def fuzz(  # noqa: PLR0913, PLR0917
         vms=_span(vms, "--vms"),
         save=save,
         replay=replay,
+        files=Files(page=report, csv=csv, junit=junit),
     )
     raise typer.Exit(command.run(target, wishes, as_json=json))
 

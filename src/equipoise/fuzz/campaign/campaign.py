@@ -68,6 +68,7 @@ def judge_all(
         verdict = judge(scheduler, trial)
         report.tests += 1
         report.outcomes[verdict.outcome] += 1
+        report.verdicts[trial.demand.name, verdict.outcome] += 1
         report.seconds = perf_counter() - began
         if verdict.outcome.is_defect:
             sort = sort_of(trial, verdict)

@@ -79,6 +79,8 @@ class Report:
     findings: list[Finding] = field(default_factory=list)
     seen: Counter[Sort] = field(default_factory=Counter)
     """How often each sort of defect was seen."""
+    verdicts: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
+    """What came of the trials of each constraint."""
 
     @property
     def agreed(self) -> int:
