@@ -63,7 +63,7 @@ def test_a_saved_case_gives_the_same_verdict_again(tmp_path: Path) -> None:
 
 def test_a_person_reads_what_was_found() -> None:
     done = call("fuzz", "faulty-C", "--constraint", "Spread", "--tests", "400", code=1)
-    assert "under-filtering: Spread, continuous, seen" in done.stdout
+    assert "under-filtering, introduced: Spread, continuous, seen" in done.stdout
     assert "it accepts a plan that breaks the constraint at" in done.stdout
     assert "migrate" in done.stdout
 

@@ -12,6 +12,19 @@ from equipoise.cli.spec_commands import Json
 SIZE_MAX = 1_000
 """How many hosts or VMs a trial may have."""
 
+Page = Annotated[
+    Optional[Path],  # noqa: UP045  (typer reads the annotation at run time)
+    typer.Option("--report", help="Write a page with a picture of each finding into this file."),
+]
+Table = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("--csv", help="Write a table with a row for each finding into this file."),
+]
+Junit = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("--junit", help="Write JUnit XML, as build servers read it, into this file."),
+]
+
 
 def fuzz(  # noqa: PLR0913, PLR0917
     target: Annotated[
@@ -44,18 +57,9 @@ def fuzz(  # noqa: PLR0913, PLR0917
         Optional[Path],  # noqa: UP045
         typer.Option("--replay", help="Judge the cases of such a file again."),
     ] = None,
-    report: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--report", help="Write a page with a picture of each finding."),
-    ] = None,
-    csv: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--csv", help="Write a table with a row for each finding."),
-    ] = None,
-    junit: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--junit", help="Write JUnit XML, for build servers."),
-    ] = None,
+    report: Page = None,
+    csv: Table = None,
+    junit: Junit = None,
     list_targets: Annotated[
         bool, typer.Option("--list", help="List the schedulers that can be put to the test.")
     ] = False,

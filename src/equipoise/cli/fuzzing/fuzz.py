@@ -16,10 +16,10 @@ from equipoise.errors import InvalidInput, Problem
 from equipoise.fuzz.campaign import Campaign, Finding, Limits, Report
 from equipoise.fuzz.campaign.words import told
 from equipoise.fuzz.generate import Options
+from equipoise.fuzz.registry import find_known, registered
 from equipoise.fuzz.reports import Account
 from equipoise.fuzz.reports.replay import stored_of
-from equipoise.fuzz.schedulers import Scheduler
-from equipoise.fuzz.schedulers.known import find_scheduler, known_schedulers
+from equipoise.fuzz.schedulers.known import Known
 from equipoise.fuzz.trial.stored import plain_case, read_lines, trial_of, write_line
 from equipoise.model.words import counted
 from equipoise.spec.library import library_constraints
@@ -44,13 +44,13 @@ class Wishes:
 
 def run(target: str, wishes: Wishes, *, as_json: bool) -> int:
     """Run a campaign, or the trials of a file again; 1 if there are defects."""
-    scheduler = _scheduler(target)
+    known = _known(target)
     if wishes.save is not None:
         check_writable(wishes.save)
     wishes.files.check()
     campaign = Campaign(
         target,
-        scheduler,
+        known.make(),
         _constraints(wishes.constraints),
         Options(hosts=wishes.hosts, vms=wishes.vms),
         wishes.seed,
@@ -65,7 +65,7 @@ def run(target: str, wishes: Wishes, *, as_json: bool) -> int:
         lines = (write_line(stored_of(one, report)) for one in report.findings)
         write_file(wishes.save, b"".join(lines))
     asked = campaign.constraints if wishes.replay is None else ()
-    wishes.files.write(Account(report, asked))
+    wishes.files.write(Account(report, asked, known.version))
     if as_json:
         print_json(document(report))
     else:
@@ -75,21 +75,21 @@ def run(target: str, wishes: Wishes, *, as_json: bool) -> int:
 
 def run_list(*, as_json: bool) -> int:
     """List the schedulers that can be put to the test."""
-    found = list(known_schedulers())
+    found = list(registered())
     if as_json:
         print_json([{"target": one.name, "about": one.about} for one in found])
         return 0
     rows = table("target", "what it is")
     for one in found:
-        rows.add_row(*one)
+        rows.add_row(one.name, one.about)
     console().print(rows)
     return 0
 
 
-def _scheduler(target: str) -> Scheduler:
-    found = find_scheduler(target)
+def _known(target: str) -> Known:
+    found = find_known(target)
     if found is None:
-        close = get_close_matches(target, [one.name for one in known_schedulers()], n=1)
+        close = get_close_matches(target, [one.name for one in registered()], n=1)
         cure = f"did you mean {close[0]}?" if close else "'equipoise fuzz --list' lists them"
         raise InvalidInput(target, [Problem(key="", what="is no target", cure=cure)])
     return found
@@ -124,11 +124,13 @@ def _defect(finding: Finding, report: Report) -> dict[str, object]:
         "seen": report.seen[finding.sort],
         "message": finding.verdict.message,
         "why": finding.why,
+        "harm": finding.verdict.harm,
         "input_valid": finding.verdict.input_valid,
         "broken_at_first": finding.verdict.broken_at_first,
         "number": finding.number,
         "case": plain_case(finding.trial),
         "shrunk": plain_case(finding.shrunk),
+        "made": None if finding.verdict.steps is None else plain_case(finding.shown)["plan"],
     }
 
 

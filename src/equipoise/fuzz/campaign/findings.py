@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from equipoise.fuzz.trial import Outcome, Trial, Verdict
@@ -36,6 +36,12 @@ class Finding:
         return "continuous" if self.trial.demand.continuous else "discrete"
 
     @property
+    def shown(self) -> Trial:
+        """The smallest case, with the plan that the scheduler made if it was asked for one."""
+        steps = self.verdict.steps
+        return self.shrunk if steps is None else replace(self.shrunk, steps=steps)
+
+    @property
     def sort(self) -> Sort:
         """What it has in common with others of its kind."""
         return sort_of(self.trial, self.verdict)
@@ -47,12 +53,12 @@ class Finding:
             return f"it breaks: {self.verdict.message}"
         if self.verdict.outcome is Outcome.OVER:
             return "it refuses a plan in which the constraint holds at every moment that counts"
-        if self.shrunk.objections:
-            first = self.shrunk.objections[0]
-            return f"it accepts a plan that cannot be carried out: {first.detail}"
-        fault = self.shrunk.fault
+        does, shown = "accepts" if self.verdict.steps is None else "makes", self.shown
+        if shown.objections:
+            return f"it {does} a plan that cannot be carried out: {shown.objections[0].detail}"
+        fault = shown.fault
         assert fault is not None, "what it accepts is wrong"
-        return f"it accepts a plan that breaks the constraint at {fault.told_ms} ms: {fault.why}"
+        return f"it {does} a plan that breaks the constraint at {fault.told_ms} ms: {fault.why}"
 
 
 def sort_of(trial: Trial, verdict: Verdict) -> Sort:

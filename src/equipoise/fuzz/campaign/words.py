@@ -24,9 +24,10 @@ def told(report: Report) -> Iterator[str]:
 def told_one(finding: Finding, seen: int) -> Iterator[str]:
     """One finding, and how often it was seen."""
     verdict, times = finding.verdict, counted(seen, "time")
-    yield f"{verdict.outcome}: {finding.constraint}, {finding.mode}, seen {times}"
+    harm = verdict.harm and f", {verdict.harm}"
+    yield f"{verdict.outcome}{harm}: {finding.constraint}, {finding.mode}, seen {times}"
     yield f"  {finding.why}"
-    yield from (f"  {line}" for line in _trial(finding.shrunk))
+    yield from (f"  {line}" for line in _trial(finding.shown))
     yield from (f"  {line}" for line in _further(finding))
 
 

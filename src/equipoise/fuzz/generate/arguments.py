@@ -14,13 +14,11 @@ from equipoise.model.snapshot import Snapshot
 from equipoise.model.vm import VmState
 from equipoise.spec.language.syntax import Binding, Constraint, Name, Parameter
 
-LABELS: Final = ("zone", "rack", "flavor")
 VALUES: Final = ("a", "b")
 TENANTS: Final = ("a", "b")
 _TAKEN: Final = (0.4, 0.75)
 """How many of those who could be in a set are in it: of the idle ones, and of the others."""
 _WORDS: Final[dict[str, tuple[str, ...]]] = {
-    "key": (*LABELS, "colour"),
     "kind": tuple(kind.value for kind in ActionKind),
     "name": (*TENANTS, "nobody"),
 }
@@ -81,10 +79,9 @@ class _Drawer:
                 return self._packing(members)
         if not members:
             raise Nobody(parameter.name)
-        if self._is_unusual():
-            return self._rng.choice((members[0], members[-1]))
         busy = [one for one in members if one in self._busy]
-        return self._rng.choice(self._rng.choice((members, busy or members)))
+        is_busy = busy and self._rng.random() < self._options.busy
+        return self._rng.choice(busy if is_busy else members)
 
     def _is_unusual(self) -> bool:
         return self._rng.random() < self._options.unusual
@@ -96,6 +93,8 @@ class _Drawer:
             return self._options.given[name]
         if domain == "int":
             return _NUMBERS.get(name) or sorted({0, *self._tight()})
+        if name == "key":
+            return (*self._options.labels, "colour")
         if name == "id":
             return ("cpu", "memory", *self._options.resources, "unheard-of")
         return _WORDS.get(name, (*VALUES, ""))

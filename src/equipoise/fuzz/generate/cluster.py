@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Final, TypeVar
 
-from equipoise.fuzz.generate.arguments import LABELS, TENANTS, VALUES
+from equipoise.fuzz.generate.arguments import TENANTS
 from equipoise.fuzz.generate.options import Options, Span
 from equipoise.model.host import Host, HostState
 from equipoise.model.quantity import HostId, ResourceName, TenantId, VmId
@@ -15,8 +15,6 @@ from equipoise.model.vm import Vm, VmState
 Drawn = TypeVar("Drawn")
 _OWNED: Final = 0.7
 """How many VMs have a tenant."""
-_LABELLED: Final = 0.5
-"""How many labels are there of those that could be."""
 
 
 def draw_hosts(rng: Random, options: Options) -> list[Host]:
@@ -36,7 +34,7 @@ def _host(rng: Random, options: Options, number: int) -> Host:
         mhz_per_core=1000,
         memory_mib=65_536,
         state=weighed(rng, options.host_states),
-        labels=_labels(rng),
+        labels=_labels(rng, options),
         capacity=capacity,
     )
 
@@ -76,12 +74,16 @@ def _vm(
         consumption=taken,
         tenant=TenantId(rng.choice(TENANTS)) if rng.random() < _OWNED else None,
         template="image",
-        labels=_labels(rng),
+        labels=_labels(rng, options),
     )
 
 
-def _labels(rng: Random) -> dict[str, str]:
-    return {key: rng.choice(VALUES) for key in LABELS if rng.random() < _LABELLED}
+def _labels(rng: Random, options: Options) -> dict[str, str]:
+    return {
+        key: rng.choice(values)
+        for key, values in options.labels.items()
+        if rng.random() < options.labelled
+    }
 
 
 def within(rng: Random, span: Span) -> int:

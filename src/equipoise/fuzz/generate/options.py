@@ -8,6 +8,7 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from equipoise.model.host import HostState
+from equipoise.model.problem.problem import ActionKind
 from equipoise.model.value import FrozenMap, Value
 from equipoise.model.vm import VmState
 
@@ -42,6 +43,10 @@ class Options(Value):
         {VmState.RUNNING: 10, VmState.READY: 2, VmState.SLEEPING: 2, VmState.TERMINATED: 1}
     )
     """Into which state an action leads, where there is a choice."""
+    total: Span | None = None
+    """How many actions a plan has in all; as many as come together, if nothing is said."""
+    kinds: frozenset[ActionKind] = frozenset(ActionKind)
+    """Which actions there are."""
     switched: Part = 0.15
     """How many of the hosts are switched on or off, if they can be."""
     seconds: Span = (1, 4)
@@ -49,6 +54,14 @@ class Options(Value):
     waits: Span = (0, 1)
     """How many seconds pass before an action: few, so that many begin or end together."""
     resources: Mapping[str, Amounts] = FrozenMap({"licences": Amounts()})
+    labels: Mapping[str, tuple[str, ...]] = FrozenMap(
+        {"zone": ("a", "b"), "rack": ("a", "b"), "flavor": ("a", "b")}
+    )
+    """Which labels hosts and VMs may have, with the values there are."""
+    labelled: Part = 0.5
+    """How many of those labels there are."""
+    busy: Part = 0.5
+    """How often a single VM or host is one that something happens to, if there is one."""
     unusual: Part = 0.3
     """How many arguments are unusual: empty, a single one, or all there are."""
     given: Mapping[str, tuple[str | int, ...]] = {}

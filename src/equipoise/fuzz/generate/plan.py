@@ -30,6 +30,7 @@ from equipoise.model.host import Host, HostState
 from equipoise.model.plan import Limits, Step
 from equipoise.model.quantity import HostId, ResourceName, StepId
 from equipoise.model.vm import Vm, VmState
+from equipoise.spec.functions import kind_of
 
 _ALLOCATED: Final = 0.2
 """How many of those who stay where they are get another amount of something."""
@@ -41,7 +42,7 @@ def draw_plan(
     """Some steps for a cluster."""
     drawer = _Drawer(rng, options, hosts, vms, limits)
     drawer.wake_hosts()
-    for vm in vms:
+    for vm in rng.sample(list(vms), len(vms)):
         drawer.move(vm)
     drawer.put_to_sleep()
     return tuple(drawer.steps)
@@ -72,6 +73,7 @@ class _Drawer:
         leaving = [host.id for host in hosts if host.state is HostState.ON and self._is_switched()]
         self._leaving = frozenset(leaving)
         self._homes: dict[HostId, int] = {}
+        self._total = len(vms) * 1000 if options.total is None else within(rng, options.total)
 
     def _is_switched(self) -> bool:
         return self._rng.random() < self._options.switched
@@ -98,7 +100,7 @@ class _Drawer:
         free_s = 0
         for _ in range(within(self._rng, self._options.actions)):
             action = self._action(vm)
-            if action is None:
+            if action is None or self._is_out(action):
                 break
             target = action.target if isinstance(action, Boot | Migrate | Resume) else None
             if target is not None:
@@ -110,6 +112,9 @@ class _Drawer:
             vm = _after(vm, action)
         if vm.host is not None:
             self._homes[vm.host] = self._homes.get(vm.host, 0) + 1
+
+    def _is_out(self, action: Action) -> bool:
+        return len(self.steps) >= self._total or kind_of(action) not in self._options.kinds
 
     def _action(self, vm: Vm) -> Action | None:
         """Something that can be done to a VM in the state it is in."""

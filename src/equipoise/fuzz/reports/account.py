@@ -39,10 +39,3 @@ class Account:
     def seen(self, finding: Finding) -> int:
         """How many trials have shown it."""
         return self.report.seen[finding.sort]
-
-
-def harm_of(finding: Finding) -> str:
-    """Of a wrong plan: whether it introduces what is wrong, or leaves it in place."""
-    if finding.verdict.outcome is not Outcome.UNDER:
-        return ""
-    return "left in place" if finding.verdict.broken_at_first else "introduced"

@@ -8,7 +8,7 @@ from typing import Final
 from equipoise.fuzz.campaign import Finding
 from equipoise.fuzz.campaign.placed import flag_of, particulars
 from equipoise.fuzz.campaign.words import call_of
-from equipoise.fuzz.reports.account import Account, harm_of
+from equipoise.fuzz.reports.account import Account
 from equipoise.fuzz.reports.replay import replay_line
 from equipoise.fuzz.trial import Trial
 from equipoise.model.action import describe
@@ -29,7 +29,7 @@ _REPLAY_MAX: Final = 20_000
 
 def case_of_finding(account: Account, place: int, finding: Finding) -> Markup:
     """All about one finding."""
-    trial, name = finding.shrunk, f"finding-{place}"
+    trial, name = finding.shown, f"finding-{place}"
     course = course_of(trial.initial, trial.steps)
     flag = flag_of(trial, course)
     drawn = lines(course, None if flag is None else flag.period)
@@ -52,7 +52,7 @@ def _facts(account: Account, finding: Finding) -> str:
     verdict = finding.verdict
     known = (
         finding.mode,
-        harm_of(finding),
+        finding.verdict.harm,
         f"seen {counted(account.seen(finding), 'time')}",
         f"first by trial {finding.number:,}",
         "broken before the plan begins" if verdict.broken_at_first else "",

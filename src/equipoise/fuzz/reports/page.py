@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from equipoise.fuzz.campaign import Finding
-from equipoise.fuzz.reports.account import ANSWERS, Account, harm_of
+from equipoise.fuzz.reports.account import ANSWERS, Account
 from equipoise.fuzz.reports.case import case_of_finding
 from equipoise.fuzz.trial import Outcome
 from equipoise.model.words import counted
@@ -24,7 +24,7 @@ _WHY_MAX: Final = 200
 _MEANS: Final = {
     Outcome.AGREE: "both say the same",
     Outcome.OVER: "refused, though right",
-    Outcome.UNDER: "accepted, though wrong",
+    Outcome.UNDER: "accepted or made, though wrong",
     Outcome.CRASH: "broke while it decided",
     Outcome.TIMEOUT: "no answer in time",
     Outcome.UNSUPPORTED: "no words for the trial",
@@ -80,7 +80,7 @@ def _row(account: Account, place: int, finding: Finding) -> list[Markup]:
     link = tag("a", name, href=f"#finding-{place}") if place <= CASES_MAX else name
     kind = tag("span", text(finding.verdict.outcome.value), class_="kind fault")
     first = joined([link, _softly(finding.mode)])
-    what = joined([kind, _softly(harm_of(finding))])
+    what = joined([kind, _softly(finding.verdict.harm)])
     why = text(shortened(finding.why, _WHY_MAX))
     return [first, what, text(account.seen(finding)), why]
 

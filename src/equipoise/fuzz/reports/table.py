@@ -9,7 +9,7 @@ from io import StringIO
 from typing import Final
 
 from equipoise.fuzz.campaign import Finding
-from equipoise.fuzz.reports.account import Account, harm_of
+from equipoise.fuzz.reports.account import Account
 
 _FORMULA: Final = re.compile(r"[\s\x00-\x1f]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n\x00]")
 """What spreadsheets take for the beginning of a formula."""
@@ -42,7 +42,7 @@ def _row(account: Account, finding: Finding) -> dict[str, str | int]:
         "constraint": _harmless(finding.constraint),
         "mode": finding.mode,
         "class": verdict.outcome.value,
-        "harm": harm_of(finding),
+        "harm": finding.verdict.harm,
         "input_valid": _truth(verdict.input_valid),
         "broken_at_first": _truth(verdict.broken_at_first),
         "seen": account.seen(finding),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from equipoise.fuzz.schedulers.scheduler import Scheduler
+from equipoise.fuzz.schedulers.scheduler import Accepting
 from equipoise.fuzz.trial.trial import Trial
 from equipoise.model.action import Move
 from equipoise.model.change.draft import Draft
@@ -106,7 +106,7 @@ class AllAwake(ByTheBook):
         return Case(draft.freeze(), trial.steps)
 
 
-FAULTY: Final[Mapping[str, Callable[[], Scheduler]]] = {
+FAULTY: Final[Mapping[str, Callable[[], Accepting]]] = {
     "faulty-A": Forgiving,
     "faulty-B": Fragile,
     "faulty-C": BothEnds,

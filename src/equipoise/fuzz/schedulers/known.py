@@ -1,35 +1,34 @@
-"""Every scheduler that can be put to the test, by its name."""
+"""What is known of a scheduler that can be put to the test by its name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
-from equipoise.fuzz.schedulers.faulty import FAULTY
-from equipoise.fuzz.schedulers.mutants import find_mutant
-from equipoise.fuzz.schedulers.planner import Planner
+from equipoise.fuzz.generate.options import USUAL, Options
 from equipoise.fuzz.schedulers.scheduler import Scheduler
 
 
-class Known(NamedTuple):
-    """A scheduler's name, and what it is."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A scheduler: what it is, what it can be asked, and how to get hold of it."""
 
     name: str
     about: str
+    make: Callable[..., Scheduler]
+    """Makes it, given the settings by name; it may be closed by ``close`` if it has that."""
+    question: str = "accepts"
+    """``admits`` a VM to a host, ``place`` some VMs, ``plan`` for a goal, or ``accepts`` a plan.
 
-
-def known_schedulers() -> Iterator[Known]:
-    """All of them, ours first; of the mutants, how they are called."""
-    yield Known("planner", "our exact planner, with the plan imposed on it")
-    for name, make in FAULTY.items():
-        yield Known(name, (make.__doc__ or "").strip().split("\n")[0].rstrip("."))
-    yield Known("mutant-NAME-RULE", "our planner, with that constraint altered by that rule")
-
-
-def find_scheduler(name: str) -> Scheduler | None:
-    """The scheduler of a name, if there is one."""
-    if name == "planner":
-        return Planner()
-    if name in FAULTY:
-        return FAULTY[name]()
-    return find_mutant(name)
+    The first is an ``accepts`` of plans with one boot, the second a ``plan`` of boots only.
+    """
+    constraints: tuple[str, ...] = ()
+    """What it can be asked about; nothing means everything in the library."""
+    options: Options = USUAL
+    """What trials are like that it can answer."""
+    settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What can be set, with the values there are; the first one is usual."""
+    version: str = ""
+    """The version that it is pinned to, if it is not ours."""
+    missing: Callable[[], str] = lambda: ""
+    """Why it cannot be asked on this machine, and what would help; nothing if it can."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from equipoise.model.plan import Step
 
 if TYPE_CHECKING:
     from equipoise.fuzz.trial.trial import Trial
@@ -12,13 +15,63 @@ class Unsupported(Exception):
     """The scheduler has no words for a trial, and says so instead of guessing."""
 
 
+class Crash(Exception):
+    """The scheduler broke instead of answering, in a way that leaves it able to go on."""
+
+
 class TooLate(Exception):
     """The scheduler gave no answer in time."""
 
 
-class Scheduler(Protocol):
+class Accepting(Protocol):
     """Says whether it would accept a plan: just these actions at just these times."""
 
     def accepts(self, trial: Trial) -> bool:
         """Whether the plan of a trial keeps its constraint, and machines could carry it out."""
         ...
+
+
+@runtime_checkable
+class Planning(Protocol):
+    """Makes a plan of its own, which must keep the constraint; the trial has none."""
+
+    def plan(self, trial: Trial) -> Sequence[Step]:
+        """What it would do, for the constraint or for whatever else it is made for."""
+        ...
+
+
+Scheduler = Accepting | Planning
+
+
+@runtime_checkable
+class AcceptingMany(Accepting, Protocol):
+    """Can be asked about many plans in one go, which is faster."""
+
+    def accepts_many(self, trials: Sequence[Trial]) -> Sequence[Answer]:
+        """The answer to each; what ``accepts`` would raise is an answer here."""
+        ...
+
+
+Answer = bool | tuple[Step, ...] | Unsupported | TooLate | Crash
+"""What came of asking a scheduler: yes or no, a plan, or why there is neither."""
+
+
+def ask(scheduler: Scheduler, trials: Sequence[Trial]) -> Sequence[Answer]:
+    """Ask about trials: all at once if the scheduler can be asked so, else one after the other."""
+    if isinstance(scheduler, AcceptingMany):
+        try:
+            return scheduler.accepts_many(trials)
+        except Exception:  # one of them ended it: asked one by one, it is found
+            pass
+    return [_ask(scheduler, trial) for trial in trials]
+
+
+def _ask(scheduler: Scheduler, trial: Trial) -> Answer:
+    try:
+        if isinstance(scheduler, Planning):
+            return tuple(scheduler.plan(trial))
+        return bool(scheduler.accepts(trial))
+    except (Unsupported, TooLate, Crash) as answer:
+        return answer
+    except Exception as error:  # whatever it is, the scheduler has crashed
+        return Crash(f"{type(error).__name__}: {error}")

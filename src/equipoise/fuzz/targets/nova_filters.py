@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from equipoise.errors import WorldError
-from equipoise.fuzz.schedulers.scheduler import TooLate, Unsupported
+from equipoise.fuzz.schedulers.scheduler import Crash, TooLate, Unsupported
 from equipoise.fuzz.targets.nova_question import EXTRA_SPECS, encode
 from equipoise.fuzz.targets.worker import Crashed, Worker, start
 from equipoise.fuzz.trial.trial import Trial
@@ -19,10 +19,6 @@ from equipoise.fuzz.trial.trial import Trial
 SECONDS_MAX: Final = 60.0
 """For one line of questions, however many."""
 _BEGIN: Final = partial(start, "nova")
-
-
-class NovaCrashed(Exception):
-    """A filter broke instead of answering."""
 
 
 class Nova:
@@ -62,7 +58,7 @@ class Nova:
             return answer
         raise answer
 
-    def accepts_many(self, trials: Sequence[Trial]) -> tuple[bool | Unsupported | NovaCrashed, ...]:
+    def accepts_many(self, trials: Sequence[Trial]) -> tuple[bool | Unsupported | Crash, ...]:
         """The same for many trials in one go; what ``accepts`` would raise is an answer here."""
         questions = [self._question(trial) for trial in trials]
         asked = [one for one in questions if not isinstance(one, Unsupported)]
@@ -81,7 +77,7 @@ class Nova:
         except Unsupported as error:
             return error
 
-    def _ask(self, questions: list[dict[str, object]]) -> list[bool | NovaCrashed]:
+    def _ask(self, questions: list[dict[str, object]]) -> list[bool | Crash]:
         worker = self._worker = self._worker or self._begin()
         try:
             answers = worker.admits(questions, seconds_max=SECONDS_MAX)
@@ -90,4 +86,4 @@ class Nova:
             if worker.is_late:
                 raise TooLate(str(error)) from error
             raise
-        return [NovaCrashed(one.what) if isinstance(one, Crashed) else all(one) for one in answers]
+        return [Crash(one.what) if isinstance(one, Crashed) else all(one) for one in answers]

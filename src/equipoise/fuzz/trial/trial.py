@@ -40,3 +40,8 @@ class Trial:
     def is_broken_at_first(self) -> bool:
         """Whether the constraint does not hold before anything has happened."""
         return judge_case(self.demand, Case(self.initial)) is not None
+
+    @property
+    def is_right(self) -> bool:
+        """Whether machines could carry the plan out, and it keeps the constraint."""
+        return not self.objections and self.fault is None

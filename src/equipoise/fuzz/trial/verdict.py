@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from equipoise.fuzz.schedulers.scheduler import Scheduler, TooLate, Unsupported
+from equipoise.fuzz.schedulers.scheduler import Answer, Crash, Scheduler, TooLate, Unsupported, ask
 from equipoise.fuzz.trial.trial import Trial
+from equipoise.model.plan import Step
 
 
 class Outcome(StrEnum):
@@ -16,7 +17,7 @@ class Outcome(StrEnum):
     OVER = "over-filtering"
     """It refuses a plan that is right."""
     UNDER = "under-filtering"
-    """It accepts a plan that is wrong."""
+    """It accepts a plan that is wrong, or makes one."""
     CRASH = "crash"
     TIMEOUT = "timeout"
     UNSUPPORTED = "unsupported"
@@ -36,9 +37,18 @@ class Verdict:
     message: str = ""
     """What went wrong, in the scheduler's own words."""
     input_valid: bool = True
-    """Whether machines could carry the plan out."""
+    """Whether machines could carry the plan of the trial out."""
     broken_at_first: bool = False
     """Whether the constraint was broken before the plan began."""
+    steps: tuple[Step, ...] | None = None
+    """The plan that it made, if it was asked for one."""
+
+    @property
+    def harm(self) -> str:
+        """Of a wrong plan: whether it introduces what is wrong, or leaves it in place."""
+        if self.outcome is not Outcome.UNDER:
+            return ""
+        return "left in place" if self.broken_at_first else "introduced"
 
 
 def judge(scheduler: Scheduler, trial: Trial) -> Verdict:
@@ -46,17 +56,24 @@ def judge(scheduler: Scheduler, trial: Trial) -> Verdict:
 
     An exception of the specification is a bug of ours and is not caught.
     """
-    valid = not trial.objections
-    right = valid and trial.fault is None
-    broken = trial.is_broken_at_first
-    try:
-        accepted = scheduler.accepts(trial)
-    except Unsupported as error:
-        return Verdict(Outcome.UNSUPPORTED, str(error), valid, broken)
-    except TooLate:
-        return Verdict(Outcome.TIMEOUT, "", valid, broken)
-    except Exception as error:  # whatever it is, the scheduler has crashed
-        return Verdict(Outcome.CRASH, f"{type(error).__name__}: {error}", valid, broken)
-    if accepted == right:
+    (answer,) = ask(scheduler, [trial])
+    return verdict_on(trial, answer)
+
+
+def verdict_on(trial: Trial, answer: Answer) -> Verdict:
+    """Compare an answer with what the specification says."""
+    valid, broken = not trial.objections, trial.is_broken_at_first
+    match answer:
+        case Unsupported():
+            return Verdict(Outcome.UNSUPPORTED, str(answer), valid, broken)
+        case TooLate():
+            return Verdict(Outcome.TIMEOUT, "", valid, broken)
+        case Crash():
+            return Verdict(Outcome.CRASH, str(answer), valid, broken)
+        case tuple():
+            made = replace(trial, steps=answer)
+            outcome = Outcome.AGREE if made.is_right else Outcome.UNDER
+            return Verdict(outcome, "", valid, broken, answer)
+    if answer == trial.is_right:
         return Verdict(Outcome.AGREE, "", valid, broken)
-    return Verdict(Outcome.UNDER if accepted else Outcome.OVER, "", valid, broken)
+    return Verdict(Outcome.UNDER if answer else Outcome.OVER, "", valid, broken)

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from equipoise.fuzz.campaign import Campaign, Limits, Report
+from equipoise.fuzz.campaign.words import told
 from equipoise.fuzz.generate import Options
 from equipoise.fuzz.schedulers import TooLate, Unsupported
 from equipoise.fuzz.schedulers.planner import Planner
 from equipoise.fuzz.trial import Outcome, Trial
+from equipoise.model.action import Migrate
+from equipoise.model.host import HostState
+from equipoise.model.plan import Step
+from equipoise.model.quantity import StepId
+from equipoise.model.vm import VmState
 from equipoise.spec.library import library_constraints
 
 
@@ -130,3 +136,47 @@ def test_our_planner_stands_a_campaign_of_all_constraints() -> None:
     names = tuple(library_constraints())
     report = Campaign("planner", Planner(), names, seed=3, limits=Limits(tests=300)).run()
     assert (report.tests, report.agreed) == (300, 300)
+
+
+class Idle:
+    """It is asked for a plan, and never does anything."""
+
+    def plan(self, trial: Trial) -> tuple[Step, ...]:
+        return ()
+
+
+class Packing:
+    """It puts whatever runs on the first host, whether that is wanted or not."""
+
+    def plan(self, trial: Trial) -> tuple[Step, ...]:
+        first = min(trial.initial.hosts)
+        moving = [
+            Migrate(vm=vm.id, source=vm.host, target=first)
+            for vm in trial.initial.vms.values()
+            if vm.state is VmState.RUNNING and vm.host is not None and vm.host != first
+        ]
+        return tuple(
+            Step(id=StepId(f"s{n}"), action=action, start_ms=1000 * n, end_ms=1000 * (n + 1))
+            for n, action in enumerate(moving)
+        )
+
+
+WITHOUT_PLANS = Options(actions=(0, 0), switched=0, continuous=False)
+
+
+def test_who_does_nothing_leaves_in_place_what_was_broken() -> None:
+    report = Campaign("t", Idle(), ("Spread",), WITHOUT_PLANS, 0, Limits(tests=200)).run()
+    (finding,) = report.findings
+    assert (finding.verdict.outcome, finding.verdict.harm) == (Outcome.UNDER, "left in place")
+    assert len(finding.shrunk.initial.vms) == 2
+    assert finding.why.startswith("it makes a plan that breaks the constraint at 0 ms")
+
+
+def test_who_makes_a_wrong_plan_is_shown_it() -> None:
+    options = WITHOUT_PLANS.but(host_states={HostState.ON: 1}, resources={})
+    report = Campaign("t", Packing(), ("Spread",), options, 0, Limits(tests=200)).run()
+    (finding,) = [one for one in report.findings if one.verdict.harm == "introduced"]
+    assert finding.shrunk.steps == ()
+    assert [type(step.action) for step in finding.shown.steps] == [Migrate]
+    assert (len(finding.shrunk.initial.vms), len(finding.shrunk.initial.hosts)) == (2, 2)
+    assert "under-filtering, introduced: Spread" in "\n".join(told(report))

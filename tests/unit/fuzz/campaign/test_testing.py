@@ -31,7 +31,7 @@ def test_a_test_fails_with_the_smallest_case() -> None:
         errs()
     said = str(caught.value).splitlines()
     assert said[0] == "Blind errs, seed 5"
-    assert said[1].startswith("under-filtering: Root, ")
+    assert said[1].startswith("under-filtering, introduced: Root, ")
     assert said[2].startswith("  it accepts a plan that breaks the constraint at ")
     assert "  Root(v = v1)" in said
     assert [line for line in said if line.startswith("  0 to 1 s: migrate v1 from h")]

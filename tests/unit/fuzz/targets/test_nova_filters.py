@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from equipoise.errors import WorldError
-from equipoise.fuzz.schedulers import TooLate, Unsupported
+from equipoise.fuzz.schedulers import Crash, TooLate, Unsupported
 from equipoise.fuzz.targets import Crashed, MissingTarget, Worker, environment, nova_filters
-from equipoise.fuzz.targets.nova_filters import Nova, NovaCrashed
+from equipoise.fuzz.targets.nova_filters import Nova
 from equipoise.fuzz.trial import Outcome, judge
 from nova_trials import a_demand, coming
 
@@ -48,7 +48,7 @@ def test_each_trial_has_its_own_answer_in_its_own_place(tmp_path: Path) -> None:
         assert nova.accepts_many([]) == ()
     assert isinstance(unsupported, Unsupported)
     assert (yes, no) == (True, False)
-    assert isinstance(crash, NovaCrashed)
+    assert isinstance(crash, Crash)
     assert str(crash) == "KeyError (here)"
 
 
@@ -58,7 +58,7 @@ def test_one_trial_is_judged_as_with_any_other_scheduler(tmp_path: Path) -> None
     assert [one.outcome for one in verdicts] == [
         Outcome.UNSUPPORTED, Outcome.AGREE, Outcome.CRASH, Outcome.OVER,
     ]  # fmt: skip
-    assert verdicts[2].message == "NovaCrashed: KeyError (here)"
+    assert verdicts[2].message == "KeyError (here)"
 
 
 def test_one_that_died_has_a_successor(tmp_path: Path) -> None:

@@ -1,0 +1,38 @@
+"""Every scheduler that can be put to the test, by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from equipoise.fuzz.schedulers.faulty import FAULTY
+from equipoise.fuzz.schedulers.known import Known
+from equipoise.fuzz.schedulers.mutants import find_mutant
+from equipoise.fuzz.schedulers.planner import Planner
+
+MUTANTS: Final = Known(
+    name="mutant-NAME-RULE",
+    about="our planner, with that constraint altered by that rule",
+    make=Planner,
+)
+"""All mutants together: there are too many for a list."""
+
+
+def registered() -> Iterator[Known]:
+    """All of them, ours first; of the mutants, how they are called."""
+    yield Known(
+        name="planner", about="our exact planner, with the plan imposed on it", make=Planner
+    )
+    for name, make in FAULTY.items():
+        about = (make.__doc__ or "").strip().split("\n")[0].rstrip(".")
+        yield Known(name=name, about=about, make=make)
+    yield MUTANTS
+
+
+def find_known(name: str) -> Known | None:
+    """The scheduler of a name, if there is one."""
+    mutant = find_mutant(name)
+    if mutant is not None:
+        return replace(MUTANTS, name=name, make=lambda: mutant)
+    return next((one for one in registered() if one.name == name and one is not MUTANTS), None)
