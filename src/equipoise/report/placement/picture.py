@@ -19,7 +19,7 @@ from equipoise.report.placement.course import Course, Presence, Service, Stay
 from equipoise.report.placement.lanes import Lane, lanes_of
 from equipoise.report.placement.words import does, is_or_does, period, seconds, stay_told
 
-_OUTSIDE: Final = 12.0
+_OUTSIDE: Final = 15.0
 """The part before the plan, and the part after it, in percent of the width."""
 _MIDDLE: Final = 50.0
 _WIDE_MIN: Final = 0.8
@@ -97,9 +97,15 @@ def draw(course: Course, name: str, flag: Flag | None = None) -> Markup:
         "svg", title, told, *content,
         width="100%", height=bottom + _LINE + 4, role="img", aria_labelledby=" ".join(words),
     )  # fmt: skip
-    more = f"{counted(left_out, 'more host')}, on which nothing happens." if left_out else ""
-    note = tag("p", text(more), class_="note") if left_out else EMPTY
-    return tag("div", _legend(lanes), picture, note, class_="placement")
+    return tag("div", _legend(lanes), picture, _left_out(course, left_out), class_="placement")
+
+
+def _left_out(course: Course, count: int) -> Markup:
+    if not count:
+        return EMPTY
+    known = len(course.states[0].hosts)
+    words = f"The {known - count} busiest of {known:,} hosts are shown; there are {count:,} more."
+    return tag("p", text(words), class_="note")
 
 
 def _height(lane: Lane) -> int:
@@ -172,7 +178,7 @@ def _lane(course: Course, scale: _Scale, lane: Lane, y: int) -> Markup:
         parts += [_stay(course, scale, stay, y) for stay in row]
         y += _ROW
     if lane.left_out:
-        more = f"and {counted(lane.left_out, 'more VM')}, to which nothing is done"
+        more = f"and {counted(lane.left_out, 'more VM')}"
         parts.append(tag("text", text(more), class_="tick", x=4, y=y + 13))
     return joined(parts)
 
