@@ -12,6 +12,7 @@ from equipoise.fuzz.trial.size import bare
 from equipoise.model.host import Host
 from equipoise.model.vm import Vm
 from equipoise.report.placement import Course, Flag, course_of, lines
+from equipoise.report.placement.words import seconds
 
 _WIDE_MAX: Final = 110
 """Lines that are longer are hard to read."""
@@ -39,7 +40,7 @@ def flag_of(trial: Trial, course: Course) -> Flag | None:
         return None
     if fault.told_ms == 0 and trial.is_broken_at_first:
         return Flag(course.period_at(None), "broken from the start")
-    return Flag(course.period_at(fault.told_ms), f"broken at {fault.told_ms / 1000:g} s")
+    return Flag(course.period_at(fault.told_ms), f"broken at {seconds(fault.told_ms)} s")
 
 
 def particulars(machine: Host | Vm) -> str:

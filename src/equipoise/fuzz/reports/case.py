@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from equipoise.fuzz.campaign import Finding
@@ -22,6 +22,7 @@ from equipoise.report.section import listed
 from equipoise.report.words import shortened
 
 _ROWS_MAX: Final = 100
+_WIDE_MAX: Final = 400
 _WHY_MAX: Final = 2_000
 _CALL_MAX: Final = 1_000
 _REPLAY_MAX: Final = 20_000
@@ -32,7 +33,6 @@ def case_of_finding(account: Account, place: int, finding: Finding) -> Markup:
     trial, name = finding.shown, f"finding-{place}"
     course = course_of(trial.initial, trial.steps)
     flag = flag_of(trial, course)
-    drawn = lines(course, None if flag is None else flag.period)
     title = f"{place}. {finding.constraint}: {finding.verdict.outcome}"
     return tag(
         "article",
@@ -41,7 +41,7 @@ def case_of_finding(account: Account, place: int, finding: Finding) -> Markup:
         tag("p", text(shortened(_sentence(finding.why), _WHY_MAX)), class_="why"),
         _constraint(trial),
         draw(course, name, flag),
-        _folded("The same in letters", tag("pre", *_broken_by_lines(drawn))),
+        _letters(lines(course, None if flag is None else flag.period)),
         *_tables(trial),
         _replay(account, finding),
         id=name,
@@ -52,10 +52,10 @@ def _facts(account: Account, finding: Finding) -> str:
     verdict = finding.verdict
     known = (
         finding.mode,
-        finding.verdict.harm,
+        verdict.harm,
         f"seen {counted(account.seen(finding), 'time')}",
         f"first by trial {finding.number:,}",
-        "broken before the plan begins" if verdict.broken_at_first else "",
+        "broken before the plan begins" if verdict.broken_at_first and not verdict.harm else "",
         "" if verdict.input_valid else "machines could not carry the plan out",
     )
     return "; ".join(one for one in known if one)
@@ -75,7 +75,7 @@ def _constraint(trial: Trial) -> Markup:
 def _tables(trial: Trial) -> Iterator[Markup]:
     rows = [
         [text(one) for one in (seconds(step.start_ms), seconds(step.end_ms), describe(step.action))]
-        for step in trial.steps
+        for step in sorted(trial.steps, key=lambda one: (one.start_ms, one.end_ms))
     ]
     if rows:
         yield _table(("from s", "to s", "step"), rows, right=("from s", "to s"))
@@ -112,14 +112,13 @@ def _has(size: str, machine: Host | Vm) -> str:
     return f"{size}, {more}" if more else size
 
 
-def _folded(title: str, content: Markup) -> Markup:
-    return tag("details", tag("summary", text(title)), content)
-
-
-def _broken_by_lines(found: Iterable[str]) -> Iterator[Markup]:
-    for line in found:
-        yield text(line)
-        yield Markup("\n")
+def _letters(drawn: Sequence[str]) -> Markup:
+    """The picture in letters, unless it is too wide for any screen."""
+    if max(map(len, drawn)) > _WIDE_MAX:
+        return EMPTY
+    content = joined(joined([text(line), Markup("\n")]) for line in drawn)
+    title = tag("summary", text("The same in letters"))
+    return tag("details", title, tag("pre", content, tabindex=0))
 
 
 def _replay(account: Account, finding: Finding) -> Markup:

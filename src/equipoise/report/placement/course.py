@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from equipoise.model.host import HostState
 from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.snapshot import Snapshot
-from equipoise.model.vm import VmState
+from equipoise.model.vm import Vm, VmState
 from equipoise.spec.moment import Phase, moments
+
+Underway = Mapping[tuple[VmId | None, HostId | None], Sequence[Step]]
+"""What is done to each VM, and to each host that is switched; a VM may be called as a host is."""
 
 
 class Presence(NamedTuple):
@@ -63,37 +68,33 @@ class Course:
     @cached_property
     def stays(self) -> tuple[Stay, ...]:
         """All stays, by VM and then by time; of those at one time, first where it is."""
-        found = [stay for vm in self._vms() for stay in self._stays(vm)]
-        return tuple(found)
+        return tuple(stay for vm in self.states[0].vms for stay in self._stays(vm))
 
     def services(self, host: HostId) -> Iterator[Service]:
         """What a host is, one after the other."""
-        begun: Service | None = None
-        for number, state in enumerate(self.states):
-            step = _switching(state, host)
-            now = state.hosts[host].state
-            if begun is not None and (begun.state, begun.step) == (now, step):
-                begun = begun._replace(last=number)
-                continue
-            if begun is not None:
-                yield begun
-            begun = Service(now, step, number, number)
-        if begun is not None:
-            yield begun
+        seen = [
+            (state.hosts[host].state, next(iter(underway.get((None, host), ())), None))
+            for state, underway in zip(self.states, self._underway, strict=True)
+        ]
+        for (state, step), group in groupby(enumerate(seen), key=itemgetter(1)):
+            places = [place for place, _ in group]
+            yield Service(state, step, places[0], places[-1])
 
-    def _vms(self) -> Iterable[VmId]:
-        return self.states[0].vms
-
-    def _stays(self, vm: VmId) -> Iterator[Stay]:
+    def _stays(self, vm: VmId) -> list[Stay]:
         """In the order in which they begin."""
         found: dict[Presence, Stay] = {}
         ended: list[Stay] = []
-        for number, state in enumerate(self.states):
-            seen = list(_presences(state, vm))
+        for place, state in enumerate(self.states):
+            seen = list(_presences(state.vms[vm], self._underway[place].get((vm, None), ())))
             ended += [stay for one, stay in found.items() if one not in seen]
-            found = {one: found.get(one, Stay(one, number, number)) for one in seen}
-            found = {one: stay._replace(last=number) for one, stay in found.items()}
-        return iter(sorted([*ended, *found.values()], key=_order))
+            begun = {one: found.get(one, Stay(one, place, place)) for one in seen}
+            found = {one: stay._replace(last=place) for one, stay in begun.items()}
+        return sorted([*ended, *found.values()], key=_order)
+
+    @cached_property
+    def _underway(self) -> tuple[Underway, ...]:
+        """What is being done, in each period."""
+        return tuple(_by_subject(state) for state in self.states)
 
 
 def course_of(initial: Snapshot, steps: Iterable[Step]) -> Course:
@@ -111,16 +112,17 @@ def _order(stay: Stay) -> tuple[int, bool]:
     return stay.first, stay.presence.arriving
 
 
-def _presences(state: Snapshot, name: VmId) -> Iterator[Presence]:
-    vm = state.vms[name]
-    steps = [one.step for one in state.in_flight.values() if one.step.footprint.vm == name]
-    yield Presence(name, vm.host, vm.state, steps[0] if steps else None)
+def _by_subject(state: Snapshot) -> Underway:
+    found: dict[tuple[VmId | None, HostId | None], list[Step]] = {}
+    for running in state.in_flight.values():
+        seen = running.step.footprint
+        found.setdefault((seen.vm, seen.switched), []).append(running.step)
+    return found
+
+
+def _presences(vm: Vm, steps: Sequence[Step]) -> Iterator[Presence]:
+    yield Presence(vm.id, vm.host, vm.state, steps[0] if steps else None)
     for step in steps:
         target = step.footprint.target
         if target is not None and target != vm.host:
-            yield Presence(name, target, vm.state, step, arriving=True)
-
-
-def _switching(state: Snapshot, host: HostId) -> Step | None:
-    steps = (one.step for one in state.in_flight.values())
-    return next((step for step in steps if step.footprint.switched == host), None)
+            yield Presence(vm.id, target, vm.state, step, arriving=True)

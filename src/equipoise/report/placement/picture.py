@@ -83,7 +83,7 @@ def draw(course: Course, name: str, flag: Flag | None = None) -> Markup:
     lanes, left_out = lanes_of(course)
     top = _LINE * (2 if flag else 1) + 4
     bottom = top + sum(map(_height, lanes))
-    content: list[Markup] = [_ends(course, scale), _flagged(flag, scale, bottom)]
+    content: list[Markup] = [_ends(course), _flagged(flag, scale, bottom)]
     content.append(_grid(course, scale, top, bottom))
     y = top
     for lane in lanes:
@@ -113,7 +113,7 @@ def _height(lane: Lane) -> int:
     return _LINE + max(rows, 1) * _ROW + (_LINE if lane.left_out else 0) + 6
 
 
-def _ends(course: Course, scale: _Scale) -> Markup:
+def _ends(course: Course) -> Markup:
     """What is before and after the plan, named above it."""
     if not course.instants_ms:
         return EMPTY

@@ -13,7 +13,8 @@ from equipoise.fuzz.trial import Outcome
 from unit.fuzz.reports.accounts import NASTY, a_finding, a_trial, an_account
 from unit.report.parsed import Element, parsed
 
-ODD = st.text(min_size=1, max_size=300).filter(lambda one: one not in {"v2", "h2"})
+ODD = st.text(min_size=1, max_size=300)
+NAMES = st.text(min_size=1, max_size=60).filter(lambda one: one not in {"v2", "h2"})
 
 
 def page(account: Account) -> Element:
@@ -97,13 +98,20 @@ def test_nothing_is_fetched_and_only_our_script_runs() -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(ODD, ODD, ODD, ODD)
+@given(ODD, ODD, NAMES, NAMES)
 def test_names_of_any_kind_change_no_element(target: str, message: str, vm: str, host: str) -> None:
     odd = a_finding(Outcome.CRASH, a_trial(vm=vm, host=host), message)
     plain = a_finding(Outcome.CRASH, a_trial(), "message")
     found = page(an_account(odd, target=target, version=message))
     usual = page(an_account(plain, target="mine", version="1"))
     assert [one.name for one in found.all()] == [one.name for one in usual.all()]
+
+
+def test_the_picture_is_there_in_letters_too_unless_it_is_too_wide() -> None:
+    article = page(an_account(a_finding(Outcome.UNDER))).one("article")
+    assert "h1  v1      v1>" in article.one("details").one("pre").text
+    wide = a_finding(Outcome.UNDER, a_trial(vm="v" * 500))
+    assert not page(an_account(wide)).all("details")
 
 
 def test_what_is_too_long_is_cut_and_that_is_said() -> None:

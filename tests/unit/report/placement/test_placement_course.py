@@ -97,6 +97,14 @@ def test_a_host_is_switched_when_the_action_ends() -> None:
     ]
 
 
+def test_a_vm_that_is_called_as_its_host_is_not_taken_for_it() -> None:
+    same = HostId("a")
+    initial = a_cluster(a_host("a"), a_host("b"), vms=[a_vm("a", "a")])
+    course = course_of(initial, [a_step("s", Migrate(vm=VmId("a"), source=same, target=B))])
+    assert [one.step for one in course.services(same)] == [None]
+    assert told(course)[-1] == "a runs on b, from 1 s"
+
+
 def test_an_instant_begins_the_period_after_it() -> None:
     initial = a_cluster(a_host("a"), a_host("b"), vms=[a_vm("v", "a")])
     course = course_of(initial, [a_step("s", Migrate(vm=V, source=A, target=B), 500, 1500)])
