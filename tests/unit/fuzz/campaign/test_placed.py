@@ -41,6 +41,7 @@ def spread(state: Snapshot, *steps: object, continuous: bool = True) -> Trial:
         (spread(a_state("h2"), MOVE, continuous=False), (2, "broken at 2 s")),
         (spread(a_state("h2"), MOVE, BACK, continuous=False), None),
         (spread(a_state("h1"), MOVE, continuous=False), None),
+        (spread(a_state("h1"), MOVE, BACK, continuous=False), (3, "broken at 3 s")),
         (spread(a_state("h1"), continuous=False), (0, "broken from the start")),
         (spread(a_state("h1"), BACK), (1, "cannot be carried out")),
     ],

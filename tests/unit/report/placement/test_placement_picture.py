@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders import a_cluster, a_host, a_step, a_vm
-from equipoise.model.action import Boot, Migrate, PowerOn
+from equipoise.model.action import Boot, Migrate, PowerOn, Resume
 from equipoise.model.host import HostState
 from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, VmId
@@ -98,6 +98,15 @@ def test_there_is_a_lane_for_each_host_and_one_for_those_on_none() -> None:
     standby = page.all("rect", "standby")
     assert sum(float(one.attributes.get("width", "").rstrip("%")) for one in standby
                if "%" in one.attributes["width"]) == 85  # fmt: skip
+
+
+def test_who_wakes_elsewhere_leaves_where_it_slept() -> None:
+    initial = a_cluster(a_host("h1"), a_host("h2"), vms=[a_vm("v1", "h1", state=VmState.SLEEPING)])
+    away = bars(picture(initial, a_step("s", Resume(vm=V1, source=H1, target=H2))))
+    assert away["v1 leaves"] == [("sleeping", 15, 85)]
+    assert away["v1 wakes"] == [("arriving", 15, 85)]
+    here = bars(picture(initial, a_step("s", Resume(vm=V1, source=H1, target=H1))))
+    assert here["v1 wakes"] == [("sleeping", 15, 85)]
 
 
 def test_every_look_is_in_the_style_sheet() -> None:
