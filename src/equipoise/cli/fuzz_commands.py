@@ -12,6 +12,27 @@ from equipoise.cli.spec_commands import Json
 SIZE_MAX = 1_000
 """How many hosts or VMs a trial may have."""
 
+Save = Annotated[
+    Optional[Path],  # noqa: UP045  (typer reads the annotation at run time)
+    typer.Option("--save", help="Write the shrunk cases here, a line of JSON each."),
+]
+Replay = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("--replay", help="Judge the cases of such a file again."),
+]
+Page = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("--report", help="Write a page with a picture of each finding."),
+]
+Table = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("--csv", help="Write a table with a row for each finding."),
+]
+Junit = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("--junit", help="Write JUnit XML, as build servers read it."),
+]
+
 
 def fuzz(  # noqa: PLR0913, PLR0917
     target: Annotated[
@@ -36,14 +57,11 @@ def fuzz(  # noqa: PLR0913, PLR0917
     ] = 0,
     hosts: Annotated[str, typer.Option("--hosts", help="How many, such as 3 or 1-4.")] = "1-4",
     vms: Annotated[str, typer.Option("--vms", help="How many, such as 4 or 0-5.")] = "0-5",
-    save: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--save", help="Write the shrunk cases here, a line of JSON each."),
-    ] = None,
-    replay: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--replay", help="Judge the cases of such a file again."),
-    ] = None,
+    save: Save = None,
+    replay: Replay = None,
+    report: Page = None,
+    csv: Table = None,
+    junit: Junit = None,
     list_targets: Annotated[
         bool, typer.Option("--list", help="List the schedulers that can be put to the test.")
     ] = False,
@@ -54,6 +72,7 @@ def fuzz(  # noqa: PLR0913, PLR0917
     Each finding is told by the smallest case. Exit code 1 if there is one.
     """
     from equipoise.cli.fuzzing import fuzz as command
+    from equipoise.cli.fuzzing.files import Files
     from equipoise.fuzz.campaign import Limits
 
     if list_targets:
@@ -68,6 +87,7 @@ def fuzz(  # noqa: PLR0913, PLR0917
         vms=_span(vms, "--vms"),
         save=save,
         replay=replay,
+        files=Files(page=report, csv=csv, junit=junit),
     )
     raise typer.Exit(command.run(target, wishes, as_json=json))
 

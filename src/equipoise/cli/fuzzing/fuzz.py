@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from equipoise.cli.answer import console, plain, print_json, progress_console, table
+from equipoise.cli.fuzzing.files import Files
 from equipoise.cli.read import read_bytes
 from equipoise.cli.spec import not_in_library
 from equipoise.cli.write import check_writable, write_file
@@ -16,15 +17,10 @@ from equipoise.fuzz.campaign import Campaign, Finding, Limits, Report
 from equipoise.fuzz.campaign.words import told
 from equipoise.fuzz.generate import Options
 from equipoise.fuzz.registry import find_known, registered
+from equipoise.fuzz.reports import Account
+from equipoise.fuzz.reports.replay import stored_of
 from equipoise.fuzz.schedulers.known import Known
-from equipoise.fuzz.trial.stored import (
-    Stored,
-    case_of,
-    plain_case,
-    read_lines,
-    trial_of,
-    write_line,
-)
+from equipoise.fuzz.trial.stored import plain_case, read_lines, trial_of, write_line
 from equipoise.model.words import counted
 from equipoise.spec.library import library_constraints
 
@@ -43,6 +39,7 @@ class Wishes:
     vms: tuple[int, int] = (0, 5)
     save: Path | None = None
     replay: Path | None = None
+    files: Files = field(default_factory=Files)
 
 
 def run(target: str, wishes: Wishes, *, as_json: bool) -> int:
@@ -50,6 +47,7 @@ def run(target: str, wishes: Wishes, *, as_json: bool) -> int:
     known = _known(target)
     if wishes.save is not None:
         check_writable(wishes.save)
+    wishes.files.check()
     campaign = Campaign(
         target,
         known.make(),
@@ -64,8 +62,10 @@ def run(target: str, wishes: Wishes, *, as_json: bool) -> int:
     else:
         report = campaign.run(None if as_json else _tell_progress)
     if wishes.save is not None:
-        lines = (write_line(_stored(one, report)) for one in report.findings)
+        lines = (write_line(stored_of(one, report)) for one in report.findings)
         write_file(wishes.save, b"".join(lines))
+    asked = campaign.constraints if wishes.replay is None else ()
+    wishes.files.write(Account(report, asked, known.version))
     if as_json:
         print_json(document(report))
     else:
@@ -132,18 +132,6 @@ def _defect(finding: Finding, report: Report) -> dict[str, object]:
         "shrunk": plain_case(finding.shrunk),
         "made": None if finding.verdict.steps is None else plain_case(finding.shown)["plan"],
     }
-
-
-def _stored(finding: Finding, report: Report) -> Stored:
-    return Stored(
-        target=report.target,
-        constraint=finding.constraint,
-        outcome=finding.verdict.outcome,
-        message=finding.verdict.message,
-        seed=report.seed,
-        number=finding.number,
-        case=case_of(finding.shrunk),
-    )
 
 
 def _tell_progress(report: Report) -> None:

@@ -50,14 +50,14 @@ class Campaign:
     def run(self, watch: Watch | None = None, crew: Crew | None = None) -> Report:
         """Draw and judge, until a limit is reached; then make small what disagreed."""
         crew = crew or Alone()
-        report = Report(self.target, self.seed, constraints=tuple(self.constraints))
+        report = Report(self.target, self.seed)
         first: dict[Sort, int] = {}
         began = perf_counter()
         for judged in self._rounds(crew, report):
             for number, outcome, sort in judged:
                 if self._is_over(report, began):
                     break
-                report.add(outcome, sort)
+                report.add(self.constraints[number % len(self.constraints)], outcome, sort)
                 if sort is not None:
                     first.setdefault(sort, number)
             report.seconds = perf_counter() - began
@@ -73,12 +73,12 @@ class Campaign:
 
     def replay(self, trials: Iterable[Trial]) -> Report:
         """Judge trials that were drawn some other time."""
-        report = Report(self.target, self.seed, constraints=tuple(self.constraints))
+        report = Report(self.target, self.seed)
         scheduler, began = self._make()(), perf_counter()
         for number, trial in enumerate(trials):
             verdict = judge(scheduler, trial)
             sort = sort_of(trial, verdict) if verdict.outcome.is_defect else None
-            if report.add(verdict.outcome, sort):
+            if report.add(trial.demand.name, verdict.outcome, sort):
                 report.findings.append(finding_of(scheduler, number, trial))
         report.seconds = perf_counter() - began
         return report

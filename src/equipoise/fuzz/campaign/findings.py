@@ -79,18 +79,20 @@ class Report:
 
     target: str
     seed: int
-    constraints: tuple[str, ...] = ()
     tests: int = 0
     seconds: float = 0.0
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
     seen: Counter[Sort] = field(default_factory=Counter)
     """How often each sort of defect was seen."""
+    verdicts: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
+    """What came of the trials of each constraint."""
 
-    def add(self, outcome: Outcome, sort: Sort | None) -> bool:
+    def add(self, constraint: str, outcome: Outcome, sort: Sort | None) -> bool:
         """Count a trial; whether it is the first that shows a defect of its sort."""
         self.tests += 1
         self.outcomes[outcome] += 1
+        self.verdicts[constraint, outcome] += 1
         if sort is None:
             return False
         self.seen[sort] += 1
