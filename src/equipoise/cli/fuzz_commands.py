@@ -20,6 +20,33 @@ Replay = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option("--replay", help="Judge the cases of such a file again."),
 ]
+Constraints = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option("--constraint", help="Only this constraint; may be repeated."),
+]
+Groups = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option("--group", help="Only those of this file of the library, such as nova."),
+]
+Hosts = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option("--hosts", help="How many, such as 3 or 1-4; without, as suits the target."),
+]
+Vms = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option("--vms", help="How many, such as 4 or 0-5; without, as suits the target."),
+]
+Workers = Annotated[
+    str, typer.Option("--workers", help="How many processes, or where Dask is: tcp://HOST:PORT.")
+]
+Settings = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option("--with", help="A setting of the target, such as repair=on."),
+]
+Findings = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("--known", help="What was saved earlier: only what is new or gone counts."),
+]
 Page = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option("--report", help="Write a page with a picture of each finding."),
@@ -39,10 +66,8 @@ def fuzz(  # noqa: PLR0913, PLR0917
         Optional[str],  # noqa: UP045  (typer reads the annotation at run time)
         typer.Argument(help="The scheduler that is put to the test; --list lists them."),
     ] = None,
-    constraint: Annotated[
-        Optional[list[str]],  # noqa: UP045
-        typer.Option("--constraint", help="Only this constraint; may be repeated."),
-    ] = None,
+    constraint: Constraints = None,
+    group: Groups = None,
     tests: Annotated[int, typer.Option("--tests", min=0, help="How many trials.")] = 1000,
     failures: Annotated[
         Optional[int],  # noqa: UP045
@@ -55,8 +80,11 @@ def fuzz(  # noqa: PLR0913, PLR0917
     seed: Annotated[
         int, typer.Option("--seed", min=0, max=2**63 - 1, help="It decides everything.")
     ] = 0,
-    hosts: Annotated[str, typer.Option("--hosts", help="How many, such as 3 or 1-4.")] = "1-4",
-    vms: Annotated[str, typer.Option("--vms", help="How many, such as 4 or 0-5.")] = "0-5",
+    hosts: Hosts = None,
+    vms: Vms = None,
+    workers: Workers = "1",
+    settings: Settings = None,
+    known: Findings = None,
     save: Save = None,
     replay: Replay = None,
     report: Page = None,
@@ -69,22 +97,28 @@ def fuzz(  # noqa: PLR0913, PLR0917
 ) -> None:
     """Find where a scheduler disagrees with its specification.
 
-    Each finding is told by the smallest case. Exit code 1 if there is one.
+    Each finding is told by the smallest case. Exit code 1 if there is one, or of targets of which
+    findings are known, if there is a new one or one has gone.
     """
     from equipoise.cli.fuzzing import fuzz as command
     from equipoise.cli.fuzzing.files import Files
+    from equipoise.cli.fuzzing.wishes import Wishes
     from equipoise.fuzz.campaign import Limits
 
     if list_targets:
         raise typer.Exit(command.run_list(as_json=json))
     if target is None:
         raise typer.BadParameter("name a target; --list lists them", param_hint="TARGET")
-    wishes = command.Wishes(
+    wishes = Wishes(
         constraints=tuple(constraint or ()),
         limits=Limits(tests, failures, seconds),
         seed=seed,
+        groups=tuple(group or ()),
+        settings=tuple(settings or ()),
         hosts=_span(hosts, "--hosts"),
         vms=_span(vms, "--vms"),
+        workers=workers,
+        known=known,
         save=save,
         replay=replay,
         files=Files(page=report, csv=csv, junit=junit),
@@ -92,8 +126,10 @@ def fuzz(  # noqa: PLR0913, PLR0917
     raise typer.Exit(command.run(target, wishes, as_json=json))
 
 
-def _span(text: str, option: str) -> tuple[int, int]:
+def _span(text: str | None, option: str) -> tuple[int, int] | None:
     """A number, or two with a hyphen between them."""
+    if text is None:
+        return None
     least, _, most = text.partition("-")
     try:
         found = int(least), int(most or least)

@@ -11,6 +11,7 @@ from equipoise.fuzz.schedulers.faulty import FAULTY
 from equipoise.fuzz.schedulers.known import Known
 from equipoise.fuzz.schedulers.mutants import find_mutant
 from equipoise.fuzz.schedulers.planner import Planner
+from equipoise.fuzz.schedulers.scheduler import Scheduler
 from equipoise.fuzz.targets import btrplace_scheduler
 from equipoise.spec.library import of_origin
 
@@ -51,3 +52,11 @@ def find_known(name: str) -> Known | None:
     if mutant is not None:
         return replace(MUTANTS, name=name, make=lambda: mutant)
     return next((one for one in registered() if one.name == name and one is not MUTANTS), None)
+
+
+@cache
+def the_scheduler(name: str, settings: tuple[tuple[str, str], ...] = ()) -> Scheduler:
+    """The scheduler of a name, made once in each process, with its settings in order."""
+    known = find_known(name)
+    assert known is not None, "whoever asks has seen that there is one"
+    return known.make(**dict(settings))

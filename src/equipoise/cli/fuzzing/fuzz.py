@@ -3,145 +3,139 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from difflib import get_close_matches
+from contextlib import ExitStack
 from pathlib import Path
 
 from equipoise.cli.answer import console, plain, print_json, progress_console, table
-from equipoise.cli.fuzzing.files import Files
+from equipoise.cli.fuzzing.document import document
+from equipoise.cli.fuzzing.wishes import Order, Wishes, order_of
 from equipoise.cli.read import read_bytes
-from equipoise.cli.spec import not_in_library
 from equipoise.cli.write import check_writable, write_file
-from equipoise.errors import InvalidInput, Problem
-from equipoise.fuzz.campaign import Campaign, Finding, Limits, Report
+from equipoise.errors import WorldError
+from equipoise.fuzz.campaign import Report
+from equipoise.fuzz.campaign.block import OracleBroke
+from equipoise.fuzz.campaign.crew import crew_of
+from equipoise.fuzz.campaign.familiar import Familiar, familiar
 from equipoise.fuzz.campaign.words import told
-from equipoise.fuzz.generate import Options
-from equipoise.fuzz.registry import find_known, registered
+from equipoise.fuzz.registry import registered
 from equipoise.fuzz.reports import Account
 from equipoise.fuzz.reports.replay import stored_of
 from equipoise.fuzz.schedulers.known import Known
-from equipoise.fuzz.trial.stored import plain_case, read_lines, trial_of, write_line
+from equipoise.fuzz.trial import Outcome
+from equipoise.fuzz.trial.stored import Stored, case_of, read_lines, trial_of, write_line
 from equipoise.model.words import counted
-from equipoise.spec.library import library_constraints
 
-EVERY = 500
-"""After how many trials the progress is told."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What a person asks for besides the target."""
-
-    constraints: tuple[str, ...] = ()
-    limits: Limits = field(default_factory=Limits)
-    seed: int = 0
-    hosts: tuple[int, int] = (1, 4)
-    vms: tuple[int, int] = (0, 5)
-    save: Path | None = None
-    replay: Path | None = None
-    files: Files = field(default_factory=Files)
+BROKEN = Path("equipoise-oracle.jsonl")
+"""Where a trial goes that the specification cannot judge, if nobody has said where to save."""
 
 
 def run(target: str, wishes: Wishes, *, as_json: bool) -> int:
-    """Run a campaign, or the trials of a file again; 1 if there are defects."""
-    known = _known(target)
+    """Run a campaign, or the trials of a file again; 1 if there are defects that are not known."""
     if wishes.save is not None:
         check_writable(wishes.save)
     wishes.files.check()
-    campaign = Campaign(
-        target,
-        known.make(),
-        _constraints(wishes.constraints),
-        Options(hosts=wishes.hosts, vms=wishes.vms),
-        wishes.seed,
-        wishes.limits,
-    )
-    if wishes.replay is not None:
-        stored = read_lines(read_bytes(wishes.replay), str(wishes.replay))
-        report = campaign.replay(map(trial_of, stored))
-    else:
-        report = campaign.run(None if as_json else _tell_progress)
+    order = order_of(target, wishes)
+    with ExitStack() as stack:
+        stack.callback(_close, order)
+        report, known = _carried_out(order, wishes, quiet=as_json)
     if wishes.save is not None:
-        lines = (write_line(stored_of(one, report)) for one in report.findings)
+        unusual = {
+            name: value for name, value in order.settings.items() if not _is_usual(order, name)
+        }
+        lines = (
+            write_line(stored_of(one, report).but(settings=unusual)) for one in report.findings
+        )
         write_file(wishes.save, b"".join(lines))
-    asked = campaign.constraints if wishes.replay is None else ()
-    wishes.files.write(Account(report, asked, known.version))
+    asked = order.campaign.constraints if wishes.replay is None else ()
+    wishes.files.write(Account(report, asked, order.known.version))
     if as_json:
-        print_json(document(report))
+        print_json(document(report, order.known, order.settings, known))
     else:
-        _show(report)
-    return 1 if report.defects else 0
+        _show(report, known)
+    return 1 if _fails(report, known) else 0
+
+
+def _carried_out(order: Order, wishes: Wishes, *, quiet: bool) -> tuple[Report, Familiar | None]:
+    try:
+        if wishes.replay is not None:
+            stored = read_lines(read_bytes(wishes.replay), str(wishes.replay))
+            return order.campaign.replay(map(trial_of, stored)), None
+        known = None if order.familiar is None else familiar(order.make(), order.familiar)
+        with crew_of(wishes.workers) as crew:
+            return order.campaign.run(None if quiet else _tell_progress, crew), known
+    except OracleBroke as error:
+        path = wishes.save or BROKEN
+        demand = error.trial.demand
+        case = case_of(error.trial)
+        kept = Stored(
+            target=order.known.name, constraint=demand.name, outcome=Outcome.CRASH,
+            message=error.why, seed=wishes.seed, case=case,
+        )  # fmt: skip
+        write_file(path, write_line(kept))
+        raise WorldError(f"{error}; the case is in {path}: please tell us of it") from error
+
+
+def _close(order: Order) -> None:
+    close = getattr(order.make(), "close", None)
+    if close is not None:
+        close()
+
+
+def _is_usual(order: Order, name: str) -> bool:
+    return order.settings[name] == order.known.settings[name][0]
+
+
+def _fails(report: Report, known: Familiar | None) -> bool:
+    if known is None:
+        return report.defects > 0
+    return bool(known.new(report) or known.gone)
 
 
 def run_list(*, as_json: bool) -> int:
-    """List the schedulers that can be put to the test."""
+    """List the schedulers that can be put to the test, and what each supports."""
     found = list(registered())
     if as_json:
-        print_json([{"target": one.name, "about": one.about} for one in found])
+        print_json([_listed(one) for one in found])
         return 0
-    rows = table("target", "what it is")
+    rows = table("target", "what it is", "is asked", "constraints", "settings")
     for one in found:
-        rows.add_row(one.name, one.about)
+        missing = one.missing()
+        rows.add_row(
+            one.name,
+            plain(
+                f"{one.about} {one.version}".strip() + (f" (missing: {missing})" if missing else "")
+            ),
+            one.question,
+            str(len(one.constraints)) if one.constraints else "all",
+            plain(_settings(one)),
+        )
     console().print(rows)
     return 0
 
 
-def _known(target: str) -> Known:
-    found = find_known(target)
-    if found is None:
-        close = get_close_matches(target, [one.name for one in registered()], n=1)
-        cure = f"did you mean {close[0]}?" if close else "'equipoise fuzz --list' lists them"
-        raise InvalidInput(target, [Problem(key="", what="is no target", cure=cure)])
-    return found
+def _settings(known: Known) -> str:
+    return " ".join(f"{name}={'|'.join(values)}" for name, values in known.settings.items())
 
 
-def _constraints(asked: Sequence[str]) -> tuple[str, ...]:
-    known = library_constraints()
-    for name in asked:
-        if name not in known:
-            raise not_in_library(name)
-    return tuple(asked) or tuple(known)
-
-
-def document(report: Report) -> dict[str, object]:
-    """A report as the JSON contract wants it."""
+def _listed(known: Known) -> dict[str, object]:
     return {
-        "target": report.target,
-        "seed": report.seed,
-        "tests": report.tests,
-        "tests_per_s": round(report.tests_per_s, 1),
-        "agreed": report.agreed,
-        "outcomes": {outcome.value: count for outcome, count in report.outcomes.items()},
-        "defects": [_defect(one, report) for one in report.findings],
-    }
-
-
-def _defect(finding: Finding, report: Report) -> dict[str, object]:
-    return {
-        "class": finding.verdict.outcome.value,
-        "constraint": finding.constraint,
-        "mode": finding.mode,
-        "seen": report.seen[finding.sort],
-        "message": finding.verdict.message,
-        "why": finding.why,
-        "harm": finding.verdict.harm,
-        "input_valid": finding.verdict.input_valid,
-        "broken_at_first": finding.verdict.broken_at_first,
-        "number": finding.number,
-        "case": plain_case(finding.trial),
-        "shrunk": plain_case(finding.shrunk),
-        "made": None if finding.verdict.steps is None else plain_case(finding.shown)["plan"],
+        "target": known.name,
+        "about": known.about,
+        "version": known.version,
+        "question": known.question,
+        "constraints": list(known.constraints),
+        "settings": {name: list(values) for name, values in known.settings.items()},
+        "missing": known.missing(),
     }
 
 
 def _tell_progress(report: Report) -> None:
-    if report.tests % EVERY == 0:
-        defects = counted(report.defects, "defect")
-        line = f"{report.tests:,} trials, {report.tests_per_s:,.0f} a second, {defects}"
-        progress_console().print(line)
+    defects = counted(report.defects, "defect")
+    line = f"{report.tests:,} trials, {report.tests_per_s:,.0f} a second, {defects}"
+    progress_console().print(line)
 
 
-def _show(report: Report) -> None:
+def _show(report: Report, known: Familiar | None) -> None:
     out = console()
     others = {
         outcome.value: count for outcome, count in report.outcomes.items() if outcome != "agree"
@@ -155,3 +149,16 @@ def _show(report: Report) -> None:
         if not line.startswith(" "):
             out.print()
         out.print(line, markup=False, soft_wrap=True)
+    if known is not None:
+        for line in _compared(report, known):
+            out.print(line, markup=False, soft_wrap=True)
+
+
+def _compared(report: Report, known: Familiar) -> Sequence[str]:
+    new = known.new(report)
+    found = counted(len(report.findings), "finding")
+    gone = counted(len(known.gone), "known one")
+    lines = ["", f"{found}, of which {len(new)} not known before; {gone} not seen any more"]
+    lines += [f"new: {one.verdict.outcome}, {one.constraint}, {one.mode}" for one in new]
+    lines += [f"gone: {one.outcome}, {one.constraint}" for one in known.gone]
+    return lines

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from equipoise.fuzz.campaign.cause import Cause, cause_of
 from equipoise.fuzz.trial import Outcome, Trial, Verdict
 
 Sort = tuple[object, ...]
@@ -40,6 +41,11 @@ class Finding:
         """The smallest case, with the plan that the scheduler made if it was asked for one."""
         steps = self.verdict.steps
         return self.shrunk if steps is None else replace(self.shrunk, steps=steps)
+
+    @property
+    def cause(self) -> Cause:
+        """What it looks like."""
+        return cause_of(self.verdict, self.shown)
 
     @property
     def sort(self) -> Sort:

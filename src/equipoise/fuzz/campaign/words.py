@@ -61,6 +61,8 @@ def _besides(machine: Host | Vm) -> str:
 
 
 def _further(finding: Finding) -> Iterator[str]:
+    if finding.cause.letter:
+        yield f"looks like cause {finding.cause.letter}: {finding.cause.words}"
     if finding.verdict.broken_at_first:
         yield "the constraint is broken before the plan begins"
     if not finding.verdict.input_valid:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from equipoise.fuzz.generate.options import USUAL, Options
 from equipoise.fuzz.schedulers.scheduler import Scheduler
@@ -30,5 +31,7 @@ class Known:
     """What can be set, with the values there are; the first one is usual."""
     version: str = ""
     """The version that it is pinned to, if it is not ours."""
+    findings: Path | None = None
+    """A file with the cases of what is known to be wrong with it in that version."""
     missing: Callable[[], str] = lambda: ""
     """Why it cannot be asked on this machine, and what would help; nothing if it can."""

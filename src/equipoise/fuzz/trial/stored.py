@@ -37,6 +37,8 @@ class Stored(Value):
     seed: int = 0
     number: int = 0
     """Which trial of that seed it was, before it was made smaller."""
+    settings: Mapping[str, str] = {}
+    """How the target was set, where it was not as usual."""
     case: CaseFile
 
 

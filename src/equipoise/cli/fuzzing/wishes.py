@@ -1,0 +1,138 @@
+"""What a person asks a campaign for, put together with what is known of the target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+
+from equipoise.cli.fuzzing.files import Files
+from equipoise.cli.read import read_bytes
+from equipoise.cli.spec import not_in_library
+from equipoise.errors import InvalidInput, Problem
+from equipoise.fuzz.campaign import Campaign, Limits
+from equipoise.fuzz.generate import Options
+from equipoise.fuzz.registry import find_known, registered, the_scheduler
+from equipoise.fuzz.schedulers import Scheduler
+from equipoise.fuzz.schedulers.known import Known
+from equipoise.fuzz.trial.stored import Stored, read_lines
+from equipoise.spec.library import library, library_constraints
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a person asks for besides the target."""
+
+    constraints: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    """Such as ``repair=on``."""
+    limits: Limits = field(default_factory=Limits)
+    seed: int = 0
+    hosts: Span | None = None
+    vms: Span | None = None
+    workers: str = "1"
+    save: Path | None = None
+    replay: Path | None = None
+    known: Path | None = None
+    files: Files = field(default_factory=Files)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A campaign that is ready to begin."""
+
+    known: Known
+    settings: dict[str, str]
+    campaign: Campaign
+    make: Callable[[], Scheduler]
+    familiar: tuple[Stored, ...] | None
+    """The findings that are known already; none at all if nobody keeps a file of them."""
+
+
+def order_of(target: str, wishes: Wishes) -> Order:
+    """Put together what was asked for; a target that is not there is told at once."""
+    known = the_target(target)
+    missing = known.missing()
+    if missing:
+        raise InvalidInput(target, [Problem(key="", what=missing)])
+    settings = _settings(known, wishes.settings)
+    make = partial(the_scheduler, target, tuple(sorted(settings.items())))
+    campaign = Campaign(
+        target,
+        make,
+        _constraints(known, wishes),
+        _options(known, wishes),
+        wishes.seed,
+        wishes.limits,
+    )
+    return Order(known, settings, campaign, make, _familiar(known, settings, wishes.known))
+
+
+def the_target(name: str) -> Known:
+    """What is known of a target."""
+    found = find_known(name)
+    if found is None:
+        close = get_close_matches(name, [one.name for one in registered()], n=1)
+        cure = f"did you mean {close[0]}?" if close else "'equipoise fuzz --list' lists them"
+        raise InvalidInput(name, [Problem(key="", what="is no target", cure=cure)])
+    return found
+
+
+def _options(known: Known, wishes: Wishes) -> Options:
+    sizes = {"hosts": wishes.hosts, "vms": wishes.vms}
+    return known.options.but(**{name: span for name, span in sizes.items() if span is not None})
+
+
+def _constraints(known: Known, wishes: Wishes) -> tuple[str, ...]:
+    """Those that were asked for, by name or by group; else all that the target knows."""
+    everything = library_constraints()
+    for name in wishes.constraints:
+        if name not in everything:
+            raise not_in_library(name)
+    able = known.constraints or tuple(everything)
+    if not wishes.constraints and not wishes.groups:
+        return able
+    grouped = [name for group in wishes.groups for name in _group(group) if name in able]
+    found = tuple(dict.fromkeys((*wishes.constraints, *grouped)))
+    if not found:
+        what = f"{known.name} knows none of the constraints of {', '.join(wishes.groups)}"
+        raise InvalidInput("--group", [Problem(key="", what=what)])
+    return found
+
+
+def _group(name: str) -> Sequence[str]:
+    groups = library()
+    if name not in groups:
+        what = f"there is no group {name}"
+        raise InvalidInput("--group", [Problem(key="", what=what, cure=", ".join(groups))])
+    return tuple(groups[name].constraints)
+
+
+def _settings(known: Known, asked: Sequence[str]) -> dict[str, str]:
+    """What is set, and what is as usual."""
+    found = {name: values[0] for name, values in known.settings.items()}
+    for one in asked:
+        name, _, value = one.partition("=")
+        if value not in known.settings.get(name, ()):
+            able = [f"{key}={each}" for key, values in known.settings.items() for each in values]
+            cure = ", ".join(able) or f"{known.name} has nothing to set"
+            problem = Problem(key="", what=f"{one!r} is no setting of {known.name}", cure=cure)
+            raise InvalidInput("--with", [problem])
+        found[name] = value
+    return found
+
+
+def _familiar(
+    known: Known, settings: dict[str, str], given: Path | None
+) -> tuple[Stored, ...] | None:
+    path = given or known.findings
+    if path is None:
+        return None
+    usual = {name: values[0] for name, values in known.settings.items()}
+    lines = read_lines(read_bytes(path), str(path))
+    return tuple(one for one in lines if usual | dict(one.settings) == settings)
