@@ -10,6 +10,7 @@ from equipoise.fuzz.schedulers.faulty import FAULTY
 from equipoise.fuzz.schedulers.known import Known
 from equipoise.fuzz.schedulers.mutants import find_mutant
 from equipoise.fuzz.schedulers.planner import Planner
+from equipoise.fuzz.targets.nova_known import NOVA, NOVA_PIPELINE
 
 MUTANTS: Final = Known(
     name="mutant-NAME-RULE",
@@ -28,6 +29,8 @@ def registered() -> Iterator[Known]:
         about = (make.__doc__ or "").strip().split("\n")[0].rstrip(".")
         yield Known(name=name, about=about, make=make)
     yield MUTANTS
+    yield NOVA
+    yield NOVA_PIPELINE
 
 
 def find_known(name: str) -> Known | None:

@@ -13,11 +13,11 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from equipoise.errors import WorldError
 from equipoise.fuzz.targets.encode import Cluster
@@ -65,6 +65,9 @@ class Crashed:
 Answer = Planned | Crashed
 Admission = tuple[bool, ...] | Crashed
 """Whether a VM may be put on each of the hosts that were asked for."""
+Placement = dict[str, str] | Crashed
+"""Where each VM goes that goes anywhere, in the order in which it was decided."""
+T = TypeVar("T")
 
 
 class Worker:
@@ -122,15 +125,30 @@ class Worker:
         self, questions: Sequence[Mapping[str, Any]], *, seconds_max: float = 300.0
     ) -> tuple[Admission, ...]:
         """Ask which hosts a VM may be put on; each question is answered by itself."""
-        said = self._exchange({"ask": "admits", "questions": questions}, seconds_max)
+        return self._each("admits", questions, _admission, seconds_max)
+
+    def place(
+        self, questions: Sequence[Mapping[str, Any]], *, seconds_max: float = 300.0
+    ) -> tuple[Placement, ...]:
+        """Ask where some VMs go; each question is answered by itself."""
+        return self._each("place", questions, _placement, seconds_max)
+
+    def _each(
+        self,
+        ask: str,
+        questions: Sequence[Mapping[str, Any]],
+        read: Callable[[dict[str, Any]], T],
+        seconds_max: float,
+    ) -> tuple[T | Crashed, ...]:
+        said = self._exchange({"ask": ask, "questions": questions}, seconds_max)
         if "crash" in said:  # the target answers each by itself, so it is none of its crashes
             raise WorldError(f"{self._name} cannot put a question: {said['crash']}")
         try:
             return tuple(
-                Crashed(str(one["crash"])) if "crash" in one else tuple(map(bool, one["passes"]))
+                Crashed(str(one["crash"])) if "crash" in one else read(one)
                 for _, one in zip(questions, said["answers"], strict=True)
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise self._lose(f"answered nonsense: {json.dumps(said)[:200]}") from error
 
     @property
@@ -203,12 +221,24 @@ class Worker:
             os.killpg(self._process.pid, signal.SIGKILL)
 
 
+def _admission(said: dict[str, Any]) -> tuple[bool, ...]:
+    return tuple(map(bool, said["passes"]))
+
+
+def _placement(said: dict[str, Any]) -> dict[str, str]:
+    return {str(vm): str(host) for vm, host in said["placed"].items()}
+
+
 def start(name: str) -> Worker:
     """Start the worker of a target whose environment is there already."""
-    target = TARGETS[name]
     python = find(name)
     if python is None:
-        raise MissingTarget(
-            target, f"there is no whole environment in {target.folder}", f"run '{target.command}'"
-        )
-    return Worker(python, target.script)
+        raise missing(name)
+    return Worker(python, TARGETS[name].script)
+
+
+def missing(name: str) -> MissingTarget:
+    """What is wrong if the environment of a target is not there, and what helps."""
+    target = TARGETS[name]
+    why = f"there is no whole environment in {target.folder}"
+    return MissingTarget(target, why, f"run '{target.command}'")

@@ -7,24 +7,30 @@ import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from builders import a_cluster, a_host, a_step, a_vm
 from equipoise.errors import WorldError
 from equipoise.fuzz.schedulers import Crash, TooLate, Unsupported
 from equipoise.fuzz.targets import Crashed, MissingTarget, Worker, environment, nova_filters
-from equipoise.fuzz.targets.nova_filters import Nova
-from equipoise.fuzz.trial import Outcome, judge
+from equipoise.fuzz.targets.nova_filters import Nova, NovaPipeline
+from equipoise.fuzz.trial import Outcome, Trial, judge
+from equipoise.model.action import Boot
+from equipoise.model.quantity import HostId, VmId
+from equipoise.model.vm import Vm
+from equipoise.spec.demand import Demand
 from nova_trials import a_demand, coming
 
 LIMITS = [coming(a_demand("NumInstances", nb=nb)) for nb in (0, 1, 2, 3)]
 FAKE = """
 import os, sys, time
 from answering import serve
-def admits(questions):
-    limits = [one["config"].get("max_instances_per_host") for one in questions]
+def answer(questions):
+    limits = [one.get("config", {{}}).get("max_instances_per_host") for one in questions]
 {body}
-serve("pytest", admits=admits)
+serve("pytest", admits=answer, place=answer)
 """
 
 
@@ -87,6 +93,75 @@ def test_one_that_thinks_for_too_long_has_a_successor(
             with pytest.raises(TooLate):
                 nova.accepts(LIMITS[2])
         assert nova.accepts(LIMITS[1])
+
+
+LARGE = coming(a_demand("ExtraSpecs", key="size"), vm=a_vm("v", labels={"size": ">= 4"}))
+
+
+@pytest.mark.parametrize(
+    ("said", "outcome"),
+    [
+        ({"passes": [True]}, Outcome.UNSUPPORTED),
+        ({"passes": [False]}, Outcome.UNSUPPORTED),
+        ({"crash": "ValueError (there)"}, Outcome.CRASH),
+    ],
+)
+def test_what_nova_reads_otherwise_matters_only_if_it_breaks(
+    tmp_path: Path, said: dict[str, Any], outcome: Outcome
+) -> None:
+    with Nova(begin=beginning(tmp_path, f"return {{'answers': [{said}]}}")) as nova:
+        verdict = judge(nova, LARGE)
+    assert verdict.outcome is outcome
+    assert verdict.message == said.get("crash", "Nova reads '>= 4' as a comparison")
+
+
+def unplaced(demand: Demand, *vms: Vm) -> Trial:
+    return Trial(demand, a_cluster(a_host("h"), a_host("g"), vms=vms), ())
+
+
+READY = unplaced(a_demand("NumInstances", nb=1), a_vm("v"), a_vm("w"))
+
+
+class TestPipeline:
+    def test_where_nova_puts_vms_is_a_plan_of_boots_in_its_order(self, tmp_path: Path) -> None:
+        body = "return {'answers': [{'placed': {'w': 'g', 'v': 'h'}}]}"
+        with NovaPipeline(begin=beginning(tmp_path, body)) as nova:
+            steps = nova.plan(READY)
+            verdict = judge(nova, READY)
+        assert steps == (
+            a_step("s1", Boot(vm=VmId("w"), target=HostId("g")), 0, 1000),
+            a_step("s2", Boot(vm=VmId("v"), target=HostId("h")), 1000, 2000),
+        )
+        assert (verdict.outcome, verdict.steps) == (Outcome.AGREE, steps)
+
+    @pytest.mark.parametrize(("there", "harm"), [((), "introduced"), (("x", "y"), "left in place")])
+    def test_harm_that_is_done_is_told_from_harm_that_is_left(
+        self, tmp_path: Path, there: tuple[str, ...], harm: str
+    ) -> None:
+        body = "return {'answers': [{'placed': {'v': 'h', 'w': 'h'}}]}"
+        trial = unplaced(READY.demand, a_vm("v"), a_vm("w"), *(a_vm(one, "g") for one in there))
+        with NovaPipeline(begin=beginning(tmp_path, body)) as nova:
+            verdict = judge(nova, trial)
+        assert (verdict.outcome, verdict.harm) == (Outcome.UNDER, harm)
+
+    def test_a_crash_is_told(self, tmp_path: Path) -> None:
+        body = "return {'answers': [{'crash': 'KeyError (here)'}]}"
+        with NovaPipeline(begin=beginning(tmp_path, body)) as nova:
+            assert judge(nova, READY).message == "KeyError (here)"
+
+    def test_what_nova_reads_otherwise_is_no_plan(self, tmp_path: Path) -> None:
+        body = "return {'answers': [{'placed': {}}]}"
+        with NovaPipeline(begin=beginning(tmp_path, body)) as nova:
+            odd = unplaced(LARGE.demand, a_vm("v", labels={"size": ">= 4"}))
+            assert judge(nova, odd).message == "Nova reads '>= 4' as a comparison"
+
+    @pytest.mark.parametrize("said", ["{}", "{'placed': []}", "1"])
+    def test_nonsense_is_not_believed(self, tmp_path: Path, said: str) -> None:
+        with (
+            NovaPipeline(begin=beginning(tmp_path, f"return {{'answers': [{said}]}}")) as nova,
+            pytest.raises(WorldError, match="answered nonsense"),
+        ):
+            nova.plan(READY)
 
 
 def test_a_question_that_cannot_be_put_is_no_crash_of_nova(tmp_path: Path) -> None:
