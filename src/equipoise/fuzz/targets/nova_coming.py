@@ -4,14 +4,16 @@ Nova decides about one VM after the other, when it is booted or migrated, and th
 others have come to. So one step of a plan is the question, and the others were let in before. If
 what is under way counts, the question is the last one to begin, and whatever has not ended by then
 is under way. Else only the end counts, so their order is ours: whom the constraint is about comes
-last, and if it is about all of them, one without whom it holds.
+last (or first, if it asks where the others were at first), and if it is about all of them, one
+without whom it holds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 from equipoise.fuzz.schedulers.scheduler import Unsupported
 from equipoise.fuzz.trial.trial import Trial
@@ -23,8 +25,6 @@ from equipoise.model.snapshot import Snapshot
 from equipoise.model.vm import Vm, VmState
 from equipoise.spec.case import Case, judge_case
 
-Comes: TypeAlias = Boot | Migrate
-
 
 class Life(StrEnum):
     """What a VM does where it lies."""
@@ -33,6 +33,15 @@ class Life(StrEnum):
     SLEEPS = "sleeps"
     IS_BOOTED = "is booted"
     IS_MIGRATED = "is migrated"
+
+
+class When(StrEnum):
+    """When the VM comes that is asked about."""
+
+    LAST = "last"
+    FIRST = "first"
+    DURING = "during"
+    """While others are under way."""
 
 
 class Lying(NamedTuple):
@@ -75,18 +84,22 @@ def lying_at_first(snapshot: Snapshot) -> dict[VmId, Lying]:
     }
 
 
-def coming_of(trial: Trial, *, during: bool) -> Coming:
-    """What the scheduler is asked in a trial; ``during`` if it matters what is under way."""
+def coming_of(trial: Trial, when: When) -> Coming:
+    """What the scheduler is asked in a trial."""
     if trial.initial.in_flight:
         raise Unsupported("actions are under way before the plan begins")
     steps = sorted(trial.steps, key=lambda one: one.start_ms)
     for step in steps:
         _check(trial.initial, step)
+    during = when is When.DURING
     asked = _last_boots(steps) if during else _about(steps, trial.demand.arguments.get("v"))
     for step in reversed(asked):
-        others = tuple(one for one in steps if one is not step)
-        if not _is_broken(trial, others):
-            return _coming(trial, step, others, during=during)
+        others = () if when is When.FIRST else tuple(one for one in steps if one is not step)
+        lying = _under_way(trial, step, others) if during else _settled(trial, others)
+        if lying is not None:
+            action, initial = _comes(step), trial.initial
+            vm, host = initial.vms[action.vm], initial.hosts[action.target]
+            return Coming(trial.demand.arguments, vm, host, initial, lying)
     raise Unsupported("the constraint is broken already, and a filter asks what a VM changes")
 
 
@@ -116,34 +129,34 @@ def _about(steps: Sequence[Step], vm: VmId | None) -> Sequence[Step]:
     return found if vm is None else found[-1:]
 
 
-def _is_broken(trial: Trial, others: tuple[Step, ...]) -> bool:
-    """Whether the constraint does not even hold without the one who is asked about."""
-    if not others:
-        return trial.is_broken_at_first
-    return judge_case(trial.demand, Case(trial.initial, others)) is not None
+def _settled(trial: Trial, others: Sequence[Step]) -> Mapping[VmId, Lying] | None:
+    """Who lies where when the others have come; nothing if the constraint is broken by then."""
+    if others:
+        vms = trial.initial.vms
+        come = {
+            action.vm: vms[action.vm].but(state=VmState.RUNNING, host=action.target)
+            for action in map(_comes, others)
+        }
+        trial = Trial(trial.demand, replace(trial.initial, vms=vms.but(come)), ())
+    return None if trial.is_broken_at_first else lying_at_first(trial.initial)
 
 
-def _coming(trial: Trial, step: Step, others: Iterable[Step], *, during: bool) -> Coming:
+def _under_way(trial: Trial, step: Step, others: tuple[Step, ...]) -> Mapping[VmId, Lying] | None:
+    """The same where those who have not come yet are under way."""
+    if judge_case(trial.demand, Case(trial.initial, others)) is not None:
+        return None
     lying = lying_at_first(trial.initial)
     for other in others:
-        is_over = not during or other.end_ms <= step.start_ms
         action = _comes(other)
-        lying[action.vm] = _over(action) if is_over else _under_way(action)
-    action, initial = _comes(step), trial.initial
-    vm, host = initial.vms[action.vm], initial.hosts[action.target]
-    return Coming(trial.demand.arguments, vm, host, initial, lying)
+        if other.end_ms <= step.start_ms:
+            lying[action.vm] = Lying(action.target, Life.RUNS)
+        elif isinstance(action, Boot):
+            lying[action.vm] = Lying(action.target, Life.IS_BOOTED)
+        else:
+            lying[action.vm] = Lying(action.source, Life.IS_MIGRATED)
+    return lying
 
 
-def _comes(step: Step) -> Comes:
+def _comes(step: Step) -> Boot | Migrate:
     assert isinstance(step.action, Boot | Migrate), "no other is asked about"
     return step.action
-
-
-def _over(action: Comes) -> Lying:
-    return Lying(action.target, Life.RUNS)
-
-
-def _under_way(action: Comes) -> Lying:
-    if isinstance(action, Boot):
-        return Lying(action.target, Life.IS_BOOTED)
-    return Lying(action.source, Life.IS_MIGRATED)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from equipoise.fuzz.schedulers.scheduler import Unsupported
-from equipoise.fuzz.targets.nova_coming import Life, Lying, coming_of
-from equipoise.fuzz.targets.nova_words import DURING, EXTRA_SPECS, teller
+from equipoise.fuzz.targets.nova_coming import Life, Lying, When, coming_of
+from equipoise.fuzz.targets.nova_words import EXTRA_SPECS, WHEN, teller
 from equipoise.fuzz.trial.trial import Trial
 from equipoise.model.quantity import HostId, VmId
 
@@ -30,12 +30,12 @@ class Question(NamedTuple):
 def encode(trial: Trial, *, extra_specs: str = EXTRA_SPECS[0]) -> Question:
     """Put a trial into Nova's words; raise ``Unsupported`` if it has none for it."""
     tell = teller(trial, extra_specs)
-    during = trial.demand.name in DURING
-    if during and not trial.demand.continuous:
+    when = WHEN.get(trial.demand.name, When.LAST)
+    if when is When.DURING and not trial.demand.continuous:
         raise Unsupported("the filter counts while VMs are booted; ask for it to hold all the time")
-    if trial.demand.continuous and not during:
+    if trial.demand.continuous and when is not When.DURING:
         raise Unsupported("the filter is asked before a VM comes, and not what is in between")
-    coming = coming_of(trial, during=during)
+    coming = coming_of(trial, when)
     words = tell(coming)
     host = {"id": coming.host.id, "instances": list(instances(coming.lying, coming.host.id))}
     told = {

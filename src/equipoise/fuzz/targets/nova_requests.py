@@ -15,9 +15,9 @@ from equipoise.fuzz.targets.nova_coming import Coming, Lying, lying_at_first
 from equipoise.fuzz.targets.nova_question import Question, instances
 from equipoise.fuzz.targets.nova_words import (
     CONSTRAINTS,
-    DURING,
     EXTRA_SPECS,
     SERVICE,
+    WHEN,
     Words,
     teller,
 )
@@ -26,11 +26,9 @@ from equipoise.model.host import Host
 from equipoise.model.quantity import VmId
 from equipoise.model.vm import Vm, VmState
 
-_ONE_BY_ONE: Final = frozenset(
-    ("ServerGroupAffinityAsCoded", "ServerGroupAntiAffinityAsCoded", "SameSubnet")
-)
-"""Those that say what a filter does with a single VM that comes."""
-PLACED: Final = CONSTRAINTS - DURING - _ONE_BY_ONE
+_ONE_BY_ONE: Final = frozenset((*WHEN, "ServerGroupAntiAffinityAsCoded", "SameSubnet"))
+"""Those about a single VM that comes, or about what is under way then."""
+PLACED: Final = CONSTRAINTS - _ONE_BY_ONE
 """What can be asked of VMs that are placed together."""
 
 

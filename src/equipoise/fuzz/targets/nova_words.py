@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from equipoise.fuzz.schedulers.scheduler import Unsupported
-from equipoise.fuzz.targets.nova_coming import Coming, Life, lying_at_first
+from equipoise.fuzz.targets.nova_coming import Coming, Life, When
 from equipoise.fuzz.trial.trial import Trial
 from equipoise.model.host import Host, HostState
 from equipoise.model.quantity import ResourceName, VmId
@@ -73,11 +73,9 @@ def _affinity(coming: Coming) -> Words:
 
 
 def _affinity_as_coded(coming: Coming) -> Words:
-    """Here the VM comes before all others: the constraint asks where they were at first."""
     if coming.vm.id not in coming.wanted["vs"] and not coming.is_booted:
         raise Unsupported("a VM counts where it comes from, which the constraint says of no other")
-    first = coming._replace(lying=lying_at_first(coming.snapshot))
-    return Words("ServerGroupAffinityFilter", group=_group_with_it(first, "affinity"))
+    return Words("ServerGroupAffinityFilter", group=_group_with_it(coming, "affinity"))
 
 
 def _anti_affinity(coming: Coming) -> Words:
@@ -299,8 +297,12 @@ _WORDS: Final[Mapping[str | None, Callable[[Coming], Words]]] = {
     "SameSubnet": _same_subnet,
 }
 """Which constraint of ``nova.spec`` describes which filter."""
-DURING: Final = frozenset(("IoOps", "IoOpsAsCoded"))
-"""Those about what is under way."""
+WHEN: Final[Mapping[str, When]] = {
+    "ServerGroupAffinityAsCoded": When.FIRST,
+    "IoOps": When.DURING,
+    "IoOpsAsCoded": When.DURING,
+}
+"""When the VM comes that a constraint is about, if not after all others."""
 _WITHOUT: Final = {
     "AvailabilityZone": "this version of Nova has no filter for zones: Placement looks after them"
 }

@@ -232,14 +232,35 @@ def _request(vm: Entry, group: Entry | None, count: int = 1) -> objects.RequestS
     """A request with every field that the filters could ask for: an unset one would be fetched."""
     hints = {key: list(words) for key, words in vm.get("hints", {}).items()}
     hints |= {key: [_uuid(one) for one in vms] for key, vms in vm.get("vm_hints", {}).items()}
+    request = _anew(_usual_request())
+    request.instance_uuid = _uuid(vm["id"])
+    request.project_id = vm.get("project")
+    request.image = _image(vm)
+    request.flavor = _flavor(vm)
+    request.num_instances = count
+    request.instance_group = None if group is None else _group(group)
+    request.scheduler_hints = hints
+    request.requested_resources = []
+    return request
+
+
+def _anew(usual: Any) -> Any:
+    """Another object with the same values: to let Nova check each anew would take most of the time.
+
+    What can be written into is copied, so that nothing that happens to one is seen in another.
+    """
+    made = object.__new__(type(usual))
+    for name, value in vars(usual).items():
+        made.__dict__[name] = value.copy() if isinstance(value, dict | list | set) else value
+    return made
+
+
+@cache
+def _usual_request() -> objects.RequestSpec:
+    """What all requests have in common."""
     return objects.RequestSpec(
-        instance_uuid=_uuid(vm["id"]),
-        project_id=vm.get("project"),
         user_id=None,
         availability_zone=None,
-        image=_image(vm),
-        flavor=_flavor(vm),
-        num_instances=count,
         numa_topology=None,
         pci_requests=None,
         ignore_hosts=None,
@@ -248,35 +269,36 @@ def _request(vm: Entry, group: Entry | None, count: int = 1) -> objects.RequestS
         requested_destination=None,
         retry=None,
         limits=None,
-        instance_group=None if group is None else _group(group),
-        scheduler_hints=hints,
         is_bfv=False,
-        requested_resources=[],
     )
 
 
 def _image(vm: Entry) -> objects.ImageMeta:
     properties = vm.get("properties")
     known = objects.ImageMetaProps
-    return objects.ImageMeta(
-        id=_uuid(vm.get("image", vm["id"])),
-        # Reads what it knows and passes over the rest, as Nova does with every image.
-        properties=known.from_dict(properties) if properties else known(),
-    )
+    image = _anew(_usual_image(vm.get("image", vm["id"])))
+    # Reads what it knows and passes over the rest, as Nova does with every image.
+    image.properties = known.from_dict(properties) if properties else known()
+    return image
+
+
+@cache
+def _usual_image(name: str) -> objects.ImageMeta:
+    return objects.ImageMeta(id=_uuid(name))
 
 
 def _flavor(vm: Entry) -> objects.Flavor:
-    return objects.Flavor(
-        id=1,
-        flavorid="1",
-        name=vm.get("flavor", "flavor"),
-        vcpus=vm.get("vcpus", 1),
-        memory_mb=vm.get("memory_mib", 1),
-        root_gb=0,
-        ephemeral_gb=0,
-        swap=0,
-        extra_specs=dict(vm.get("extra_specs", {})),
-    )
+    flavor = _anew(_usual_flavor())
+    flavor.name = vm.get("flavor", "flavor")
+    flavor.vcpus = vm.get("vcpus", 1)
+    flavor.memory_mb = vm.get("memory_mib", 1)
+    flavor.extra_specs = dict(vm.get("extra_specs", {}))
+    return flavor
+
+
+@cache
+def _usual_flavor() -> objects.Flavor:
+    return objects.Flavor(id=1, flavorid="1", root_gb=0, ephemeral_gb=0, swap=0)
 
 
 def _group(told: Entry) -> objects.InstanceGroup:

@@ -225,8 +225,8 @@ class TestOthersInThePlan:
     def test_where_only_the_end_counts_the_others_are_there(self) -> None:
         question = told(a_demand("NumInstances", nb=3), **self.OTHERS)
         assert question["hosts"][0]["instances"] == [
-            {"id": "y", "vm_state": "active"},
             {"id": "w", "vm_state": "active"},
+            {"id": "y", "vm_state": "active"},
         ]
 
     def test_whom_the_constraint_is_about_comes_last(self) -> None:
