@@ -1,11 +1,11 @@
 """Who comes to which host, and who lies where by then: a plan as Nova's scheduler lives it.
 
-Nova decides about one VM after the other, when it is booted or migrated, and then sees what the
-others have come to. So one step of a plan is the question, and the others were let in before. If
-what is under way counts, the question is the last one to begin, and whatever has not ended by then
-is under way. Else only the end counts, so their order is ours: whom the constraint is about comes
-last (or first, if it asks where the others were at first), and if it is about all of them, one
-without whom it holds.
+Nova decides about one VM after the other, when it is booted or migrated, and then sees what those
+before it have come to. A constraint about one VM is asked when that one comes, after all others;
+or before them, if it asks where they were at first. One about all is asked when each of them comes,
+in an order in which it holds until the last one: the end is all that counts, so their order is
+ours. If what is under way counts, boots are asked about when they begin, and whatever has not ended
+by then is under way.
 """
 
 from __future__ import annotations
@@ -69,6 +69,14 @@ class Coming(NamedTuple):
         return self.vm.id not in self.lying
 
 
+class _Asked(NamedTuple):
+    """A VM that comes, and who lies where by then."""
+
+    comes: Boot | Migrate
+    lying: Mapping[VmId, Lying]
+
+
+_BROKEN: Final = "the constraint is broken already, and a filter asks what a VM changes"
 _LIVES: Final[Mapping[VmState, Life]] = {
     VmState.RUNNING: Life.RUNS,
     VmState.SLEEPING: Life.SLEEPS,
@@ -84,23 +92,36 @@ def lying_at_first(snapshot: Snapshot) -> dict[VmId, Lying]:
     }
 
 
-def coming_of(trial: Trial, when: When) -> Coming:
-    """What the scheduler is asked in a trial."""
+def comings_of(trial: Trial, when: When) -> list[Coming]:
+    """What the scheduler is asked in a trial, in its order."""
     if trial.initial.in_flight:
         raise Unsupported("actions are under way before the plan begins")
-    steps = sorted(trial.steps, key=lambda one: one.start_ms)
-    for step in steps:
+    for step in trial.steps:
         _check(trial.initial, step)
-    during = when is When.DURING
-    asked = _last_boots(steps) if during else _about(steps, trial.demand.arguments.get("v"))
-    for step in reversed(asked):
-        others = () if when is When.FIRST else tuple(one for one in steps if one is not step)
-        lying = _under_way(trial, step, others) if during else _settled(trial, others)
-        if lying is not None:
-            action, initial = _comes(step), trial.initial
-            vm, host = initial.vms[action.vm], initial.hosts[action.target]
-            return Coming(trial.demand.arguments, vm, host, initial, lying)
-    raise Unsupported("the constraint is broken already, and a filter asks what a VM changes")
+    found = _in_order(trial, when)
+    if not found:
+        who = trial.demand.arguments.get("v", "a VM")
+        raise Unsupported(f"the filter is asked when {who} comes, and it does not")
+    initial = trial.initial
+    return [
+        Coming(trial.demand.arguments, initial.vms[one.vm], initial.hosts[one.target], initial, by)
+        for one, by in found
+    ]
+
+
+def _in_order(trial: Trial, when: When) -> list[_Asked]:
+    steps = sorted(trial.steps, key=lambda one: one.start_ms)
+    if when is When.DURING:
+        return _boots(trial, steps)
+    about = trial.demand.arguments.get("v")
+    if about is None:
+        return _in_turn(trial, steps)
+    own = [step for step in steps if step.footprint.vm == about]
+    others = [] if when is When.FIRST else [step for step in steps if step not in own[-1:]]
+    lying = _settled(trial, others)
+    if lying is None:
+        raise Unsupported(_BROKEN)
+    return [_Asked(_comes(step), lying) for step in own[-1:]]
 
 
 def _check(snapshot: Snapshot, step: Step) -> None:
@@ -111,22 +132,35 @@ def _check(snapshot: Snapshot, step: Step) -> None:
         raise Unsupported("the VM or the host of the plan does not exist")
 
 
-def _last_boots(steps: Sequence[Step]) -> Sequence[Step]:
-    """The boots that begin when nothing begins any more."""
-    boots = [
-        one for one in steps if isinstance(one.action, Boot) and one.start_ms == steps[-1].start_ms
-    ]
-    if not boots:
+def _in_turn(trial: Trial, steps: Sequence[Step]) -> list[_Asked]:
+    """All of them, in an order in which the constraint holds before each of them comes."""
+    found: list[_Asked] = []
+    left = list(steps)
+    while left:
+        for step in reversed(left):
+            others = [one for one in left if one is not step]
+            lying = _settled(trial, others)
+            if lying is not None:
+                break
+        else:
+            raise Unsupported(_BROKEN)
+        found.insert(0, _Asked(_comes(step), lying))
+        left = others
+    return found
+
+
+def _boots(trial: Trial, steps: Sequence[Step]) -> list[_Asked]:
+    """The boots; of those that begin together, they come after the migrations."""
+    ordered = sorted(steps, key=lambda one: (one.start_ms, isinstance(one.action, Boot)))
+    if not ordered or not isinstance(ordered[-1].action, Boot):
         raise Unsupported("the filter is asked when a VM is booted while others are under way")
-    return boots
-
-
-def _about(steps: Sequence[Step], vm: VmId | None) -> Sequence[Step]:
-    """Any of the steps, or the last one of the VM that the constraint is about."""
-    found = [one for one in steps if vm in (None, one.footprint.vm)]
-    if not found:
-        raise Unsupported(f"the filter is asked when {vm or 'a VM'} comes, and it does not")
-    return found if vm is None else found[-1:]
+    if judge_case(trial.demand, Case(trial.initial, tuple(ordered[:-1]))) is not None:
+        raise Unsupported(_BROKEN)
+    return [
+        _Asked(step.action, _under_way(trial, step, ordered[:place]))
+        for place, step in enumerate(ordered)
+        if isinstance(step.action, Boot)
+    ]
 
 
 def _settled(trial: Trial, others: Sequence[Step]) -> Mapping[VmId, Lying] | None:
@@ -141,12 +175,10 @@ def _settled(trial: Trial, others: Sequence[Step]) -> Mapping[VmId, Lying] | Non
     return None if trial.is_broken_at_first else lying_at_first(trial.initial)
 
 
-def _under_way(trial: Trial, step: Step, others: tuple[Step, ...]) -> Mapping[VmId, Lying] | None:
-    """The same where those who have not come yet are under way."""
-    if judge_case(trial.demand, Case(trial.initial, others)) is not None:
-        return None
+def _under_way(trial: Trial, step: Step, before: Sequence[Step]) -> Mapping[VmId, Lying]:
+    """Who lies where when a step begins, and who of those before it is still under way."""
     lying = lying_at_first(trial.initial)
-    for other in others:
+    for other in before:
         action = _comes(other)
         if other.end_ms <= step.start_ms:
             lying[action.vm] = Lying(action.target, Life.RUNS)

@@ -5,17 +5,17 @@ Not called ``nova``: the worker has this folder on its path, and would import us
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from equipoise.errors import WorldError
 from equipoise.fuzz.schedulers.scheduler import Crash, TooLate, Unsupported
 from equipoise.fuzz.targets.nova_question import Question, encode
 from equipoise.fuzz.targets.nova_requests import encode_requests
 from equipoise.fuzz.targets.nova_words import EXTRA_SPECS
-from equipoise.fuzz.targets.worker import Crashed, Worker, start
+from equipoise.fuzz.targets.worker import Admission, Crashed, Worker, start
 from equipoise.fuzz.trial.trial import Trial
 from equipoise.model.action import Boot
 from equipoise.model.plan import Step
@@ -82,7 +82,7 @@ class Nova(_Asked):
     """
 
     def accepts(self, trial: Trial) -> bool:
-        """Whether the filter lets the VM come that is the last one to come in the plan."""
+        """Whether the filter lets everybody come who comes in the plan."""
         (answer,) = self.accepts_many([trial])
         if isinstance(answer, bool):
             return answer
@@ -90,21 +90,22 @@ class Nova(_Asked):
 
     def accepts_many(self, trials: Sequence[Trial]) -> tuple[bool | Unsupported | Crash, ...]:
         """The same for many trials in one go; what ``accepts`` would raise is an answer here."""
-        questions = [self._question(trial) for trial in trials]
-        asked = [one for one in questions if isinstance(one, Question)]
-        said = iter(self._answers(asked) if asked else ())
-        return tuple(one if isinstance(one, Unsupported) else next(said) for one in questions)
+        asked = [self._questions(trial) for trial in trials]
+        told = [one.told for some in asked if isinstance(some, list) for one in some]
+        said = iter(self._answers(told) if told else ())
+        return tuple(
+            _answer([(one.odd, next(said)) for one in some]) if isinstance(some, list) else some
+            for some in asked
+        )
 
-    def _question(self, trial: Trial) -> Question | Unsupported:
+    def _questions(self, trial: Trial) -> list[Question] | Unsupported:
         try:
             return encode(trial, extra_specs=self._extra_specs)
         except Unsupported as error:
             return error
 
-    def _answers(self, asked: Sequence[Question]) -> list[bool | Unsupported | Crash]:
-        told = [one.told for one in asked]
-        said = self._ask(lambda worker: worker.admits(told, seconds_max=SECONDS_MAX))
-        return [_answer(*one) for one in zip(asked, said, strict=True)]
+    def _answers(self, told: Sequence[dict[str, Any]]) -> Sequence[Admission]:
+        return self._ask(lambda worker: worker.admits(told, seconds_max=SECONDS_MAX))
 
 
 class NovaPipeline(_Asked):
@@ -134,7 +135,13 @@ class NovaPipeline(_Asked):
         )
 
 
-def _answer(question: Question, said: tuple[bool, ...] | Crashed) -> bool | Unsupported | Crash:
-    if isinstance(said, Crashed):
-        return Crash(said.what)
-    return Unsupported(question.odd) if question.odd else all(said)
+def _answer(said: Iterable[tuple[str, Admission]]) -> bool | Unsupported | Crash:
+    """What one who is asked about VMs in turn says about all of them."""
+    for odd, one in said:
+        if isinstance(one, Crashed):
+            return Crash(one.what)
+        if odd:
+            return Unsupported(odd)
+        if not all(one):
+            return False
+    return True

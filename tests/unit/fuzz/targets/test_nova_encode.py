@@ -29,7 +29,8 @@ W = VmId("w")
 
 
 def told(demand: Demand, **given: Any) -> dict[str, Any]:
-    return encode(coming(demand, **given)).told
+    """What is told when the last one comes."""
+    return encode(coming(demand, **given))[-1].told
 
 
 def test_every_constraint_of_nova_is_known_but_one_that_has_no_filter_any_more() -> None:
@@ -149,7 +150,7 @@ class TestLabels:
         trial = coming(
             ZONE, host=a_host("h", labels={"zone": "y"}), vm=a_vm("v", labels={"zone": "z"})
         )
-        one, other = (encode(trial, extra_specs=name).told for name in EXTRA_SPECS)
+        one, other = (encode(trial, extra_specs=name)[0].told for name in EXTRA_SPECS)
         assert one["filter"] == "AggregateInstanceExtraSpecsFilter"
         assert one["vm"]["extra_specs"] == {"aggregate_instance_extra_specs:zone": "z"}
         assert one["hosts"][0]["aggregates"] == [{"zone": "y"}]
@@ -215,7 +216,7 @@ class TestOthersInThePlan:
         trial = coming(a_demand("IoOps", nb=4), **self.OTHERS)
         *others, last = trial.steps
         late = last.but(start_ms=others[0].end_ms, end_ms=others[0].end_ms + 1)
-        question = encode(replace(trial, steps=(late, *others))).told
+        question = encode(replace(trial, steps=(late, *others)))[-1].told
         assert question["vm"] == {"id": "v"}
         assert question["hosts"][0]["instances"] == [
             {"id": "y", "vm_state": "active"},
@@ -229,7 +230,24 @@ class TestOthersInThePlan:
             {"id": "y", "vm_state": "active"},
         ]
 
-    def test_whom_the_constraint_is_about_comes_last(self) -> None:
+    def test_a_constraint_about_all_is_asked_when_each_of_them_comes(self) -> None:
+        trial = coming(a_demand("NumInstances", nb=3), **self.OTHERS)
+        asked = [one.told for one in encode(trial)]
+        assert [one["vm"]["id"] for one in asked] == ["w", "x", "y", "z", "v"]
+        assert [len(one["hosts"][0]["instances"]) for one in asked] == [1, 1, 1, 1, 2]
+
+    def test_boots_are_asked_about_after_migrations_that_begin_with_them(self) -> None:
+        asked = [one.told for one in encode(coming(a_demand("IoOps", nb=4), **self.OTHERS))]
+        assert [one["vm"]["id"] for one in asked] == ["w", "z", "v"]
+        moving = {"vm_state": "active", "task_state": "migrating"}
+        assert [one["hosts"][0]["instances"] for one in asked[:2]] == [
+            [{"id": "x", **moving}],
+            [{"id": "y", **moving}],
+        ]
+
+    def test_whom_the_constraint_is_about_comes_last_and_alone_is_asked_about(self) -> None:
+        demand = a_demand("SameHost", v="w", others=["v"])
+        assert len(encode(coming(demand, **self.OTHERS))) == 1
         question = told(a_demand("SameHost", v="w", others=["v"]), **self.OTHERS)
         assert question["vm"] == {"id": "w", "vm_hints": {"same_host": ["v"]}}
         assert {"id": "v", "vm_state": "active"} in question["hosts"][0]["instances"]
@@ -258,7 +276,7 @@ class TestOthersInThePlan:
         comes = Migrate(vm=W, source=HostId("g"), target=HostId("h"))
         snapshot = a_cluster(a_host("h"), a_host("g"), vms=[a_vm("w", "g")])
         demand = a_demand("ServerGroupAffinity", vs=["w"])
-        question = encode(Trial(demand, snapshot, (a_step("s", comes),))).told
+        question = encode(Trial(demand, snapshot, (a_step("s", comes),)))[0].told
         assert question["group"]["hosts"] == ["g"]
         assert question["hosts"][0] == {"id": "h", "instances": []}
 
@@ -325,7 +343,7 @@ def test_no_limit_is_a_limit_for_what_is_under_way() -> None:
 
 def test_a_key_with_colons_is_no_capability_but_an_extra_spec() -> None:
     trial = coming(a_demand("ExtraSpecs", key="a:b"), vm=a_vm("v", labels={"a:b": "c"}))
-    assert encode(trial).told["vm"]["extra_specs"] == {"aggregate_instance_extra_specs:a:b": "c"}
+    assert encode(trial)[0].told["vm"]["extra_specs"] == {"aggregate_instance_extra_specs:a:b": "c"}
     with pytest.raises(Unsupported, match="a way through what a host can do"):
         encode(trial, extra_specs=EXTRA_SPECS[1])
 
@@ -333,22 +351,23 @@ def test_a_key_with_colons_is_no_capability_but_an_extra_spec() -> None:
 @pytest.mark.parametrize("extra_specs", EXTRA_SPECS)
 def test_a_comparison_is_told_and_marked(extra_specs: str) -> None:
     trial = coming(ZONE, vm=a_vm("v", labels={"zone": ">= 4"}))
-    question = encode(trial, extra_specs=extra_specs)
+    (question,) = encode(trial, extra_specs=extra_specs)
     assert list(question.told["vm"]["extra_specs"].values()) == [">= 4"]
     assert question.odd == "Nova reads '>= 4' as a comparison"
-    assert not encode(coming(ZONE, vm=a_vm("v", labels={"zone": ">=4"}))).odd
+    assert not encode(coming(ZONE, vm=a_vm("v", labels={"zone": ">=4"})))[0].odd
 
 
 def test_the_size_of_a_network_is_told_and_marked_if_it_is_not_the_usual_one() -> None:
     demand, near = a_demand("SameSubnet", v="v", other="w"), [a_vm("w", "g")]
     odd, usual = (
-        encode(coming(demand, vm=a_vm("v", labels={"cidr": size}), vms=near))
+        encode(coming(demand, vm=a_vm("v", labels={"cidr": size}), vms=near))[0]
         for size in ("/99", "/24")
     )
     assert odd.told["vm"]["hints"]["cidr"] == ["/99"]
     assert odd.odd == "Nova reads '/99' as the size of a network"
     assert not usual.odd
-    assert not encode(coming(demand, vm=a_vm("v", labels={"cidr": "/99"}), vms=[a_vm("w")])).odd
+    alone = coming(demand, vm=a_vm("v", labels={"cidr": "/99"}), vms=[a_vm("w")])
+    assert not encode(alone)[0].odd
 
 
 @pytest.mark.parametrize(

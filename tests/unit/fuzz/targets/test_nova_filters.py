@@ -21,7 +21,7 @@ from equipoise.model.action import Boot
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.vm import Vm
 from equipoise.spec.demand import Demand
-from nova_trials import a_demand, coming
+from nova_trials import COMES, a_demand, coming
 
 LIMITS = [coming(a_demand("NumInstances", nb=nb)) for nb in (0, 1, 2, 3)]
 FAKE = """
@@ -120,6 +120,31 @@ def unplaced(demand: Demand, *vms: Vm) -> Trial:
 
 
 READY = unplaced(a_demand("NumInstances", nb=1), a_vm("v"), a_vm("w"))
+
+
+W = VmId("w")
+TWO = coming(
+    a_demand("NumInstances", nb=2), vms=[a_vm("w")], others=[Boot(vm=W, target=COMES.target)]
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "outcome"),
+    [
+        ([[True], [True]], Outcome.AGREE),
+        ([[False], [True]], Outcome.OVER),
+        ([[True], [False]], Outcome.OVER),
+        ([[True], None], Outcome.CRASH),
+        ([[False], None], Outcome.OVER),
+        ([None, [False]], Outcome.CRASH),
+    ],
+)
+def test_of_those_who_come_in_turn_all_must_be_let_in(
+    tmp_path: Path, said: list[list[bool] | None], outcome: Outcome
+) -> None:
+    answers = [{"crash": "alas"} if one is None else {"passes": one} for one in said]
+    with Nova(begin=beginning(tmp_path, f"return {{'answers': {answers}}}")) as nova:
+        assert judge(nova, TWO).outcome is outcome
 
 
 class TestPipeline:
