@@ -232,35 +232,40 @@ def _request(vm: Entry, group: Entry | None, count: int = 1) -> objects.RequestS
     """A request with every field that the filters could ask for: an unset one would be fetched."""
     hints = {key: list(words) for key, words in vm.get("hints", {}).items()}
     hints |= {key: [_uuid(one) for one in vms] for key, vms in vm.get("vm_hints", {}).items()}
-    request = _anew(_usual_request())
-    request.instance_uuid = _uuid(vm["id"])
-    request.project_id = vm.get("project")
-    request.image = _image(vm)
-    request.flavor = _flavor(vm)
-    request.num_instances = count
-    request.instance_group = None if group is None else _group(group)
-    request.scheduler_hints = hints
-    request.requested_resources = []
-    return request
+    return _anew(
+        _usual_request(),
+        instance_uuid=_uuid(vm["id"]),
+        image=_image(vm),
+        flavor=_flavor(vm),
+        **{"project_id": vm["project"]} if "project" in vm else {},
+        **{"num_instances": count} if count > 1 else {},
+        **{"instance_group": _group(group)} if group is not None else {},
+        **{"scheduler_hints": hints} if hints else {},
+    )
 
 
-def _anew(usual: Any) -> Any:
-    """Another object with the same values: to let Nova check each anew would take most of the time.
+def _anew(usual: Any, **told: Any) -> Any:
+    """Another object with the same values, but for some: Nova checks each value that is set, and to
+    let it check all of them anew would take most of the time.
 
     What can be written into is copied, so that nothing that happens to one is seen in another.
     """
     made = object.__new__(type(usual))
     for name, value in vars(usual).items():
         made.__dict__[name] = value.copy() if isinstance(value, dict | list | set) else value
+    for name, value in told.items():
+        setattr(made, name, value)
     return made
 
 
 @cache
 def _usual_request() -> objects.RequestSpec:
-    """What all requests have in common."""
+    """What requests have if nothing else is told."""
     return objects.RequestSpec(
+        project_id=None,
         user_id=None,
         availability_zone=None,
+        num_instances=1,
         numa_topology=None,
         pci_requests=None,
         ignore_hosts=None,
@@ -269,17 +274,18 @@ def _usual_request() -> objects.RequestSpec:
         requested_destination=None,
         retry=None,
         limits=None,
+        instance_group=None,
+        scheduler_hints={},
         is_bfv=False,
+        requested_resources=[],
     )
 
 
 def _image(vm: Entry) -> objects.ImageMeta:
-    properties = vm.get("properties")
-    known = objects.ImageMetaProps
-    image = _anew(_usual_image(vm.get("image", vm["id"])))
+    told = vm.get("properties")
     # Reads what it knows and passes over the rest, as Nova does with every image.
-    image.properties = known.from_dict(properties) if properties else known()
-    return image
+    properties = objects.ImageMetaProps.from_dict(told) if told else _anew(_no_properties())
+    return _anew(_usual_image(vm.get("image", vm["id"])), properties=properties)
 
 
 @cache
@@ -287,18 +293,21 @@ def _usual_image(name: str) -> objects.ImageMeta:
     return objects.ImageMeta(id=_uuid(name))
 
 
+@cache
+def _no_properties() -> objects.ImageMetaProps:
+    return objects.ImageMetaProps()
+
+
 def _flavor(vm: Entry) -> objects.Flavor:
-    flavor = _anew(_usual_flavor())
-    flavor.name = vm.get("flavor", "flavor")
-    flavor.vcpus = vm.get("vcpus", 1)
-    flavor.memory_mb = vm.get("memory_mib", 1)
-    flavor.extra_specs = dict(vm.get("extra_specs", {}))
-    return flavor
+    names = {"flavor": "name", "vcpus": "vcpus", "memory_mib": "memory_mb"}
+    told = {name: vm[key] for key, name in names.items() if key in vm}
+    return _anew(_usual_flavor(), extra_specs=dict(vm.get("extra_specs", {})), **told)
 
 
 @cache
 def _usual_flavor() -> objects.Flavor:
-    return objects.Flavor(id=1, flavorid="1", root_gb=0, ephemeral_gb=0, swap=0)
+    sizes = {"vcpus": 1, "memory_mb": 1, "root_gb": 0, "ephemeral_gb": 0, "swap": 0}
+    return objects.Flavor(id=1, flavorid="1", name="flavor", **sizes)
 
 
 def _group(told: Entry) -> objects.InstanceGroup:
