@@ -6,7 +6,9 @@ Not called ``nova``: the worker has this folder on its path, and would import us
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from itertools import chain
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -24,6 +26,8 @@ from equipoise.model.quantity import HostId, StepId, VmId
 T = TypeVar("T")
 SECONDS_MAX: Final = 60.0
 """For one line of questions, however many."""
+TOGETHER: Final = 64
+"""How many trials are put in one line."""
 BOOT_MS: Final = 1000
 """How long a boot takes in a plan of Nova's, which says nothing of times."""
 _BEGIN: Final = partial(start, "nova")
@@ -90,12 +94,18 @@ class Nova(_Asked):
 
     def accepts_many(self, trials: Sequence[Trial]) -> tuple[bool | Unsupported | Crash, ...]:
         """The same for many trials in one go; what ``accepts`` would raise is an answer here."""
-        asked = [self._questions(trial) for trial in trials]
-        told = [one.told for some in asked if isinstance(some, list) for one in some]
-        said = iter(self._answers(told) if told else ())
+        asked: list[list[Question] | Unsupported] = []
+        said: list[Future[Sequence[Admission]]] = []
+        with ThreadPoolExecutor(max_workers=1) as other:  # while Nova answers, we go on asking
+            for start in range(0, len(trials), TOGETHER):
+                some = [self._questions(one) for one in trials[start : start + TOGETHER]]
+                told = [one.told for each in some if isinstance(each, list) for one in each]
+                asked += some
+                said += [other.submit(self._answers, told)] if told else []
+        answers = chain.from_iterable(one.result() for one in said)
         return tuple(
-            _answer([(one.odd, next(said)) for one in some]) if isinstance(some, list) else some
-            for some in asked
+            _answer([(one.odd, next(answers)) for one in each]) if isinstance(each, list) else each
+            for each in asked
         )
 
     def _questions(self, trial: Trial) -> list[Question] | Unsupported:

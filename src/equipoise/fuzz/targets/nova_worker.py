@@ -65,6 +65,14 @@ NAMES = uuid.UUID("5d4b3a52-9f0c-4c8e-8f5f-0d7f0c1c9a10")
 SILENCE = datetime.timedelta(days=1)
 """Since when nobody has heard of a host that is down; Nova waits for a minute."""
 
+FLAVOR = {
+    "flavor": "name",
+    "vcpus": "vcpus",
+    "memory_mib": "memory_mb",
+    "extra_specs": "extra_specs",
+}
+"""What is told of a VM that Nova has in its flavour, and how it is called there."""
+WRITABLE = (dict, list, set)
 Entry = dict[str, Any]
 
 
@@ -176,7 +184,7 @@ def _host(told: Entry) -> HostState:
         objects.Aggregate(id=n, name=f"a{n}", hosts=[told["id"]], metadata=metadata)
         for n, metadata in enumerate(told.get("aggregates", ()))
     ]
-    host.metrics = objects.MonitorMetricList(objects=[])
+    host.metrics = _anew(_no_metrics())
     host.supported_instances = []
     host.allocation_candidates = [{"mappings": {}}]
     stats = Stats()  # counts as the compute service of the host does
@@ -189,6 +197,11 @@ def _host(told: Entry) -> HostState:
     stats.update(told.get("capabilities", {}))
     host.stats = stats
     return host
+
+
+@cache
+def _no_metrics() -> objects.MonitorMetricList:
+    return objects.MonitorMetricList(objects=[])
 
 
 def _weighed(host: HostState, told: Entry) -> HostState:
@@ -252,7 +265,7 @@ def _anew(usual: Any, **told: Any) -> Any:
     """
     made = object.__new__(type(usual))
     for name, value in vars(usual).items():
-        made.__dict__[name] = value.copy() if isinstance(value, dict | list | set) else value
+        made.__dict__[name] = value.copy() if isinstance(value, WRITABLE) else value
     for name, value in told.items():
         setattr(made, name, value)
     return made
@@ -299,15 +312,13 @@ def _no_properties() -> objects.ImageMetaProps:
 
 
 def _flavor(vm: Entry) -> objects.Flavor:
-    names = {"flavor": "name", "vcpus": "vcpus", "memory_mib": "memory_mb"}
-    told = {name: vm[key] for key, name in names.items() if key in vm}
-    return _anew(_usual_flavor(), extra_specs=dict(vm.get("extra_specs", {})), **told)
+    return _anew(_usual_flavor(), **{FLAVOR[key]: vm[key] for key in FLAVOR.keys() & vm.keys()})
 
 
 @cache
 def _usual_flavor() -> objects.Flavor:
     sizes = {"vcpus": 1, "memory_mb": 1, "root_gb": 0, "ephemeral_gb": 0, "swap": 0}
-    return objects.Flavor(id=1, flavorid="1", name="flavor", **sizes)
+    return objects.Flavor(id=1, flavorid="1", name="flavor", extra_specs={}, **sizes)
 
 
 def _group(told: Entry) -> objects.InstanceGroup:
