@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Final
 
 from equipoise.fuzz.generate.options import Amounts, Options
@@ -16,7 +15,6 @@ from equipoise.model.host import HostState
 from equipoise.model.problem.problem import ActionKind
 from equipoise.model.value import FrozenMap
 from equipoise.model.vm import VmState
-from equipoise.spec.library import of_origin
 
 _WORDS: Final = ("a", "b")
 _ADMITS: Final = Options(
@@ -58,16 +56,12 @@ def _missing() -> str:
     return "" if find("nova") is not None else str(missing("nova"))
 
 
-def _in_order(names: Collection[str]) -> tuple[str, ...]:
-    return tuple(name for name in of_origin("nova").constraints if name in names)
-
-
 NOVA: Final = Known(
     name="nova",
     about="the filters of OpenStack Nova's scheduler, each asked by itself",
     make=Nova,
     question="admits",
-    constraints=_in_order(CONSTRAINTS),
+    constraints=CONSTRAINTS,
     options=_ADMITS,
     settings={"extra_specs": EXTRA_SPECS},
     version=TARGETS["nova"].version,
@@ -78,7 +72,7 @@ NOVA_PIPELINE: Final = Known(
     about="OpenStack Nova's scheduler without Placement, which finds hosts for VMs",
     make=NovaPipeline,
     question="place",
-    constraints=_in_order(PLACED),
+    constraints=PLACED,
     options=_PLACE,
     settings={"extra_specs": EXTRA_SPECS},
     version=TARGETS["nova"].version,

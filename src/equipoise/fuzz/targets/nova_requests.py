@@ -28,7 +28,7 @@ from equipoise.model.vm import Vm, VmState
 
 _ONE_BY_ONE: Final = frozenset((*WHEN, "ServerGroupAntiAffinityAsCoded", "SameSubnet"))
 """Those about a single VM that comes, or about what is under way then."""
-PLACED: Final = CONSTRAINTS - _ONE_BY_ONE
+PLACED: Final = tuple(name for name in CONSTRAINTS if name not in _ONE_BY_ONE)
 """What can be asked of VMs that are placed together."""
 
 

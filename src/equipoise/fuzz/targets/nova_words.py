@@ -306,5 +306,5 @@ WHEN: Final[Mapping[str, When]] = {
 _WITHOUT: Final = {
     "AvailabilityZone": "this version of Nova has no filter for zones: Placement looks after them"
 }
-CONSTRAINTS: Final = frozenset(name for name in _WORDS if name is not None)
-"""What Nova can be asked about."""
+CONSTRAINTS: Final = tuple(name for name in _WORDS if name is not None)
+"""What Nova can be asked about, in the order of the library."""

@@ -58,6 +58,16 @@ def test_each_trial_has_its_own_answer_in_its_own_place(tmp_path: Path) -> None:
     assert str(crash) == "KeyError (here)"
 
 
+def test_more_trials_than_one_line_takes_keep_their_places(tmp_path: Path) -> None:
+    body = "return {'answers': [{'passes': [limit % 3 == 0]} for limit in limits]}"
+    limits = range(3 * nova_filters.TOGETHER + 1)
+    trials = [coming(a_demand("NumInstances", nb=nb)) for nb in limits]
+    with Nova(begin=beginning(tmp_path, body)) as nova:
+        unsupported, *answers = nova.accepts_many(trials)
+    assert isinstance(unsupported, Unsupported)
+    assert answers == [nb % 3 == 0 for nb in limits[1:]]
+
+
 def test_one_trial_is_judged_as_with_any_other_scheduler(tmp_path: Path) -> None:
     with Nova(begin=beginning(tmp_path, ODD)) as nova:
         verdicts = [judge(nova, trial) for trial in LIMITS]
