@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from builders import a_cluster, a_host, a_step, a_vm
@@ -11,8 +10,6 @@ from equipoise.fuzz.trial import Trial
 from equipoise.model.action import Action, Boot
 from equipoise.model.host import Host
 from equipoise.model.quantity import HostId, VmId
-from equipoise.model.snapshot import Running
-from equipoise.model.value import FrozenMap
 from equipoise.model.vm import Vm, VmState
 from equipoise.spec.demand import Demand
 from equipoise.spec.library import library_constraints
@@ -41,10 +38,9 @@ def coming(
     host: Host | None = None,
     vm: Vm | None = None,
     vms: Iterable[Vm] = (),
-    under_way: Iterable[Action] = (),
+    others: Iterable[Action] = (),
 ) -> Trial:
-    """A trial with hosts ``h`` and ``g``, where ``v`` is booted on ``h``."""
+    """A trial with hosts ``h`` and ``g``, where ``v`` is booted on ``h``, and others come too."""
     snapshot = a_cluster(host or a_host("h"), a_host("g"), vms=[vm or a_vm("v"), *vms])
-    running = [Running(a_step(f"u{n}", action), 1, 0) for n, action in enumerate(under_way)]
-    snapshot = replace(snapshot, in_flight=FrozenMap({one.step.id: one for one in running}))
-    return Trial(demand, snapshot, (a_step("s", COMES),))
+    steps = (a_step(f"o{n}", action) for n, action in enumerate(others))
+    return Trial(demand, snapshot, (*steps, a_step("s", COMES)))

@@ -56,8 +56,17 @@ def different_host(world: World, given: Arguments) -> bool:
 
 
 def same_host(world: World, given: Arguments) -> bool:
-    return given["others"] == frozenset() or all(
-        _others_there(world.now, vm.host, given["others"], vm.id) > 0
+    others = given["others"] - {given["v"]}
+    return all(
+        _others_there(world.now, vm.host, others, vm.id) == len(others)
+        for vm in running(world.now, {given["v"]})
+    )
+
+
+def same_host_as_coded(world: World, given: Arguments) -> bool:
+    others = given["others"] - {given["v"]}
+    return not others or all(
+        _others_there(world.now, vm.host, others, vm.id) > 0
         for vm in running(world.now, {given["v"]})
     )
 
@@ -172,6 +181,7 @@ NOVA: dict[str, Meaning] = {
     "ServerGroupAntiAffinityAsCoded": anti_affinity_as_coded,
     "DifferentHost": different_host,
     "SameHost": same_host,
+    "SameHostAsCoded": same_host_as_coded,
     "NumInstances": num_instances,
     "NumInstancesAsCoded": num_instances_as_coded,
     "AggregateNumInstances": aggregate_num_instances,

@@ -17,7 +17,7 @@ from equipoise.model.event import ActionFinished, ActionStarted, Event
 from equipoise.plan.imagined import Imagined
 from equipoise.spec import tally
 from equipoise.spec.batch import Batch, judge_cases
-from equipoise.spec.case import Case, judge_case
+from equipoise.spec.case import Case, holds_at_rest, judge_case
 from equipoise.spec.demand import Demand
 from equipoise.spec.judge import SpecificationJudge
 from equipoise.spec.language.print import print_file
@@ -91,6 +91,19 @@ def test_judging_a_batch_is_judging_each_case(home: Specification, name: str) ->
             fault = judge_case(Demand(home, name, values[place], continuous), case)
             assert verdicts.broken_ms[place] == (-1 if fault is None else fault.at_ms)
             assert verdicts.holds[place] == (fault is None)
+
+
+@pytest.mark.parametrize(("home", "name"), homes(), ids=lambda value: str(value)[:30])
+def test_judging_a_state_is_judging_a_case_in_which_nothing_happens(
+    home: Specification, name: str
+) -> None:
+    rng, cases = random_cases(2 + sum(map(ord, name)), 24)
+    cases = askable(home, name, cases)
+    for case, values in zip(cases, some_arguments(home, name, cases, rng), strict=True):
+        for continuous in (True, False):
+            demand = Demand(home, name, values, continuous)
+            fault = judge_case(demand, Case(case.initial))
+            assert holds_at_rest(demand, case.initial) == (fault is None)
 
 
 def test_nearly_the_whole_library_is_judged_in_batches() -> None:

@@ -13,6 +13,7 @@ from equipoise.fuzz.schedulers.mutants import find_mutant
 from equipoise.fuzz.schedulers.planner import Planner
 from equipoise.fuzz.schedulers.scheduler import Scheduler
 from equipoise.fuzz.targets import btrplace_scheduler
+from equipoise.fuzz.targets.nova_known import NOVA, NOVA_PIPELINE
 from equipoise.spec.library import of_origin
 
 MUTANTS: Final = Known(
@@ -33,6 +34,8 @@ def registered() -> Iterator[Known]:
         yield Known(name=name, about=about, make=make, constraints=_about_time())
     yield MUTANTS
     yield btrplace_scheduler.TARGET
+    yield NOVA
+    yield NOVA_PIPELINE
 
 
 @cache

@@ -45,3 +45,10 @@ def judge_case(demand: Demand, case: Case) -> Fault | None:
             why = demand.why(formula, demand.arguments, frame)
             return Fault(at_ms, why, at_ms if why.moment is None else past[why.moment][0])
     return None
+
+
+def holds_at_rest(demand: Demand, state: Snapshot) -> bool:
+    """Whether a constraint holds in a state in which nothing is to happen."""
+    view = View.of(state)
+    frame = Frame(view, view, view, Steps(()), [view])
+    return demand.specification.holds(demand.name, demand.arguments, frame)

@@ -135,4 +135,5 @@ def _familiar(
         return None
     usual = {name: values[0] for name, values in known.settings.items()}
     lines = read_lines(read_bytes(path), str(path))
-    return tuple(one for one in lines if usual | dict(one.settings) == settings)
+    mine = (one for one in lines if one.target == known.name)
+    return tuple(one for one in mine if usual | dict(one.settings) == settings)

@@ -5,6 +5,7 @@ A question is a line of JSON, and so is its answer:
     {"ask": "hello"}                 -> {"name", "version"}
     {"ask": "plan", "cluster": ...}  -> {"moves": [{"vm", "from", "to"}], "seconds"} or {"crash"}
     {"ask": "admits", "questions": [...]} -> {"answers": [{"passes": [...]} or {"crash"}, ...]}
+    {"ask": "place", "questions": [...]}  -> {"answers": [{"placed": {...}} or {"crash"}, ...]}
 """
 
 import importlib.metadata

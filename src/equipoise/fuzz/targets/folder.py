@@ -45,6 +45,11 @@ class Target:
         return home.absolute() / f"{self.name}-{self.version}"
 
     @property
+    def findings(self) -> Path:
+        """The cases of what is known to be wrong with it in this version."""
+        return HERE / f"{self.name}-{self.version}.findings.jsonl"
+
+    @property
     def stamp(self) -> Path:
         """The file that is written last, and says from what the folder was made."""
         return self.folder / STAMP

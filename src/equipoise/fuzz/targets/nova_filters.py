@@ -1,34 +1,40 @@
-"""The filters of OpenStack Nova as a scheduler under test.
+"""OpenStack Nova as a scheduler under test: its filters one by one, and all of it at once.
 
 Not called ``nova``: the worker has this folder on its path, and would import us instead of Nova.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from itertools import chain
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from equipoise.errors import WorldError
 from equipoise.fuzz.schedulers.scheduler import Crash, TooLate, Unsupported
-from equipoise.fuzz.targets.nova_question import EXTRA_SPECS, encode
-from equipoise.fuzz.targets.worker import Crashed, Worker, start
+from equipoise.fuzz.targets.nova_question import Question, encode
+from equipoise.fuzz.targets.nova_requests import encode_requests
+from equipoise.fuzz.targets.nova_words import EXTRA_SPECS
+from equipoise.fuzz.targets.worker import Admission, Crashed, Worker, start
 from equipoise.fuzz.trial.trial import Trial
+from equipoise.model.action import Boot
+from equipoise.model.plan import Step
+from equipoise.model.quantity import HostId, StepId, VmId
 
+T = TypeVar("T")
 SECONDS_MAX: Final = 60.0
 """For one line of questions, however many."""
+TOGETHER: Final = 64
+"""How many trials are put in one line."""
+BOOT_MS: Final = 1000
+"""How long a boot takes in a plan of Nova's, which says nothing of times."""
 _BEGIN: Final = partial(start, "nova")
 
 
-class Nova:
-    """Each constraint of ``nova.spec`` put to the filter that it describes: may this VM come here?
-
-    A filter answers for its own constraint and takes everything else for granted: that the machines
-    can carry the plan out, and that the constraint held before. So its yes to a trial that has
-    ``objections`` means nothing: judge valid trials only. One that is broken at first is not
-    supported. ``ExtraSpecs`` describes two filters; ``extra_specs`` says which of them is asked.
-    """
+class _Asked:
+    """Has a worker, and another one if that is lost."""
 
     def __init__(
         self,
@@ -51,8 +57,36 @@ class Nova:
     ) -> None:
         self.close()
 
+    def close(self) -> None:
+        """End the worker; the next question would start another."""
+        if self._worker is not None:
+            self._worker.close()
+            self._worker = None
+
+    def _ask(self, put: Callable[[Worker], T]) -> T:
+        worker = self._worker = self._worker or self._begin()
+        try:
+            return put(worker)
+        except WorldError as error:
+            self.close()
+            if worker.is_late:
+                raise TooLate(str(error)) from error
+            raise
+
+
+class Nova(_Asked):
+    """Each constraint of ``nova.spec`` put to the filter that it describes: may this VM come here?
+
+    A filter answers for its own constraint and takes everything else for granted: that the machines
+    can carry the plan out, and that the constraint held before. So its yes to a trial that has
+    ``objections`` means nothing: judge valid trials only. One that is broken before the VM comes is
+    not supported. ``ExtraSpecs`` describes two filters; ``extra_specs`` says which of them is
+    asked. Where Nova reads a word as something else than we do, its answer says nothing either, but
+    that it breaks is told.
+    """
+
     def accepts(self, trial: Trial) -> bool:
-        """Whether the filter lets the VM come, if that is all that the plan does."""
+        """Whether the filter lets everybody come who comes in the plan."""
         (answer,) = self.accepts_many([trial])
         if isinstance(answer, bool):
             return answer
@@ -60,30 +94,64 @@ class Nova:
 
     def accepts_many(self, trials: Sequence[Trial]) -> tuple[bool | Unsupported | Crash, ...]:
         """The same for many trials in one go; what ``accepts`` would raise is an answer here."""
-        questions = [self._question(trial) for trial in trials]
-        asked = [one for one in questions if not isinstance(one, Unsupported)]
-        said = iter(self._ask(asked) if asked else ())
-        return tuple(one if isinstance(one, Unsupported) else next(said) for one in questions)
+        asked: list[list[Question] | Unsupported] = []
+        said: list[Future[Sequence[Admission]]] = []
+        with ThreadPoolExecutor(max_workers=1) as other:  # while Nova answers, we go on asking
+            for start in range(0, len(trials), TOGETHER):
+                some = [self._questions(one) for one in trials[start : start + TOGETHER]]
+                told = [one.told for each in some if isinstance(each, list) for one in each]
+                asked += some
+                said += [other.submit(self._answers, told)] if told else []
+        answers = chain.from_iterable(one.result() for one in said)
+        return tuple(
+            _answer([(one.odd, next(answers)) for one in each]) if isinstance(each, list) else each
+            for each in asked
+        )
 
-    def close(self) -> None:
-        """End the worker; the next question would start another."""
-        if self._worker is not None:
-            self._worker.close()
-            self._worker = None
-
-    def _question(self, trial: Trial) -> dict[str, object] | Unsupported:
+    def _questions(self, trial: Trial) -> list[Question] | Unsupported:
         try:
             return encode(trial, extra_specs=self._extra_specs)
         except Unsupported as error:
             return error
 
-    def _ask(self, questions: list[dict[str, object]]) -> list[bool | Crash]:
-        worker = self._worker = self._worker or self._begin()
-        try:
-            answers = worker.admits(questions, seconds_max=SECONDS_MAX)
-        except WorldError as error:
-            self.close()
-            if worker.is_late:
-                raise TooLate(str(error)) from error
-            raise
-        return [Crash(one.what) if isinstance(one, Crashed) else all(one) for one in answers]
+    def _answers(self, told: Sequence[dict[str, Any]]) -> Sequence[Admission]:
+        return self._ask(lambda worker: worker.admits(told, seconds_max=SECONDS_MAX))
+
+
+class NovaPipeline(_Asked):
+    """All of Nova's scheduler but Placement: it finds hosts for the VMs of a trial that are ready.
+
+    It filters by what the constraint says and by its usual filters, weighs the hosts that are left,
+    and takes the best one. A request that it cannot fulfil whole is not fulfilled at all.
+    """
+
+    def plan(self, trial: Trial) -> tuple[Step, ...]:
+        """One boot after the other, in the order in which it decides."""
+        question = encode_requests(trial, extra_specs=self._extra_specs)
+        told = [question.told]
+        (said,) = self._ask(lambda worker: worker.place(told, seconds_max=SECONDS_MAX))
+        if isinstance(said, Crashed):
+            raise Crash(said.what)
+        if question.odd:
+            raise Unsupported(question.odd)
+        return tuple(
+            Step(
+                id=StepId(f"s{number + 1}"),
+                action=Boot(vm=VmId(vm), target=HostId(host)),
+                start_ms=number * BOOT_MS,
+                end_ms=(number + 1) * BOOT_MS,
+            )
+            for number, (vm, host) in enumerate(said.items())
+        )
+
+
+def _answer(said: Iterable[tuple[str, Admission]]) -> bool | Unsupported | Crash:
+    """What one who is asked about VMs in turn says about all of them."""
+    for odd, one in said:
+        if isinstance(one, Crashed):
+            return Crash(one.what)
+        if odd:
+            return Unsupported(odd)
+        if not all(one):
+            return False
+    return True

@@ -68,6 +68,8 @@ Admission = tuple[bool, ...] | Crashed
 """Whether a VM may be put on each of the hosts that were asked for."""
 Acceptance = bool | Crashed | Unsupported | TooLate
 """Whether a plan would be accepted."""
+Placement = dict[str, str] | Crashed
+"""Where each VM goes that goes anywhere, in the order in which it was decided."""
 _Asked = Sequence[Mapping[str, Any]]
 _Read = TypeVar("_Read")
 
@@ -129,11 +131,11 @@ class Worker:
 
     def admits(self, questions: _Asked, *, seconds_max: float = 300.0) -> tuple[Admission, ...]:
         """Ask which hosts a VM may be put on; each question is answered by itself."""
+        return self._ask_each({"ask": "admits"}, questions, seconds_max, _admission)
 
-        def admission(said: Mapping[str, Any]) -> Admission:
-            return Crashed(said["crash"]) if "crash" in said else tuple(map(bool, said["passes"]))
-
-        return self._ask_each({"ask": "admits"}, questions, seconds_max, admission)
+    def place(self, questions: _Asked, *, seconds_max: float = 300.0) -> tuple[Placement, ...]:
+        """Ask where some VMs go; each question is answered by itself."""
+        return self._ask_each({"ask": "place"}, questions, seconds_max, _placement)
 
     def accepts(
         self, questions: _Asked, *, each_s_max: int, seconds_max: float = 300.0
@@ -148,14 +150,16 @@ class Worker:
         questions: _Asked,
         seconds_max: float,
         read: Callable[[Mapping[str, Any]], _Read],
-    ) -> tuple[_Read, ...]:
+    ) -> tuple[_Read | Crashed, ...]:
         said = self._exchange({**ask, "questions": questions}, seconds_max)
         if "crash" in said:  # the target answers each by itself, so it is none of its crashes
             raise WorldError(f"{self._name} cannot put a question: {said['crash']}")
         try:
-            pairs = zip(questions, said["answers"], strict=True)
-            return tuple(read(one) for _, one in pairs)
-        except (KeyError, TypeError, ValueError) as error:
+            return tuple(
+                Crashed(str(one["crash"])) if "crash" in one else read(one)
+                for _, one in zip(questions, said["answers"], strict=True)
+            )
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise self._lose(f"answered nonsense: {json.dumps(said)[:200]}") from error
 
     @property
@@ -228,12 +232,18 @@ class Worker:
             os.killpg(self._process.pid, signal.SIGKILL)
 
 
-def _acceptance(said: Mapping[str, Any]) -> Acceptance:
+def _admission(said: Mapping[str, Any]) -> tuple[bool, ...]:
+    return tuple(map(bool, said["passes"]))
+
+
+def _placement(said: Mapping[str, Any]) -> dict[str, str]:
+    return {str(vm): str(host) for vm, host in said["placed"].items()}
+
+
+def _acceptance(said: Mapping[str, Any]) -> bool | Unsupported | TooLate:
     match said:
         case {"accepts": bool(yes)}:
             return yes
-        case {"crash": str(what)}:
-            return Crashed(what)
         case {"unsupported": str(why)}:
             return Unsupported(why)
         case {"late": True}:
@@ -243,11 +253,16 @@ def _acceptance(said: Mapping[str, Any]) -> Acceptance:
 
 def start(name: str) -> Worker:
     """Start the worker of a target whose environment is there already."""
-    target = TARGETS[name]
     python = find(name)
     if python is None:
-        raise MissingTarget(
-            target, f"there is no whole environment in {target.folder}", f"run '{target.command}'"
-        )
+        raise missing(name)
     # -s: packages of the person who runs this have no place in a pinned environment
-    return Worker([python, "-s", target.script], name=target.script.stem)
+    script = TARGETS[name].script
+    return Worker([python, "-s", script], name=script.stem)
+
+
+def missing(name: str) -> MissingTarget:
+    """What is wrong if the environment of a target is not there, and what helps."""
+    target = TARGETS[name]
+    why = f"there is no whole environment in {target.folder}"
+    return MissingTarget(target, why, f"run '{target.command}'")

@@ -9,7 +9,7 @@ from equipoise.model.plan import Plan, Step, Violation
 from equipoise.model.quantity import PlanId
 from equipoise.model.snapshot import Snapshot
 from equipoise.plan.verify import judged
-from equipoise.spec.case import Case, Fault, judge_case
+from equipoise.spec.case import Case, Fault, holds_at_rest, judge_case
 from equipoise.spec.demand import Demand
 
 
@@ -39,7 +39,7 @@ class Trial:
     @cached_property
     def is_broken_at_first(self) -> bool:
         """Whether the constraint does not hold before anything has happened."""
-        return judge_case(self.demand, Case(self.initial)) is not None
+        return not holds_at_rest(self.demand, self.initial)
 
     @cached_property
     def is_right(self) -> bool:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import pytest
 
 from builders import a_cluster, a_host, a_step, a_vm
 from equipoise.fuzz.schedulers import Unsupported
-from equipoise.fuzz.targets.nova_question import CONSTRAINTS, EXTRA_SPECS, NO_FLAVOR, encode
+from equipoise.fuzz.targets.nova_question import encode
+from equipoise.fuzz.targets.nova_words import CONSTRAINTS, EXTRA_SPECS, NO_FLAVOR
 from equipoise.fuzz.trial import Trial
 from equipoise.model.action import Boot, Migrate, Suspend
 from equipoise.model.host import HostState
 from equipoise.model.quantity import HostId, VmId
+from equipoise.model.snapshot import Running
+from equipoise.model.value import FrozenMap
 from equipoise.spec.demand import Demand
 from equipoise.spec.library import of_origin
 from equipoise.spec.specification import Specification
@@ -25,11 +29,12 @@ W = VmId("w")
 
 
 def told(demand: Demand, **given: Any) -> dict[str, Any]:
-    return encode(coming(demand, **given))
+    """What is told when the last one comes."""
+    return encode(coming(demand, **given))[-1].told
 
 
 def test_every_constraint_of_nova_is_known_but_one_that_has_no_filter_any_more() -> None:
-    assert set(of_origin("nova").constraints) - CONSTRAINTS == {"AvailabilityZone"}
+    assert set(of_origin("nova").constraints) - set(CONSTRAINTS) == {"AvailabilityZone"}
 
 
 def test_a_question_names_the_filter_the_vm_the_host_and_who_is_there() -> None:
@@ -82,23 +87,37 @@ class TestGroups:
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"), [("DifferentHost", "different_host"), ("SameHost", "same_host")]
+    ("name", "hint"),
+    [
+        ("DifferentHost", "different_host"),
+        ("SameHost", "same_host"),
+        ("SameHostAsCoded", "same_host"),
+    ],
 )
-def test_the_others_are_a_hint(name: str, hint: str) -> None:
+def test_the_others_are_a_hint_in_which_the_vm_itself_is_not_named(name: str, hint: str) -> None:
     question = told(a_demand(name, v="v", others=["w", "v"]), vms=[a_vm("w", "g")])
-    assert question["filter"] == f"{name}Filter"
-    assert question["vm"] == {"id": "v", "vm_hints": {hint: ["v", "w"]}}
+    assert question["filter"] == f"{name.removesuffix('AsCoded')}Filter"
+    assert question["vm"] == {"id": "v", "vm_hints": {hint: ["w"]}}
 
 
 @pytest.mark.parametrize(
     ("name", "restricted"), [("IsolatedHosts", True), ("IsolatedHostsOpen", False)]
 )
-def test_isolated_vms_are_isolated_images(name: str, restricted: bool) -> None:
-    assert told(a_demand(name, vs=["v"], ns=["h", "g"]))["config"] == {
-        "isolated_images": ["v"],
-        "isolated_hosts": ["g", "h"],
-        "restrict_isolated_hosts_to_isolated_images": restricted,
-    }
+def test_isolated_vms_have_one_image_and_the_others_another(name: str, restricted: bool) -> None:
+    isolated, free, nobody = (
+        told(a_demand(name, vs=vs, ns=["h", "g"]), vms=[a_vm("w")]) for vs in (["v"], ["w"], [])
+    )
+    assert (
+        isolated["config"]
+        == free["config"]
+        == {
+            "isolated_images": ["isolated"],
+            "isolated_hosts": ["g", "h"],
+            "restrict_isolated_hosts_to_isolated_images": restricted,
+        }
+    )
+    assert nobody["config"]["isolated_images"] == []
+    assert [one["vm"]["image"] for one in (isolated, free, nobody)] == ["isolated", "open", "open"]
 
 
 class TestLabels:
@@ -131,7 +150,7 @@ class TestLabels:
         trial = coming(
             ZONE, host=a_host("h", labels={"zone": "y"}), vm=a_vm("v", labels={"zone": "z"})
         )
-        one, other = (encode(trial, extra_specs=name) for name in EXTRA_SPECS)
+        one, other = (encode(trial, extra_specs=name)[0].told for name in EXTRA_SPECS)
         assert one["filter"] == "AggregateInstanceExtraSpecsFilter"
         assert one["vm"]["extra_specs"] == {"aggregate_instance_extra_specs:zone": "z"}
         assert one["hosts"][0]["aggregates"] == [{"zone": "y"}]
@@ -174,21 +193,92 @@ def test_a_host_that_is_not_on_is_silent_or_disabled(state: str, service: str) -
     assert question["hosts"][0]["service"] == service
 
 
-def test_what_is_under_way_is_a_state_of_the_instance_where_nova_has_it() -> None:
-    question = told(
-        a_demand("IoOps", nb=4),
-        vms=[a_vm("w"), a_vm("x", "h"), a_vm("y", "g"), a_vm("z")],
-        under_way=[
+class TestOthersInThePlan:
+    OTHERS: ClassVar[dict[str, Any]] = {
+        "vms": [a_vm("w"), a_vm("x", "h"), a_vm("y", "g"), a_vm("z")],
+        "others": [
             Boot(vm=W, target=HostId("h")),
             Migrate(vm=VmId("x"), source=HostId("h"), target=HostId("g")),
             Migrate(vm=VmId("y"), source=HostId("g"), target=HostId("h")),
             Boot(vm=VmId("z"), target=HostId("g")),
         ],
-    )
-    assert question["hosts"][0]["instances"] == [
-        {"id": "x", "vm_state": "active", "task_state": "migrating"},
-        {"id": "w", "vm_state": "building"},
-    ]
+    }
+
+    def test_what_is_under_way_is_a_state_of_the_instance_where_nova_has_it(self) -> None:
+        question = told(a_demand("IoOps", nb=4), **self.OTHERS)
+        assert question["vm"] == {"id": "v"}
+        assert question["hosts"][0]["instances"] == [
+            {"id": "x", "vm_state": "active", "task_state": "migrating"},
+            {"id": "w", "vm_state": "building"},
+        ]
+
+    def test_who_has_come_before_the_last_one_begins_is_there(self) -> None:
+        trial = coming(a_demand("IoOps", nb=4), **self.OTHERS)
+        *others, last = trial.steps
+        late = last.but(start_ms=others[0].end_ms, end_ms=others[0].end_ms + 1)
+        question = encode(replace(trial, steps=(late, *others)))[-1].told
+        assert question["vm"] == {"id": "v"}
+        assert question["hosts"][0]["instances"] == [
+            {"id": "y", "vm_state": "active"},
+            {"id": "w", "vm_state": "active"},
+        ]
+
+    def test_where_only_the_end_counts_the_others_are_there(self) -> None:
+        question = told(a_demand("NumInstances", nb=3), **self.OTHERS)
+        assert question["hosts"][0]["instances"] == [
+            {"id": "w", "vm_state": "active"},
+            {"id": "y", "vm_state": "active"},
+        ]
+
+    def test_a_constraint_about_all_is_asked_when_each_of_them_comes(self) -> None:
+        trial = coming(a_demand("NumInstances", nb=3), **self.OTHERS)
+        asked = [one.told for one in encode(trial)]
+        assert [one["vm"]["id"] for one in asked] == ["w", "x", "y", "z", "v"]
+        assert [len(one["hosts"][0]["instances"]) for one in asked] == [1, 1, 1, 1, 2]
+
+    def test_boots_are_asked_about_after_migrations_that_begin_with_them(self) -> None:
+        asked = [one.told for one in encode(coming(a_demand("IoOps", nb=4), **self.OTHERS))]
+        assert [one["vm"]["id"] for one in asked] == ["w", "z", "v"]
+        moving = {"vm_state": "active", "task_state": "migrating"}
+        assert [one["hosts"][0]["instances"] for one in asked[:2]] == [
+            [{"id": "x", **moving}],
+            [{"id": "y", **moving}],
+        ]
+
+    def test_whom_the_constraint_is_about_comes_last_and_alone_is_asked_about(self) -> None:
+        demand = a_demand("SameHost", v="w", others=["v"])
+        assert len(encode(coming(demand, **self.OTHERS))) == 1
+        question = told(a_demand("SameHost", v="w", others=["v"]), **self.OTHERS)
+        assert question["vm"] == {"id": "w", "vm_hints": {"same_host": ["v"]}}
+        assert {"id": "v", "vm_state": "active"} in question["hosts"][0]["instances"]
+
+    def test_of_several_one_comes_last_without_whom_all_is_well(self) -> None:
+        labelled = {"host": a_host("h", labels={"os_distro": "d"})}
+        for wrong, right in (("v", "w"), ("w", "v")):
+            vms = {name: a_vm(name, labels={"os_distro": "d"}) for name in (right,)}
+            vms[wrong] = a_vm(wrong, labels={"os_distro": "e"})
+            question = told(
+                DISTRO,
+                vm=vms["v"],
+                vms=[vms["w"]],
+                others=[Boot(vm=W, target=HostId("h"))],
+                **labelled,
+            )
+            assert question["vm"]["id"] == wrong
+
+    def test_a_group_as_coded_is_where_it_was_before_the_plan(self) -> None:
+        demand = a_demand("ServerGroupAffinityAsCoded", v="v", vs=["w", "y"])
+        assert told(demand, **self.OTHERS)["group"] == {
+            "policy": "affinity", "members": ["v", "w", "y"], "hosts": ["g"],
+        }  # fmt: skip
+
+    def test_a_vm_that_is_migrated_counts_where_it_comes_from(self) -> None:
+        comes = Migrate(vm=W, source=HostId("g"), target=HostId("h"))
+        snapshot = a_cluster(a_host("h"), a_host("g"), vms=[a_vm("w", "g")])
+        demand = a_demand("ServerGroupAffinity", vs=["w"])
+        question = encode(Trial(demand, snapshot, (a_step("s", comes),)))[0].told
+        assert question["group"]["hosts"] == ["g"]
+        assert question["hosts"][0] == {"id": "h", "instances": []}
 
 
 OWN = Specification.read("ComputeUp ::= !(n : hosts) running(n) = {}", "own.spec")
@@ -200,17 +290,35 @@ UNTOLD: dict[str, tuple[Demand, dict[str, Any], str]] = {
     "discrete": (
         Demand(of_origin("nova"), "IoOps", {"nb": 1}), {}, "hold all the time",
     ),
-    "under way": (
-        UP, {"vms": [a_vm("w")], "under_way": [Boot(vm=W, target=HostId("g"))]}, "under way",
+    "all the time": (
+        Demand(of_origin("nova"), "ComputeUp", {}, continuous=True), {}, "not what is in between",
     ),
     "suspending": (
-        a_demand("IoOps", nb=1),
-        {"vms": [a_vm("w", "h")], "under_way": [Suspend(vm=W, source=HostId("h"))]},
-        "only boots and migrations",
+        UP,
+        {"vms": [a_vm("w", "h")], "others": [Suspend(vm=W, source=HostId("h"))]},
+        "booted or migrated only",
     ),
     "another": (a_demand("SameHost", v="w", others=[]), {"vms": [a_vm("w")]}, "when w comes"),
+    "wrong without it": (
+        a_demand("IsolatedHosts", vs=[], ns=["h"]),
+        {"vms": [a_vm("w")], "others": [Boot(vm=W, target=HostId("h"))]},
+        "broken already",
+    ),
+    "an old hint": (
+        a_demand("SameSubnet", v="w", other="x"),
+        {
+            "vms": [a_vm("w", "h", labels={"cidr": "/8"}), a_vm("x", "h")],
+            "others": [Migrate(vm=W, source=HostId("h"), target=HostId("g"))],
+        },
+        "the hint that it was booted with",
+    ),
     "a stranger": (
-        a_demand("ServerGroupAffinityAsCoded", v="v", vs=[]), {}, "only a member of a group",
+        a_demand("ServerGroupAffinityAsCoded", v="w", vs=[]),
+        {
+            "vms": [a_vm("w", "h")],
+            "others": [Migrate(vm=W, source=HostId("h"), target=HostId("g"))],
+        },
+        "says of no other",
     ),
     "no instances": (a_demand("NumInstances", nb=0), {}, "no limit of 0, but 1 or more"),
     "no members": (a_demand("ServerGroupAntiAffinity", vs=["v"], nb=0), {}, "no limit of 0"),
@@ -219,7 +327,6 @@ UNTOLD: dict[str, tuple[Demand, dict[str, Any], str]] = {
     "no key": (a_demand("ExtraSpecs", key="a/b"), {}, "no extra spec with the key 'a/b'"),
     "list": (DISTRO, {"host": a_host("h", labels={"os_distro": "a,b"})}, "as a list"),
     "blanks": (DISTRO, {"host": a_host("h", labels={"os_distro": "a "})}, "as a list"),
-    "operator": (ZONE, {"vm": a_vm("v", labels={"zone": ">= 4"})}, "'>= 4' as a comparison"),
 }  # fmt: skip
 
 
@@ -236,23 +343,59 @@ def test_no_limit_is_a_limit_for_what_is_under_way() -> None:
 
 def test_a_key_with_colons_is_no_capability_but_an_extra_spec() -> None:
     trial = coming(a_demand("ExtraSpecs", key="a:b"), vm=a_vm("v", labels={"a:b": "c"}))
-    assert encode(trial)["vm"]["extra_specs"] == {"aggregate_instance_extra_specs:a:b": "c"}
+    assert encode(trial)[0].told["vm"]["extra_specs"] == {"aggregate_instance_extra_specs:a:b": "c"}
     with pytest.raises(Unsupported, match="a way through what a host can do"):
         encode(trial, extra_specs=EXTRA_SPECS[1])
 
 
+@pytest.mark.parametrize("extra_specs", EXTRA_SPECS)
+def test_a_comparison_is_told_and_marked(extra_specs: str) -> None:
+    trial = coming(ZONE, vm=a_vm("v", labels={"zone": ">= 4"}))
+    (question,) = encode(trial, extra_specs=extra_specs)
+    assert list(question.told["vm"]["extra_specs"].values()) == [">= 4"]
+    assert question.odd == "Nova reads '>= 4' as a comparison"
+    assert not encode(coming(ZONE, vm=a_vm("v", labels={"zone": ">=4"})))[0].odd
+
+
+def test_the_size_of_a_network_is_told_and_marked_if_it_is_not_the_usual_one() -> None:
+    demand, near = a_demand("SameSubnet", v="v", other="w"), [a_vm("w", "g")]
+    odd, usual = (
+        encode(coming(demand, vm=a_vm("v", labels={"cidr": size}), vms=near))[0]
+        for size in ("/99", "/24")
+    )
+    assert odd.told["vm"]["hints"]["cidr"] == ["/99"]
+    assert odd.odd == "Nova reads '/99' as the size of a network"
+    assert not usual.odd
+    alone = coming(demand, vm=a_vm("v", labels={"cidr": "/99"}), vms=[a_vm("w")])
+    assert not encode(alone)[0].odd
+
+
 @pytest.mark.parametrize(
-    "actions",
+    ("actions", "why"),
     [
-        (),
-        (COMES, COMES),
-        (Suspend(vm=W, source=HostId("h")),),
-        (Boot(vm=VmId("nobody"), target=HostId("h")),),
-        (Boot(vm=VmId("v"), target=HostId("nowhere")),),
+        ((), "when a VM comes, and it does not"),
+        ((Suspend(vm=W, source=HostId("h")),), "booted or migrated only"),
+        ((Boot(vm=VmId("nobody"), target=HostId("h")),), "does not exist"),
+        ((Boot(vm=VmId("v"), target=HostId("nowhere")),), "does not exist"),
     ],
 )
-def test_only_one_vm_that_comes_to_a_host_is_asked_about(actions: tuple[Any, ...]) -> None:
+def test_only_vms_that_come_to_a_host_are_asked_about(actions: tuple[Any, ...], why: str) -> None:
     steps = tuple(a_step(f"s{n}", action) for n, action in enumerate(actions))
     snapshot = a_cluster(a_host("h"), vms=[a_vm("v"), a_vm("w", "h")])
-    with pytest.raises(Unsupported, match=r"and nothing else|does not exist"):
+    with pytest.raises(Unsupported, match=why):
         encode(Trial(UP, snapshot, steps))
+
+
+def test_what_is_under_way_is_asked_about_with_the_last_boot() -> None:
+    moving = a_step("s", Migrate(vm=W, source=HostId("h"), target=HostId("g")))
+    snapshot = a_cluster(a_host("h"), a_host("g"), vms=[a_vm("v"), a_vm("w", "h")])
+    with pytest.raises(Unsupported, match="booted while others are under way"):
+        encode(Trial(a_demand("IoOps", nb=1), snapshot, (moving,)))
+
+
+def test_nothing_may_be_under_way_before_the_plan_begins() -> None:
+    trial = coming(UP)
+    running = Running(a_step("u", COMES), 1, 0)
+    busy = replace(trial.initial, in_flight=FrozenMap({running.step.id: running}))
+    with pytest.raises(Unsupported, match="under way before the plan"):
+        encode(replace(trial, initial=busy))
