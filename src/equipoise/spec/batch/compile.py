@@ -8,6 +8,7 @@ their values, however many others are bound around it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
@@ -109,6 +110,8 @@ class BatchCompiler:
     def __init__(self, declared: Mapping[str, Constraint]) -> None:
         self._declared = declared
         self._formulas: dict[str, Formula] = {}
+        self._places: frozenset[tuple[Name, Name]] = frozenset()
+        """Variables that are places of a list, each with its list, in the term at hand."""
 
     def constraint(self, constraint: Constraint) -> Formula:
         """The formula of a constraint; its arguments are given by name."""
@@ -216,19 +219,23 @@ class BatchCompiler:
 
     def _index(self, term: Index) -> Formula:
         sequence, position = self.term(term.sequence), self.term(term.position)
+        # Where a place is bound at all, it is one of the list that it was taken from.
+        inside = (term.position, term.sequence) in self._places
 
         def pick(scene: Scene, names: Names) -> Value:
             some, at = sequence(scene, names), position(scene, names)
             assert isinstance(some, Entries)
             assert isinstance(at, Plain)
             value, outside = picked(some, at)
-            scene.timeline.doubt(outside)
+            if not inside:
+                scene.timeline.doubt(outside)
             return value
 
         return pick
 
     def _quantified(self, term: ForAll | Exists) -> Formula:
-        each, body = self._each(term.binders), self.term(term.body)
+        with self._scope():
+            each, body = self._each(term.binders), self.term(term.body)
 
         def for_all(scene: Scene, names: Names) -> Value:
             found: Mask = True
@@ -245,8 +252,9 @@ class BatchCompiler:
         return for_all if isinstance(term, ForAll) else exists
 
     def _where(self, term: SetWhere | ListWhere) -> Formula:
-        each, body = self._each(term.binders), self.term(term.term)
-        conditions = [self.term(one) for one in term.conditions]
+        with self._scope():
+            each, body = self._each(term.binders), self.term(term.term)
+            conditions = [self.term(one) for one in term.conditions]
         is_list = isinstance(term, ListWhere)
 
         def found(scene: Scene, names: Names) -> Value:
@@ -262,11 +270,30 @@ class BatchCompiler:
 
         return found
 
+    @contextmanager
+    def _scope(self) -> Iterator[None]:
+        """Forget afterwards which variables are bound in a term."""
+        before = self._places
+        yield
+        self._places = before
+
+    def _bind(self, binder: Binder) -> None:
+        """Note whether variables are places of a list: ``i : range(vs)``."""
+        names = set(binder.names)
+        kept = {pair for pair in self._places if names.isdisjoint(one.name for one in pair)}
+        match binder.domain:
+            case Call(function="range", arguments=(Name() as some,)):
+                kept |= {(Name(name), some) for name in names}
+        self._places = frozenset(kept)
+
     def _each(
         self, binders: tuple[Binder, ...]
     ) -> Callable[[Scene, Names], Iterator[tuple[Mask, Names, bool]]]:
         """All the ways to fill the places of some binders, and whether their order is known."""
-        loops = [(binder, self.term(binder.domain)) for binder in binders]
+        loops = []
+        for binder in binders:
+            loops.append((binder, self.term(binder.domain)))
+            self._bind(binder)
 
         def each(
             scene: Scene, names: Names, mask: Mask = True, depth: int = 0

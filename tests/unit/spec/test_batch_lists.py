@@ -1,0 +1,67 @@
+"""Lists in many cases at once: places that are there, and places that are not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import permutations, product
+from typing import Any
+
+import pytest
+
+from builders import a_cluster, a_host, a_vm
+from equipoise.errors import InvalidInput
+from equipoise.spec.batch.judge import judge_cases
+from equipoise.spec.case import Case, judge_case
+from equipoise.spec.demand import Demand
+from equipoise.spec.specification import Specification
+
+Arguments = Mapping[str, Any]
+TEXT = """
+Own(vs : lists(vms), ws : lists(vms)) discrete ::= !(i : range(vs)) runs(vs[i])
+Pairs(vs : lists(vms), ws : lists(vms)) discrete ::= !(i, j : range(vs)) i < j --> vs[i] /= vs[j]
+Foreign(vs : lists(vms), ws : lists(vms)) discrete ::= !(i : range(ws)) runs(vs[i])
+Hidden(vs : lists(vms), ws : lists(vms)) discrete ::=
+    !(i : range(vs)) !(i : range(ws)) runs(vs[i])
+After(vs : lists(vms), ws : lists(vms)) discrete ::=
+    (!(i : range(vs)) runs(vs[i])) & !(i : range(ws)) runs(vs[i])
+"""
+HOME = Specification.read(TEXT)
+CLUSTER = a_cluster(a_host("h"), vms=[a_vm("v", "h"), a_vm("w", "h"), a_vm("x")])
+LISTS = [tuple(some) for size in range(3) for some in permutations(CLUSTER.vms, size)]
+
+
+ARGUMENTS = [{"vs": vs, "ws": ws} for vs, ws in product(LISTS, LISTS)]
+
+
+@pytest.mark.parametrize("name", sorted(HOME.constraints))
+def test_a_place_beyond_the_end_is_told_from_one_within(name: str) -> None:
+    alone = [_alone(name, one) for one in ARGUMENTS]
+    assert [_together(name, [one]) for one in ARGUMENTS] == [[said] for said in alone]
+    clear = [(one, said) for one, said in zip(ARGUMENTS, alone, strict=True) if said is not None]
+    assert _together(name, [one for one, _ in clear]) == [said for _, said in clear]
+    assert set(alone) == SAID[name]
+
+
+SAID = {
+    "Own": {True, False},
+    "Pairs": {True},
+    "Foreign": {True, False, None},
+    "Hidden": {True, False, None},
+    "After": {True, False, None},
+}
+"""What is said of any arguments: it holds, it does not, or it cannot be told."""
+
+
+def _alone(name: str, arguments: Arguments) -> bool | None:
+    try:
+        return judge_case(Demand(HOME, name, arguments), Case(CLUSTER)) is None
+    except InvalidInput:
+        return None
+
+
+def _together(name: str, arguments: Sequence[Arguments]) -> list[bool | None]:
+    cases = [Case(CLUSTER)] * len(arguments)
+    try:
+        return judge_cases(HOME, name, cases, arguments, continuous=False).holds.tolist()
+    except InvalidInput:
+        return [None] * len(arguments)
