@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from equipoise.cli.answer import console, plain, print_json, table, watched
 from equipoise.cli.bench import balance as bench_balance
+from equipoise.cli.bench import fuzz as bench_fuzz
 from equipoise.cli.bench import plan as bench_plan
 from equipoise.cli.bench import power as bench_power
 from equipoise.cli.bench import sim as bench_sim
@@ -181,6 +182,7 @@ SUITES: dict[str, Callable[[], Iterator[Row]]] = {
     "model": _model,
     "gate": _gate,
     "spec": bench_spec.rows,
+    "fuzz": bench_fuzz.rows,
     "journal": _journal,
     "files": _files,
     "sim": bench_sim.rows,
