@@ -62,6 +62,7 @@ def _alone(name: str, arguments: Arguments) -> bool | None:
 def _together(name: str, arguments: Sequence[Arguments]) -> list[bool | None]:
     cases = [Case(CLUSTER)] * len(arguments)
     try:
-        return judge_cases(HOME, name, cases, arguments, continuous=False).holds.tolist()
+        holds = judge_cases(HOME, name, cases, arguments, continuous=False).holds
     except InvalidInput:
         return [None] * len(arguments)
+    return [bool(one) for one in holds]
