@@ -84,7 +84,7 @@ def _judge(
 ) -> Iterator[Judged]:
     """Judge trials of one constraint."""
     try:
-        said = drawn.judged()
+        said = drawn.said
     except Exception as error:
         raise _broke(drawn.trials, error) from error
     careful = block.options.plans is not Plans.ANY

@@ -17,10 +17,12 @@ from equipoise.fuzz.schedulers import Scheduler
 from equipoise.fuzz.trial import Trial, judge
 
 Watch = Callable[[Report], None]
-ROUND_S: Final = 1.0
+ROUND_S: Final = 2.0
 """How long a round takes, more or less: as often the limits are looked at."""
-FIRST: Final = 256
+FIRST: Final = 128
 """How many trials the first block has, of which nobody knows how long it takes."""
+SMALLEST: Final = 32
+"""How many trials a block has at the least, however slow the scheduler is."""
 LARGEST: Final = 1 << 16
 """How many trials a block has at the most, so that arrays do not grow too large."""
 
@@ -107,7 +109,7 @@ class Campaign:
             ]
             yield chain.from_iterable(crew.do(judge_block, blocks))
             seconds = perf_counter() - began
-            size = max(FIRST, min(4 * size, LARGEST, int(size * ROUND_S / max(seconds, 1e-6))))
+            size = max(SMALLEST, min(4 * size, LARGEST, int(size * ROUND_S / max(seconds, 1e-6))))
             number = end
 
     def _block(self, numbers: range) -> Block:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -51,17 +51,20 @@ class Drawn:
 
     def but(self, which: Array, others: Drawn) -> Drawn:
         """The same with others in some of the places."""
-        changed = Trials(*(array.copy() for array in self.out))
-        for whole, part in zip(changed, others.out, strict=True):
-            whole[which] = part
-        return Drawn(self.source, changed)
+        changed = Drawn(self.source, Trials(*_put(self.out, which, others.out)))
+        vars(changed)["said"] = Said(*_put(self.said, which, others.said))  # not judged again
+        return changed
 
     def only(self, which: Array) -> Drawn:
         """Some of them."""
-        return Drawn(self.source, Trials(*(array[which] for array in self.out)))
+        some = Drawn(self.source, Trials(*(array[which] for array in self.out)))
+        if "said" in vars(self):
+            vars(some)["said"] = Said(*(array[which] for array in self.said))
+        return some
 
-    def judged(self) -> Said:
-        """Judge all of them: as arrays where possible, else one by one."""
+    @cached_property
+    def said(self) -> Said:
+        """What is said of all of them: judged as arrays where possible, else one by one."""
         if len(self) < FEW:
             return self._one_by_one()
         said = Said(np.zeros(len(self), np.bool_), np.zeros(len(self), np.bool_))
@@ -107,3 +110,11 @@ class Drawn:
     def _case(self, i: int) -> Case:
         trial = self.trial(i)
         return Case(trial.initial, trial.steps)
+
+
+def _put(arrays: Iterable[Array], which: Array, parts: Iterable[Array]) -> Iterator[Array]:
+    """Copies of arrays, with others in some of the places."""
+    for array, part in zip(arrays, parts, strict=True):
+        copy = array.copy()
+        copy[which] = part
+        yield copy

@@ -104,7 +104,7 @@ class Generator:
         """Which trials are as they were asked for."""
         found = np.ones(len(drawn), np.bool_)
         if self._options.broken_at_first is not None:
-            found &= drawn.judged().broken_at_first == self._options.broken_at_first
+            found &= drawn.said.broken_at_first == self._options.broken_at_first
         if self._options.plans is Plans.REJECTED:
             found &= np.array([not trial.objections for trial in drawn.trials])
         return found
