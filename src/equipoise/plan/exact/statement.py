@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -176,14 +176,23 @@ class Statement:
             concerned = [courses[vm] for vm in sorted(about & courses.keys())]
             legs = (leg.by_host or leg for course in concerned for leg in course.legs)
         every = looks_at_amounts(demand)
-        return [
+        return _each_once(
             found
             for leg in legs
             if every or leg.kind is not ActionKind.ALLOCATE
             for found in self._moments_of(leg, starts=starts)
-        ]
+        )
 
     def _moments_of(self, leg: Leg, *, starts: bool) -> list[tuple[Moment, Truth]]:
         if (leg, starts) not in self._moments:
             self._moments[leg, starts] = list(moments_of(self.timeline, leg, starts=starts))
         return self._moments[leg, starts]
+
+
+def _each_once(moments: Iterable[tuple[Moment, Truth]]) -> list[tuple[Moment, Truth]]:
+    """Without moments that are the same as another one: in a given plan, much ends together."""
+    found: dict[Hashable, tuple[Moment, Truth]] = {}
+    for moment, there in moments:
+        alike = moment.known if moment.known is not None and there == YES else id(moment)
+        found.setdefault(alike, (moment, there))
+    return list(found.values())

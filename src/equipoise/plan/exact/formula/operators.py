@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from equipoise.plan.exact.formula.values import (
     Maybe,
@@ -31,6 +31,14 @@ class Operators:
 
     def __init__(self, circuit: Circuit) -> None:
         self.circuit = circuit
+
+    def related(self, operator: str, left: Any, right: Any) -> Truth:
+        """Whether two values are related as an operator says."""
+        relation, opposite = RELATIONS[operator]
+        if relation is None:
+            return self.circuit.at_most(*ordered(operator, left, right))
+        truth = relation(self, left, right)
+        return -truth if opposite else truth
 
     def equal(self, left: Any, right: Any) -> Truth:
         """Whether two values are the same."""
@@ -203,3 +211,29 @@ def _number(value: Any) -> Number:
     if isinstance(value, OneOf):
         return total((number, truth) for number, truth in value.options.items())
     raise Unsupported(f"{value} is not a number")
+
+
+def ordered(operator: str, left: Any, right: Any) -> tuple[Any, int]:
+    """A comparison as a number and the most it may be."""
+    if isinstance(left, OneOf | Undecided) or isinstance(right, OneOf | Undecided):
+        raise Unsupported("an order of values that are not numbers")
+    smaller, larger = (left, right) if operator in ("<=", "<") else (right, left)
+    return smaller - larger, 0 if operator in ("<=", ">=") else -1
+
+
+_Relation = Callable[[Operators, Any, Any], Truth]
+RELATIONS: Final[Mapping[str, tuple[_Relation | None, bool]]] = {
+    "=": (Operators.equal, False),
+    "/=": (Operators.equal, True),
+    ":": (Operators.member, False),
+    "/:": (Operators.member, True),
+    "<:": (Operators.subset, False),
+    "/<:": (Operators.subset, True),
+    "<<:": (Operators.packing, False),
+    "/<<:": (Operators.packing, True),
+    **dict.fromkeys(("<=", "<", ">=", ">"), (None, False)),
+}
+"""Of each operator that gives a truth, what tells it and whether it is the opposite of that.
+
+Nothing tells an order of numbers: that is for the circuit.
+"""

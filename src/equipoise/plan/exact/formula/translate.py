@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from equipoise.plan.exact.formula.functions import Functions
-from equipoise.plan.exact.formula.operators import Operators
+from equipoise.plan.exact.formula.operators import RELATIONS, Operators, ordered
 from equipoise.plan.exact.formula.outlook import Names, Outlook, Spoken
 from equipoise.plan.exact.formula.values import (
     Maybe,
     MaybeList,
     OneOf,
-    Undecided,
     Unsupported,
     as_value,
     elements_of,
@@ -132,7 +131,7 @@ class _Formula:
                     self.require(right, names, (*given, premise))
             case Operation(operator="<=" | "<" | ">=" | ">"):
                 left, right = self.value(term.left, names), self.value(term.right, names)
-                self._circuit.require_at_most(*_ordered(term.operator, left, right), given)
+                self._circuit.require_at_most(*ordered(term.operator, left, right), given)
             case Let(name=name, value=value, body=body):
                 self.require(body, {**names, name: self.value(value, names)}, given)
             case Call() if self._owner.function(self._home, term) is None:
@@ -152,21 +151,11 @@ class _Formula:
 
     def value(self, term: Term, names: Names) -> Any:
         """The value of a term, as far as it is decided."""
-        match term:
-            case Name(name=name):
-                return self._name(name, names)
-            case Number() | Text() | Verity():
-                return term.value
-            case Call():
-                return self._call(term, names)
-            case Operation():
-                return self._operation(term, names)
-            case ForAll() | Exists():
-                return self._quantified(term, names)
-            case SetWhere() | ListWhere():
-                return self._where(term, names)
-            case _:
-                return self._rest(term, names)
+        how = _HOW.get(type(term))
+        return self._rest(term, names) if how is None else how(self, term, names)
+
+    def _constant(self, term: Number | Text | Verity, _: Names) -> Any:
+        return term.value
 
     def _rest(self, term: Term, names: Names) -> Any:
         match term:
@@ -190,10 +179,10 @@ class _Formula:
             case _:
                 raise AssertionError(f"no translation of {term}")
 
-    def _name(self, name: str, names: Names) -> Any:
-        if name in names:
-            return names[name]
-        name = plain(name)
+    def _name(self, term: Name, names: Names) -> Any:
+        if term.name in names:
+            return names[term.name]
+        name = plain(term.name)
         return self._outlook.now.names(name) if name in SETS else name
 
     def _call(self, term: Call, names: Names) -> Any:
@@ -238,12 +227,8 @@ class _Formula:
             case "<-->":
                 return as_value(self._operators.equal(left, self.value(term.right, names)))
         right = self.value(term.right, names)
-        if term.operator in _COMPARED:
-            return as_value(self._compared(term.operator, left, right))
-        if term.operator in _RELATIONS:
-            relation, opposite = _RELATIONS[term.operator]
-            truth = getattr(self._operators, relation)(left, right)
-            return as_value(-truth if opposite else truth)
+        if term.operator in RELATIONS:
+            return as_value(self._operators.related(term.operator, left, right))
         return self._combined(term.operator, left, right)
 
     def _connected(self, term: Operation, left: Truth, names: Names) -> Any:
@@ -255,9 +240,6 @@ class _Formula:
         if first == YES:
             return True
         return as_value(self._circuit.any((first, truth_of(self.value(term.right, names)))))
-
-    def _compared(self, operator: str, left: Any, right: Any) -> Truth:
-        return self._circuit.at_most(*_ordered(operator, left, right))
 
     def _combined(self, operator: str, left: Any, right: Any) -> Any:
         if operator in ("+", "-") and isinstance(left, frozenset | Maybe):
@@ -328,27 +310,31 @@ class _Formula:
 
     def _each(
         self, binders: tuple[Binder, ...], names: Names, there: Truth = YES
-    ) -> Iterator[tuple[dict[str, Any], Truth]]:
+    ) -> Iterator[tuple[Names, Truth]]:
         """All ways to fill the names of some binders, with the truth that it is one."""
         if not binders:
-            yield dict(names), there
+            yield names, there
             return
-        binder, *rest = binders
+        binder, rest = binders[0], binders[1:]
         domain = self.value(binder.domain, names)
         for filled, inside in self._filled(binder, domain, names, there):
-            yield from self._each(tuple(rest), filled, inside)
+            yield from self._each(rest, filled, inside)
 
     def _filled(
         self, binder: Binder, domain: Any, names: Names, there: Truth
-    ) -> Iterator[tuple[dict[str, Any], Truth]]:
-        ways: list[tuple[dict[str, Any], Truth]] = [(dict(names), there)]
+    ) -> Sequence[tuple[Names, Truth]]:
+        ways: list[tuple[Names, Truth]] = [(names, there)]
+        some = list(self._choices(binder, domain))
         for name in binder.names:
             ways = [
-                ({**filled, name: value}, self._circuit.all((inside, truth)))
+                (
+                    {**filled, name: value},
+                    inside if truth == YES else self._circuit.all((inside, truth)),
+                )
                 for filled, inside in ways
-                for value, truth in self._choices(binder, domain)
+                for value, truth in some
             ]
-        return iter(ways)
+        return ways
 
     def _choices(self, binder: Binder, domain: Any) -> Iterator[tuple[Any, Truth]]:
         if binder.binding is Binding.MEMBER:
@@ -373,22 +359,16 @@ class _Formula:
         return self._circuit.all(found)
 
 
-def _ordered(operator: str, left: Any, right: Any) -> tuple[Any, int]:
-    """A comparison as a number and the most it may be."""
-    if isinstance(left, OneOf | Undecided) or isinstance(right, OneOf | Undecided):
-        raise Unsupported("an order of values that are not numbers")
-    smaller, larger = (left, right) if operator in ("<=", "<") else (right, left)
-    return Sum.of(smaller) - larger, 0 if operator in ("<=", ">=") else -1
-
-
-_COMPARED: Final = frozenset({"<=", "<", ">=", ">"})
-_RELATIONS: Final[dict[str, tuple[str, bool]]] = {
-    "=": ("equal", False),
-    "/=": ("equal", True),
-    ":": ("member", False),
-    "/:": ("member", True),
-    "<:": ("subset", False),
-    "/<:": ("subset", True),
-    "<<:": ("packing", False),
-    "/<<:": ("packing", True),
+_HOW: Final[Mapping[type[Term], Callable[[_Formula, Any, Names], Any]]] = {
+    Name: _Formula._name,
+    Number: _Formula._constant,
+    Text: _Formula._constant,
+    Verity: _Formula._constant,
+    Call: _Formula._call,
+    Operation: _Formula._operation,
+    ForAll: _Formula._quantified,
+    Exists: _Formula._quantified,
+    SetWhere: _Formula._where,
+    ListWhere: _Formula._where,
 }
+"""How the value of a term is found, by its kind; for all others, ``_rest`` knows."""

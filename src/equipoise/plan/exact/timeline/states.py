@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,7 @@ from equipoise.plan.exact.formula.values import (
     options_of,
 )
 from equipoise.plan.exact.solver.circuit import NO, YES, Truth, total
-from equipoise.plan.exact.solver.number import Number, Sum
+from equipoise.plan.exact.solver.number import Number
 from equipoise.plan.exact.timeline.course import Course, Leg
 from equipoise.plan.exact.timeline.timeline import Timeline
 from equipoise.spec.view import CPU, MEMORY, consumption_of
@@ -35,6 +35,9 @@ class Moment(ABC):
         self._vm_states: dict[VmId, Any] = {}
 
     # When it is: what the kinds of moment answer differently
+
+    known: Hashable = None
+    """What it is the same by as another moment, if that can be told before anything is decided."""
 
     @abstractmethod
     def ended(self, leg: Leg) -> Truth:
@@ -215,14 +218,15 @@ class AfterEnds(Moment):
     def __init__(self, timeline: Timeline, leg: Leg) -> None:
         super().__init__(timeline)
         self._at = leg.end
+        self.known = ("ends", leg.end) if isinstance(leg.end, int) else None
 
     def ended(self, leg: Leg) -> Truth:
         """Whether an action has ended by then."""
-        return self._circuit.at_most(Sum.of(leg.end) - self._at, 0)
+        return self._circuit.at_most(leg.end - self._at, 0)
 
     def underway(self, leg: Leg) -> Truth:
         """Whether it has begun earlier, and goes on."""
-        begun = self._circuit.at_most(Sum.of(leg.start) - self._at, -1)
+        begun = self._circuit.at_most(leg.start - self._at, -1)
         return self._circuit.all((begun, -self.ended(leg)))
 
 
@@ -232,14 +236,15 @@ class AfterStarts(Moment):
     def __init__(self, timeline: Timeline, leg: Leg) -> None:
         super().__init__(timeline)
         self._at = leg.start
+        self.known = ("starts", leg.start) if isinstance(leg.start, int) else None
 
     def ended(self, leg: Leg) -> Truth:
         """Whether an action has ended by then."""
-        return self._circuit.at_most(Sum.of(leg.end) - self._at, 0)
+        return self._circuit.at_most(leg.end - self._at, 0)
 
     def underway(self, leg: Leg) -> Truth:
         """Whether it has begun, and goes on."""
-        begun = self._circuit.at_most(Sum.of(leg.start) - self._at, 0)
+        begun = self._circuit.at_most(leg.start - self._at, 0)
         return self._circuit.all((begun, -self.ended(leg)))
 
 
