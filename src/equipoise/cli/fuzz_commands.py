@@ -28,6 +28,28 @@ Groups = Annotated[
     Optional[list[str]],  # noqa: UP045
     typer.Option("--group", help="Only those of this file of the library, such as nova."),
 ]
+Tests = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        "--tests", min=0, help="How many trials; 1000, unless --seconds says when to stop."
+    ),
+]
+Failures = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option("--failures", min=1, help="Stop after so many defects."),
+]
+Seconds = Annotated[
+    Optional[float],  # noqa: UP045
+    typer.Option("--seconds", min=0, help="Stop after so many seconds."),
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=2**63 - 1, help="It decides everything.")]
+List = Annotated[
+    bool, typer.Option("--list", help="List the schedulers that can be put to the test.")
+]
+Spec = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("--spec", help="A file with constraints of your own, to be tried instead."),
+]
 Hosts = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option("--hosts", help="How many, such as 3 or 1-4; without, as suits the target."),
@@ -35,6 +57,10 @@ Hosts = Annotated[
 Vms = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option("--vms", help="How many, such as 4 or 0-5; without, as suits the target."),
+]
+Changes = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option("--set", help="Change what trials are like: KEY=VALUE, such as 'actions=[0,1]'."),
 ]
 Workers = Annotated[
     str, typer.Option("--workers", help="How many processes, or where Dask is: tcp://HOST:PORT.")
@@ -68,20 +94,14 @@ def fuzz(  # noqa: PLR0913, PLR0917
     ] = None,
     constraint: Constraints = None,
     group: Groups = None,
-    tests: Annotated[int, typer.Option("--tests", min=0, help="How many trials.")] = 1000,
-    failures: Annotated[
-        Optional[int],  # noqa: UP045
-        typer.Option("--failures", min=1, help="Stop after so many defects."),
-    ] = None,
-    seconds: Annotated[
-        Optional[float],  # noqa: UP045
-        typer.Option("--seconds", min=0, help="Stop after so many seconds."),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option("--seed", min=0, max=2**63 - 1, help="It decides everything.")
-    ] = 0,
+    spec: Spec = None,
+    tests: Tests = None,
+    failures: Failures = None,
+    seconds: Seconds = None,
+    seed: Seed = 0,
     hosts: Hosts = None,
     vms: Vms = None,
+    changes: Changes = None,
     workers: Workers = "1",
     settings: Settings = None,
     known: Findings = None,
@@ -90,9 +110,7 @@ def fuzz(  # noqa: PLR0913, PLR0917
     report: Page = None,
     csv: Table = None,
     junit: Junit = None,
-    list_targets: Annotated[
-        bool, typer.Option("--list", help="List the schedulers that can be put to the test.")
-    ] = False,
+    list_targets: List = False,
     json: Json = False,
 ) -> None:
     """Find where a scheduler disagrees with its specification.
@@ -109,14 +127,18 @@ def fuzz(  # noqa: PLR0913, PLR0917
         raise typer.Exit(command.run_list(as_json=json))
     if target is None:
         raise typer.BadParameter("name a target; --list lists them", param_hint="TARGET")
+    if tests is None and seconds is None:
+        tests = 1000
     wishes = Wishes(
         constraints=tuple(constraint or ()),
         limits=Limits(tests, failures, seconds),
         seed=seed,
         groups=tuple(group or ()),
+        spec=spec,
         settings=tuple(settings or ()),
         hosts=_span(hosts, "--hosts"),
         vms=_span(vms, "--vms"),
+        changes=tuple(changes or ()),
         workers=workers,
         known=known,
         save=save,

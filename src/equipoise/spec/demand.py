@@ -9,7 +9,7 @@ from typing import Any
 from equipoise.errors import InvalidInput
 from equipoise.spec.explain import Why, shown
 from equipoise.spec.language.syntax import Term
-from equipoise.spec.library import library_constraints
+from equipoise.spec.library import library_constraints, own
 from equipoise.spec.specification import Specification
 from equipoise.spec.view import Frame
 
@@ -38,10 +38,13 @@ class Demand:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel to another process by name: what the library says is known there too."""
-        if self.library_name is None:
-            raise TypeError(f"{self.name} is not in the library, and cannot leave this process")
         known = self.arguments, self.continuous, self.title, self.mended
-        return _of_library, (self.name, *known)
+        if self.library_name is not None:
+            return _of_library, (self.name, *known)
+        text = self.specification.text
+        if not text:
+            raise TypeError(f"{self.name} was never written down, and cannot leave this process")
+        return _of_own, (text, self.name, *known)
 
     def fault(self, frame: Frame) -> Why | None:
         """Say why it does not hold at the moment a frame looks at; nothing if it does."""
@@ -63,6 +66,10 @@ class Demand:
 
 def _of_library(name: str, *known: Any) -> Demand:
     return Demand(library_constraints()[name], name, *known)
+
+
+def _of_own(text: str, name: str, *known: Any) -> Demand:
+    return Demand(own(text), name, *known)
 
 
 def _trouble(error: InvalidInput) -> Why:

@@ -20,7 +20,7 @@ from equipoise.spec.arguments import Fittings, fitted
 from equipoise.spec.demand import Demand
 from equipoise.spec.language.syntax import Binding, Parameter, names_in
 from equipoise.spec.language.vocabulary import plain
-from equipoise.spec.library import library_constraints, of_origin
+from equipoise.spec.library import library_constraints, of_origin, own
 from equipoise.spec.specification import Specification
 from equipoise.spec.view import Frame, View
 
@@ -81,7 +81,7 @@ def check_rules(inventory: Inventory, found: Findings) -> None:
     if not inventory.specification and not any(map(_names_a_constraint, inventory.rules)):
         return  # most inventories; the library need not be read for them
     try:
-        _own(inventory.specification)
+        own(inventory.specification)
     except InvalidInput as error:
         for one in error.problems:
             what = f"line {one.line} of it: {one.what}"
@@ -132,13 +132,8 @@ _PLAIN: Final[Mapping[type[Rule], str]] = {
 
 def _home(name: str, own_text: str) -> Specification | None:
     """The specification that declares a constraint; one's own goes before the library."""
-    own = _own(own_text)
-    return own if name in own.constraints else library_constraints().get(name)
-
-
-@lru_cache(maxsize=8)
-def _own(text: str) -> Specification:
-    return Specification.read(text, "specification", library_constraints())
+    home = own(own_text)
+    return home if name in home.constraints else library_constraints().get(name)
 
 
 def _names_a_constraint(rule: Rule) -> bool:

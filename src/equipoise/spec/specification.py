@@ -41,6 +41,8 @@ class Specification:
         known: Mapping[str, Specification] | None = None,
     ) -> None:
         """Make it of constraints, which may call others that are ``known``, by name."""
+        self.text = source.text
+        """As it was written."""
         self.constraints: dict[str, Constraint] = {one.name: one for one in constraints}
         self._known: Mapping[str, Specification] = known or {}
         others = [one.constraints[name] for name, one in self._known.items()]

@@ -141,10 +141,8 @@ def _show(report: Report, known: Familiar | None) -> None:
         outcome.value: count for outcome, count in report.outcomes.items() if outcome != "agree"
     }
     rest = "".join(f", {count:,} {word}" for word, count in sorted(others.items()))
-    out.print(
-        f"{plain(report.target)}: {report.tests:,} trials, {report.tests_per_s:,.0f} a second; "
-        f"{report.agreed:,} agree{rest}"
-    )
+    speed = f"{counted(report.tests, 'trial')}, {report.tests_per_s:,.0f} a second"
+    out.print(f"{plain(report.target)}: {speed}; {report.agreed:,} agree{rest}")
     for line in told(report):
         if not line.startswith(" "):
             out.print()

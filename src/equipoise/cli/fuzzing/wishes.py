@@ -9,16 +9,18 @@ from functools import partial
 from pathlib import Path
 
 from equipoise.cli.fuzzing.files import Files
-from equipoise.cli.read import read_bytes
+from equipoise.cli.read import read_bytes, read_text
 from equipoise.cli.spec import not_in_library
 from equipoise.errors import InvalidInput, Problem
 from equipoise.fuzz.campaign import Campaign, Limits
 from equipoise.fuzz.generate import Options
+from equipoise.fuzz.generate.asked import options_with
 from equipoise.fuzz.registry import find_known, registered, the_scheduler
 from equipoise.fuzz.schedulers import Scheduler
 from equipoise.fuzz.schedulers.known import Known
 from equipoise.fuzz.trial.stored import Stored, read_lines
-from equipoise.spec.library import library, library_constraints
+from equipoise.spec.library import constraint_named, library, library_constraints
+from equipoise.spec.library import own as own_specification
 
 Span = tuple[int, int]
 
@@ -29,12 +31,16 @@ class Wishes:
 
     constraints: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
+    spec: Path | None = None
+    """A file with constraints of one's own."""
     settings: tuple[str, ...] = ()
     """Such as ``repair=on``."""
     limits: Limits = field(default_factory=Limits)
     seed: int = 0
     hosts: Span | None = None
     vms: Span | None = None
+    changes: tuple[str, ...] = ()
+    """Of what trials are like, such as ``actions=[0,1]``."""
     workers: str = "1"
     save: Path | None = None
     replay: Path | None = None
@@ -62,13 +68,15 @@ def order_of(target: str, wishes: Wishes) -> Order:
         raise InvalidInput(target, [Problem(key="", what=missing)])
     settings = _settings(known, wishes.settings)
     make = partial(the_scheduler, target, tuple(sorted(settings.items())))
+    own = "" if wishes.spec is None else read_text(wishes.spec)
     campaign = Campaign(
         target,
         make,
-        _constraints(known, wishes),
+        _constraints(known, wishes, own),
         _options(known, wishes),
         wishes.seed,
         wishes.limits,
+        own,
     )
     return Order(known, settings, campaign, make, _familiar(known, settings, wishes.known))
 
@@ -85,23 +93,29 @@ def the_target(name: str) -> Known:
 
 def _options(known: Known, wishes: Wishes) -> Options:
     sizes = {"hosts": wishes.hosts, "vms": wishes.vms}
-    return known.options.but(**{name: span for name, span in sizes.items() if span is not None})
+    options = known.options.but(**{name: one for name, one in sizes.items() if one is not None})
+    return options_with(options, wishes.changes)
 
 
-def _constraints(known: Known, wishes: Wishes) -> tuple[str, ...]:
-    """Those that were asked for, by name or by group; else all that the target knows."""
-    everything = library_constraints()
-    for name in wishes.constraints:
-        if name not in everything:
-            raise not_in_library(name)
-    able = known.constraints or tuple(everything)
-    if not wishes.constraints and not wishes.groups:
-        return able
+def _constraints(known: Known, wishes: Wishes, own: str) -> tuple[str, ...]:
+    """Those that were asked for, by name or by group; else one's own, or all the target knows."""
+    mine = tuple(own_specification(own, str(wishes.spec)).constraints)
+    wished = tuple(one if one in mine else _named(one) for one in wishes.constraints)
+    able = known.constraints or tuple(library_constraints())
+    if not wished and not wishes.groups:
+        return mine or able
     grouped = [name for group in wishes.groups for name in _group(group) if name in able]
-    found = tuple(dict.fromkeys((*wishes.constraints, *grouped)))
+    found = tuple(dict.fromkeys((*wished, *grouped)))
     if not found:
         what = f"{known.name} knows none of the constraints of {', '.join(wishes.groups)}"
         raise InvalidInput("--group", [Problem(key="", what=what)])
+    return found
+
+
+def _named(name: str) -> str:
+    found = constraint_named(name)
+    if found is None:
+        raise not_in_library(name)
     return found
 
 

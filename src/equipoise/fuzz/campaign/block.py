@@ -14,7 +14,7 @@ from equipoise.fuzz.generate.generator import draw_in_turn
 from equipoise.fuzz.generate.options import Options, Plans
 from equipoise.fuzz.schedulers.scheduler import Scheduler, ask
 from equipoise.fuzz.trial import Outcome, Trial, judge, shrink, verdict_on
-from equipoise.spec.library import library_constraints
+from equipoise.spec.library import all_constraints
 
 Make = Callable[[], Scheduler]
 
@@ -43,6 +43,8 @@ class Block:
     options: Options
     seed: int
     numbers: range
+    own: str = ""
+    """Constraints besides those of the library; of two with the same name, these count."""
 
 
 class Judged(NamedTuple):
@@ -72,7 +74,7 @@ def find(block: Block) -> Finding:
 
 
 def _draw(block: Block) -> Iterator[tuple[Sequence[int], Drawn]]:
-    known = library_constraints()
+    known = all_constraints(block.own)
     generators = [
         Generator(known[name], name, block.options, block.seed) for name in block.constraints
     ]

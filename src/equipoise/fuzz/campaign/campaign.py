@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
+from math import inf
 from time import perf_counter
 from typing import Final
 
@@ -48,6 +49,8 @@ class Campaign:
     options: Options = USUAL
     seed: int = 0
     limits: Limits = field(default_factory=Limits)
+    own: str = ""
+    """Constraints besides those of the library; of two with the same name, these count."""
 
     def run(self, watch: Watch | None = None, crew: Crew | None = None) -> Report:
         """Draw and judge, until a limit is reached; then make small what disagreed."""
@@ -55,9 +58,9 @@ class Campaign:
         report = Report(self.target, self.seed)
         first: dict[Sort, int] = {}
         began = perf_counter()
-        for judged in self._rounds(crew, report):
+        for judged in self._rounds(crew, began):
             for number, outcome, sort in judged:
-                if self._is_over(report, began):
+                if self._is_enough(report):
                     break
                 report.add(self.constraints[number % len(self.constraints)], outcome, sort)
                 if sort is not None:
@@ -65,7 +68,7 @@ class Campaign:
             report.seconds = perf_counter() - began
             if watch is not None:
                 watch(report)
-            if self._is_over(report, began):
+            if self._is_enough(report) or self._left_s(began) <= 0:
                 break
         report.seconds = perf_counter() - began
         report.findings.extend(
@@ -85,16 +88,19 @@ class Campaign:
         report.seconds = perf_counter() - began
         return report
 
-    def _is_over(self, report: Report, began: float) -> bool:
-        tests, failures, seconds = self.limits.tests, self.limits.failures, self.limits.seconds
-        return (
-            (tests is not None and report.tests >= tests)
-            or (failures is not None and report.defects >= failures)
-            or (seconds is not None and report.tests > 0 and perf_counter() - began >= seconds)
+    def _is_enough(self, report: Report) -> bool:
+        tests, failures = self.limits.tests, self.limits.failures
+        return (tests is not None and report.tests >= tests) or (
+            failures is not None and report.defects >= failures
         )
 
-    def _rounds(self, crew: Crew, report: Report) -> Iterator[Iterable[Judged]]:
-        """All trials in order of their numbers, so many at a time as take about a second."""
+    def _left_s(self, began: float) -> float:
+        """How many seconds are left."""
+        seconds = self.limits.seconds
+        return inf if seconds is None else seconds - (perf_counter() - began)
+
+    def _rounds(self, crew: Crew, since: float) -> Iterator[Iterable[Judged]]:
+        """All trials in order of their numbers, so many at a time as take about a round."""
         number, size, most = 0, FIRST, self.limits.tests
         while self.constraints and (most is None or number < most):
             end = (
@@ -108,12 +114,14 @@ class Campaign:
                 for first in range(number, end, size)
             ]
             yield chain.from_iterable(crew.do(judge_block, blocks))
-            seconds = perf_counter() - began
-            size = max(SMALLEST, min(4 * size, LARGEST, int(size * ROUND_S / max(seconds, 1e-6))))
+            seconds = max(perf_counter() - began, 1e-6)
+            wish_s = min(ROUND_S, max(0.0, self._left_s(since)))
+            size = max(SMALLEST, min(4 * size, LARGEST, int(size * wish_s / seconds)))
             number = end
 
     def _block(self, numbers: range) -> Block:
-        return Block(self._make(), tuple(self.constraints), self.options, self.seed, numbers)
+        names = tuple(self.constraints)
+        return Block(self._make(), names, self.options, self.seed, numbers, self.own)
 
     def _make(self) -> Make:
         return self.scheduler if callable(self.scheduler) else partial(_itself, self.scheduler)

@@ -93,7 +93,7 @@ def _cluster(address: str) -> Iterator[Crew]:
     except ImportError as error:
         raise MissingExtra("dask", "a campaign on a Dask cluster") from error
     try:
-        client = Client(address, timeout="10s")
+        client = Client(address, timeout="10s")  # type: ignore[no-untyped-call]
     except OSError as error:
         what = f"nobody answers at {address}: {error}"
         cure = "start one by 'dask scheduler' and 'dask worker ADDRESS'"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from html import escape
 from typing import Final
 
 from equipoise.fuzz.campaign.cause import Cause, cause_of
@@ -103,6 +104,14 @@ class Report:
             return False
         self.seen[sort] += 1
         return self.seen[sort] == 1
+
+    def _repr_html_(self) -> str:
+        """The report as a notebook shows it."""
+        from equipoise.fuzz.campaign.words import told  # noqa: PLC0415  (it needs this file)
+
+        counts = ", ".join(f"{count:,} {outcome}" for outcome, count in self.outcomes.items())
+        head = f"{self.target}: {self.tests:,} trials; {counts}"
+        return f"<p>{escape(head)}</p><pre>{escape(chr(10).join(told(self)))}</pre>"
 
     @property
     def agreed(self) -> int:

@@ -51,6 +51,8 @@ class Options(Value):
     vm_states: Mapping[VmState, Weight] = FrozenMap(
         {VmState.RUNNING: 14, VmState.READY: 3, VmState.SLEEPING: 2, VmState.INIT: 1}
     )
+    overfull: Part = 0.05
+    """How many of the hosts have less of their resources than VMs take there already."""
     agents: Part = 0.03
     """How many of the VMs belong to their host; nothing happens to them by themselves."""
     paired: Part = 0.05

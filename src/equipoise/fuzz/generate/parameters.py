@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from equipoise.errors import InvalidInput
+from equipoise.errors import Problem as Mistake
 from equipoise.fuzz.generate.draw.numbers import (
     CHOICE,
     HOST_GROUPS,
@@ -24,7 +26,7 @@ from equipoise.fuzz.generate.draw.numbers import (
 from equipoise.fuzz.generate.options import Options
 from equipoise.model.problem.problem import ActionKind
 from equipoise.spec.batch.cases import Array
-from equipoise.spec.language.syntax import Binding, Constraint, Name, Parameter
+from equipoise.spec.language.syntax import Binding, Call, Constraint, Name, Parameter
 
 _NUMBERS: Final[dict[str, tuple[int, ...]]] = {
     "percent": (0, 33, 50, 67, 100, 150),
@@ -40,6 +42,7 @@ _OF_HOSTS: Final = {
     Binding.PACKING: HOST_GROUPS,
     Binding.MEMBER: ONE_HOST,
 }
+_LISTS: Final = Call("lists", (Name("vms"),))
 RESOURCE: Final = "id"
 """How parameters are called that name a resource."""
 LABEL: Final = "key"
@@ -68,8 +71,12 @@ def drawables(constraint: Constraint, options: Options) -> tuple[Drawable, ...]:
 
 def _drawable(parameter: Parameter, options: Options) -> Drawable:
     name = parameter.name
-    if not isinstance(parameter.domain, Name):
+    if parameter.domain == _LISTS:
         return Drawable(name, VM_LIST)
+    if not isinstance(parameter.domain, Name):
+        what = f"chance draws no arguments such as {name}"
+        cure = "vms, hosts, int or string, or lists(vms), as what they are taken from"
+        raise InvalidInput("options", [Mistake(key=name, what=what, cure=cure)])
     domain = parameter.domain.name
     if domain in ("vms", "hosts"):
         return Drawable(name, (_OF_VMS if domain == "vms" else _OF_HOSTS)[parameter.binding])

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from equipoise.fuzz.campaign import Finding, Report
-from equipoise.fuzz.trial.stored import Stored, case_of
+from equipoise.fuzz.trial.stored import Stored, case_of, text_of
 
 
 def stored_of(finding: Finding, report: Report) -> Stored:
@@ -22,6 +22,7 @@ def stored_of(finding: Finding, report: Report) -> Stored:
         message=finding.verdict.message,
         seed=report.seed,
         number=finding.number,
+        specification=text_of(finding.shrunk.demand),
         case=case_of(finding.shrunk),
     )
 
@@ -29,26 +30,26 @@ def stored_of(finding: Finding, report: Report) -> Stored:
 def replay_line(finding: Finding, report: Report) -> str:
     """A line for a shell that judges the shrunk case of a finding again, without any file."""
     # Other than ASCII, a page or a terminal might show something else than it has.
-    written = json.dumps(_terse(stored_of(finding, report)), separators=(",", ":"))
+    written = json.dumps(terse(stored_of(finding, report)), separators=(",", ":"))
     target = shlex.quote(report.target)
     return f"printf %s {shlex.quote(written)} | equipoise fuzz {target} --replay /dev/stdin"
 
 
-def _terse(value: Any) -> Any:
+def terse(value: Any) -> Any:
     """A value as a file may have it, without what is as usual anyway."""
     if isinstance(value, msgspec.Struct):
         config = value.__struct_config__
         tags = {} if config.tag_field is None else {config.tag_field: config.tag}
         unusual = {
-            one.encode_name: _terse(getattr(value, one.name))
+            one.encode_name: terse(getattr(value, one.name))
             for one in msgspec.structs.fields(value)
             if getattr(value, one.name) != _usual(one)
         }
         return {**tags, **unusual}
     if isinstance(value, Mapping):
-        return {str(key): _terse(one) for key, one in value.items()}
+        return {str(key): terse(one) for key, one in value.items()}
     if isinstance(value, tuple | list):
-        return [_terse(one) for one in value]
+        return [terse(one) for one in value]
     return value
 
 

@@ -22,6 +22,7 @@ _ADMITS: Final = Options(
     vms=(3, 5),
     host_states=FrozenMap({HostState.ON: 8, HostState.STANDBY: 1, HostState.MAINTENANCE: 1}),
     vm_states=FrozenMap({VmState.RUNNING: 3, VmState.READY: 6, VmState.SLEEPING: 2}),
+    overfull=0,
     agents=0,
     paired=0,
     replaceable=0,

@@ -39,6 +39,20 @@ def fewer_vms(trial: Trial) -> Iterator[Trial]:
             yield smaller
 
 
+def less_room(trial: Trial) -> Iterator[Trial]:
+    """Without one of the VMs, and without the room that it takes where it is."""
+    for vm in reversed(trial.initial.vms.values()):
+        smaller = None if vm.host is None else _without(trial, vms={vm.id})
+        if smaller is not None and vm.host is not None:
+            host = smaller.initial.hosts[vm.host]
+            left = {
+                name: max(0, amount - vm.consumption.get(name, 0))
+                for name, amount in host.capacity.items()
+            }
+            hosts = smaller.initial.hosts.but({host.id: host.but(capacity=left)})
+            yield with_machines(smaller, hosts.values(), smaller.initial.vms.values())
+
+
 def fewer_hosts(trial: Trial) -> Iterator[Trial]:
     """Without one of the hosts: with all that is there, or with another one in its place."""
     for host, residents in reversed(trial.initial.residents.items()):

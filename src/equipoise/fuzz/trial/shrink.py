@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from equipoise.fuzz.trial.fewer import fewer_counted, fewer_hosts, fewer_steps, fewer_vms
+from equipoise.fuzz.trial.fewer import fewer_counted, fewer_hosts, fewer_steps, fewer_vms, less_room
 from equipoise.fuzz.trial.plainer import plainer_machines, plainer_steps, smaller_arguments
 from equipoise.fuzz.trial.rounder import rounder_times
 from equipoise.fuzz.trial.size import Size
@@ -20,6 +20,7 @@ from equipoise.spec.arguments import fitted
 _KINDS: tuple[Callable[[Trial], Iterator[Trial]], ...] = (
     fewer_steps,
     fewer_vms,
+    less_room,
     fewer_hosts,
     fewer_counted,
     smaller_arguments,

@@ -19,8 +19,7 @@ from equipoise.model.value import Value
 from equipoise.spec.arguments import fitted
 from equipoise.spec.choose import in_order
 from equipoise.spec.demand import Demand
-from equipoise.spec.library import library_constraints
-from equipoise.spec.specification import Specification
+from equipoise.spec.library import all_constraints
 
 VERSION: Final = 1
 """Of the form of a line. One of another version is refused rather than misread."""
@@ -39,6 +38,8 @@ class Stored(Value):
     """Which trial of that seed it was, before it was made smaller."""
     settings: Mapping[str, str] = {}
     """How the target was set, where it was not as usual."""
+    specification: str = ""
+    """The text that declares the constraint, if it is not in the library."""
     case: CaseFile
 
 
@@ -66,9 +67,14 @@ def _written(value: Any) -> Argument:
     return value  # type: ignore[no-any-return]
 
 
-def trial_of(stored: Stored, known: Mapping[str, Specification] | None = None) -> Trial:
+def text_of(demand: Demand) -> str:
+    """What a line must say of a constraint besides its name: nothing, if the library has it."""
+    return "" if demand.library_name is not None else demand.specification.text
+
+
+def trial_of(stored: Stored) -> Trial:
     """The trial that a line tells of."""
-    home = (known or library_constraints()).get(stored.constraint)
+    home = all_constraints(stored.specification).get(stored.constraint)
     if home is None:
         what = f"there is no constraint {stored.constraint}"
         raise InvalidInput("trial", [Mistake(key="constraint", what=what)])

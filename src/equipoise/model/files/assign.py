@@ -1,4 +1,4 @@
-"""A scenario with a few figures changed, as ``KEY=VALUE``: for sweeps, and to try a policy."""
+"""A scenario or another value with a few figures changed, as ``KEY=VALUE``: to try a policy."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from equipoise.errors import InvalidInput, Problem
 from equipoise.model.files.parse import Also, parse_scenario
 from equipoise.model.files.words import closest, kind_of
 from equipoise.model.story.scenario import Scenario
+from equipoise.model.value import Value
 
 
 def assigned(
@@ -18,13 +19,19 @@ def assigned(
 ) -> Scenario:
     """The scenario with changes such as ``cluster.power.foresight_s=1800``; values are JSON, and
     what is not JSON is a word. All that a file is checked for is checked again."""
-    tree = msgspec.json.decode(msgspec.json.encode(scenario))
+    tree = changed_tree(scenario, changes, source)
+    return parse_scenario(msgspec.json.encode(tree), source, also)
+
+
+def changed_tree(value: Value, changes: Sequence[str], source: str) -> Any:
+    """A value as plain dictionaries and lists, with changes; not checked in any way."""
+    tree = msgspec.json.decode(msgspec.json.encode(value))
     for change in changes:
         key, equals, text = change.partition("=")
         if not equals:
             raise _refused(source, change, "is no assignment", "KEY=VALUE")
         _put(tree, key.strip(), _value(text.strip()), source)
-    return parse_scenario(msgspec.json.encode(tree), source, also)
+    return tree
 
 
 def _put(tree: Any, key: str, value: Any, source: str) -> None:
@@ -44,7 +51,10 @@ def _put(tree: Any, key: str, value: Any, source: str) -> None:
 
 def _is_open(place: dict[str, Any], way: Sequence[str]) -> bool:
     """Whether it is a map of names, which may get new ones."""
-    return not place or way[-1] in {"hosts", "vms", "loads", "vm_loads", "labels"}
+    return not place or way[-1] in {
+        *("hosts", "vms", "loads", "vm_loads", "labels"),
+        *("host_states", "vm_states", "end_states", "resources", "given"),
+    }
 
 
 def _inside(place: Any, way: Sequence[str], key: str, source: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from equipoise.fuzz.generate.draw.chance import Chance, Weighed, one_of
 from equipoise.fuzz.generate.draw.numbers import NONE, NOWHERE, ON, READY, RUNNING, SLEEPING
 from equipoise.fuzz.generate.options import Options
 from equipoise.spec.batch.cases import HOST_CODES, VM_CODES, Array
+
+_OVERFULL: Final = 1 << 20
+"""A topic that is no VM."""
 
 
 class Some:
@@ -100,6 +103,7 @@ def draw_vms(chance: Chance, options: Options, hosts: Hosts, least: Array) -> Vm
     _give_agents_homes(chance, hosts, vms)
     for vm in range(most):
         _give_home(chance, hosts, vms, vm)
+    _overfill(chance, options, hosts)
     return vms
 
 
@@ -137,6 +141,16 @@ def _give_home(chance: Chance, hosts: Hosts, vms: Vms, vm: int) -> None:
     trials, which, home = trials[finds], which[finds], home[finds]
     vms.host[trials, vm] = home
     settle(hosts, vms, trials, which, home)
+
+
+def _overfill(chance: Chance, options: Options, hosts: Hosts) -> None:
+    """Let some hosts have less than is taken there already; nobody comes there any more."""
+    every = np.arange(len(hosts.count))
+    wish = chance.about(_OVERFULL, every).happens(options.overfull, hosts.state.shape[1])
+    taken = np.maximum(0, hosts.capacity) - hosts.room
+    short = (wish & hosts.there)[:, :, None] & (taken > 0)
+    hosts.capacity[:] = np.where(short, taken - 1, hosts.capacity)
+    hosts.room[:] = np.where(short, -1, hosts.room)
 
 
 def _pairs(wish: Array, able: Array) -> Array:

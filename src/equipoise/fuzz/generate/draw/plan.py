@@ -185,7 +185,8 @@ class _Drawer:
         busy = targets & (self._busy_s[trials] > 0)
         meets = happens(drawn[7], self._options.meets) & busy.any(axis=1)
         target = one_of(drawn[1], np.where(meets[:, None], busy, targets))
-        target = np.where(sleeps & happens(drawn[2], 0.5), host, target)
+        stays = sleeps & happens(drawn[2], 0.5) & self._may_wake(trials, host)
+        target = np.where(stays, host, target)
         target = np.where(sleeps & (self._awake_s[trials, host] < 0), NOWHERE, target)
         somewhere = target != NOWHERE
         anew = happens(drawn[3], 0.5) & self._vms.replaceable[trials, vm]
@@ -229,6 +230,13 @@ class _Drawer:
         if self._careful:
             found &= (self._awake_s >= 0)[trials] & ~self._leaving[trials]
             found &= fitting(hosts, self._now, trials, vm)
+        return found
+
+    def _may_wake(self, trials: Array, host: Array) -> Array:
+        """Whether who sleeps on a host may go on there: it has its room, but on an overfull one."""
+        if not self._careful:
+            return np.ones(len(trials), np.bool_)
+        found: Array = np.min(self._hosts.room[trials, host], axis=1, initial=0) >= 0
         return found
 
     # Steps and their times
