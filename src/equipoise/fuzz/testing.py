@@ -2,35 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import ParamSpec
 
+from equipoise.errors import InvalidInput, Problem
 from equipoise.fuzz.campaign import Campaign, Limits
 from equipoise.fuzz.campaign.words import told
 from equipoise.fuzz.generate.options import USUAL, Options
+from equipoise.fuzz.plugin import WISHES, save
 from equipoise.fuzz.schedulers import Scheduler
+from equipoise.spec.library import constraint_named, of_origin, own
 
 Fixtures = ParamSpec("Fixtures")
 
 
-def campaign(
-    *constraints: str, tests: int = 1_000, seed: int = 0, options: Options = USUAL
+def campaign(  # noqa: PLR0913  (all of them have names, and mostly none is given)
+    *constraints: str,
+    group: str | None = None,
+    spec: str = "",
+    tests: int | None = 1_000,
+    failures: int | None = None,
+    seconds: float | None = None,
+    seed: int = 0,
+    options: Options = USUAL,
 ) -> Callable[[Callable[Fixtures, Scheduler]], Callable[Fixtures, None]]:
     """A test that puts a scheduler before trials of some constraints, and fails if it errs.
 
-    What is decorated gives the scheduler, and may ask for fixtures as any test.
+    What is decorated gives the scheduler, and may ask for fixtures as any test. ``group`` is a file
+    of the library, ``spec`` a text of one's own; without names, all constraints of both count.
     """
+    names = _names(constraints, group, spec)
 
     def decorate(make: Callable[Fixtures, Scheduler]) -> Callable[Fixtures, None]:
         @wraps(make)
         def test(*given: Fixtures.args, **named: Fixtures.kwargs) -> None:
-            scheduler, limits = make(*given, **named), Limits(tests=tests)
+            wishes = WISHES.get()
+            until_s = wishes.seconds or seconds
+            most = tests if wishes.seconds is None else None
+            limits = Limits(wishes.tests or most, failures, until_s)
+            scheduler, drawn = make(*given, **named), seed if wishes.seed is None else wishes.seed
             name = type(scheduler).__name__
-            report = Campaign(name, scheduler, constraints, options, seed, limits).run()
+            report = Campaign(name, scheduler, names, options, drawn, limits, spec).run()
             if report.defects:
-                raise AssertionError("\n".join((f"{name} errs, seed {seed}", *told(report))))
+                if wishes.save is not None:
+                    save(report, wishes.save)
+                raise AssertionError("\n".join((f"{name} errs, seed {drawn}", *told(report))))
 
         return test
 
     return decorate
+
+
+def _names(wished: Sequence[str], group: str | None, spec: str) -> tuple[str, ...]:
+    """The constraints that are meant: those that are named, else all of the group and one's own."""
+    mine = tuple(own(spec).constraints)
+    if not wished:
+        return (*(() if group is None else of_origin(group).constraints), *mine)
+    return tuple(one if one in mine else _of_library(one) for one in wished)
+
+
+def _of_library(name: str) -> str:
+    found = constraint_named(name)
+    if found is None:
+        cure = "'equipoise spec list' lists them"
+        raise InvalidInput("campaign", [Problem(key=name, what="is no constraint", cure=cure)])
+    return found
