@@ -1,0 +1,50 @@
+"""Every case that was ever worth keeping, judged again: ``tests/corpus`` only grows.
+
+Each line tells of a target what it gets wrong, and of our planner that it gets it right.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from equipoise.fuzz.registry import find_known
+from equipoise.fuzz.schedulers.planner import Planner
+from equipoise.fuzz.trial import Outcome, judge
+from equipoise.fuzz.trial.stored import Stored, read_lines, trial_of
+
+CORPUS = Path(__file__).parents[2] / "corpus"
+
+
+def lines(name: str) -> list[Stored]:
+    path = CORPUS / name
+    return list(read_lines(path.read_bytes(), str(path)))
+
+
+def said(stored: Stored) -> tuple[str, Outcome, Outcome]:
+    """What its target and what our planner make of a case."""
+    known = find_known(stored.target)
+    assert known is not None, stored.target
+    trial = trial_of(stored)
+    return stored.target, judge(known.make(), trial).outcome, judge(Planner(), trial).outcome
+
+
+@pytest.mark.parametrize("name", ["faulty.jsonl", "mutants.jsonl"])
+def test_what_was_found_once_is_found_again_and_our_planner_is_right(name: str) -> None:
+    kept = lines(name)
+    assert [said(one) for one in kept] == [(one.target, one.outcome, Outcome.AGREE) for one in kept]
+    assert len(kept) > 20
+    assert all(one.outcome.is_defect for one in kept)
+
+
+def test_every_faulty_scheduler_and_hundreds_of_mutants_are_in_it() -> None:
+    assert {one.target for one in lines("faulty.jsonl")} == {f"faulty-{one}" for one in "ABCDEF"}
+    assert len({one.target for one in lines("mutants.jsonl")}) > 200
+
+
+def test_every_case_is_as_small_as_it_can_be() -> None:
+    for one in (*lines("faulty.jsonl"), *lines("mutants.jsonl")):
+        cluster = one.case.cluster
+        assert len(cluster.hosts) <= 4, one.target
+        assert len(cluster.vms) <= 4, one.target
