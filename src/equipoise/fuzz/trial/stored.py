@@ -31,6 +31,8 @@ class Stored(Value):
 
     version: Annotated[int, Meta(ge=VERSION, le=VERSION)] = VERSION
     target: str
+    target_version: str = ""
+    """In which version the target has shown it; nothing if it is ours, or nobody has noted it."""
     constraint: str
     outcome: Outcome
     message: str = ""
@@ -40,6 +42,10 @@ class Stored(Value):
     settings: Mapping[str, str] = {}
     """How the target was set, where it was not as usual."""
     case: CaseFile
+
+    def is_of(self, version: str) -> bool:
+        """Whether it may have been found in a version of the target."""
+        return self.target_version in ("", version)
 
 
 def case_of(trial: Trial) -> CaseFile:
