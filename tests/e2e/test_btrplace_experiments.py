@@ -78,7 +78,7 @@ SYNC = a_trial(
 )  # fmt: skip
 LONELY = a_trial(
     a_demand("Lonely", vs=["x", "w"], continuous=True), do(kill("w")),
-    hosts=THREE, vms=[X, Y, a_vm("w", "h1")],
+    hosts=THREE, vms=[X, Y, a_vm("w", "h1", consumption={"licences": 0})],
 )  # fmt: skip
 
 

@@ -16,10 +16,10 @@ def test_without_a_name_the_experiments_are_listed() -> None:
 
 
 def test_an_experiment_can_be_made_with_any_scheduler_that_is_able_to() -> None:
-    words = ("fuzz", "experiment", "modes", "--target", "faulty-C", "--tests", "60")
+    words = ("fuzz", "experiment", "modes", "--target", "faulty-C", "--tests", "40")
     found = answer(*words, "--seed", "2")
     assert (found["experiment"], found["target"], found["seed"], found["tests"]) == (
-        "modes", "faulty-C", 2, 60,
+        "modes", "faulty-C", 2, 40,
     )  # fmt: skip
     total = found["tables"][0]["rows"][-1]
     assert total["constraint"] == "all"

@@ -63,6 +63,7 @@ Findings = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option("--known", help="What was saved earlier: only what is new or gone counts."),
 ]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=2**63 - 1, help="It decides everything.")]
 Page = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option("--report", help="Write a page with a picture of each finding."),
@@ -94,9 +95,7 @@ def fuzz(  # noqa: PLR0913, PLR0917
         Optional[float],  # noqa: UP045
         typer.Option("--seconds", min=0, help="Stop after so many seconds."),
     ] = None,
-    seed: Annotated[
-        int, typer.Option("--seed", min=0, max=2**63 - 1, help="It decides everything.")
-    ] = 0,
+    seed: Seed = 0,
     hosts: Hosts = None,
     vms: Vms = None,
     workers: Workers = "1",
@@ -115,8 +114,7 @@ def fuzz(  # noqa: PLR0913, PLR0917
     """Find where a scheduler disagrees with its specification.
 
     Each finding is told by the smallest case. Exit code 1 if there is one, or of targets of which
-    findings are known, if there is a new one or one has gone. 'equipoise fuzz experiment' repeats
-    what the SafePlace paper has measured.
+    findings are known, if there is a new one or one has gone. See 'fuzz experiment' as well.
     """
     from equipoise.cli.fuzzing import fuzz as command
     from equipoise.cli.fuzzing.files import Files
@@ -151,9 +149,7 @@ def experiment(  # noqa: PLR0913, PLR0917
         typer.Argument(help="Which one; without a name they are listed.", metavar="NAME"),
     ] = None,
     tests: Annotated[int, typer.Option("--tests", min=1, help="How many trials.")] = 2000,
-    seed: Annotated[
-        int, typer.Option("--seed", min=0, max=2**63 - 1, help="It decides everything.")
-    ] = 0,
+    seed: Seed = 0,
     target: Annotated[
         str, typer.Option("--target", help="The scheduler; 'equipoise fuzz --list' lists them.")
     ] = "btrplace",

@@ -44,7 +44,7 @@ def count_causes(subject: Subject) -> Result:
         if cause is not None
     )
     answered = sum(map(is_answered, verdicts))
-    note = f"{answered} of {len(subject.trials)} trials are answered."
+    note = f"{answered:,} of {len(subject.trials):,} trials are answered."
     return Result((_by_cause(found), _by_outcome(subject.trials, verdicts)), (note, *NOTES))
 
 

@@ -94,7 +94,7 @@ def _left_out(subject: Subject, counted: Sequence[Trial]) -> Sequence[str]:
     missing = list(
         dict.fromkeys(one.demand.name for one in subject.trials if one.demand.name not in present)
     )
-    notes = [f"{len(counted)} of {len(subject.trials)} trials are answered in both modes."]
+    notes = [f"{len(counted):,} of {len(subject.trials):,} trials are answered in both modes."]
     if missing:
         notes.append(f"Never answered in both modes: {', '.join(missing)}.")
     return notes

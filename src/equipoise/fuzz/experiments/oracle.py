@@ -12,10 +12,11 @@ from equipoise.fuzz.schedulers.scheduler import Answer, Crash, YesOrNo, ask
 from equipoise.fuzz.trial import Outcome, Trial
 
 FOUND: Final = ("specification", "checker", "both", "only the specification", "only the checker")
-AT_RUN_TIME: Final = "checker at run time"
+AT_RUN_TIME: Final = "both, at run time"
 NOTES: Final = (
     "A defect is a trial on which the solver breaks, or its judge says the opposite of it.",
-    "The checker judges in the specification's place; at run time it sees accepted plans only.",
+    "The checker judges in the specification's place, and here sees refused plans as well.",
+    "At run time it would see only plans that the solver has made.",
     "On what only the checker finds, the solver and the specification agree with each other.",
     "The paper (BtrPlace 1.6.0): 556 by the specification, 249 by checkers, none by those only.",
 )
@@ -54,8 +55,8 @@ def compare_oracles(subject: Subject) -> Result:
     broken = sum(isinstance(one, Crash) for one in checker)
     contradicted = sum(one.contradict for one in seen)
     notes = (
-        f"{len(seen)} of {len(trials)} trials are answered by the solver and by the checker.",
-        f"On {contradicted} the checker contradicts the specification; on {broken} it breaks.",
+        f"{len(seen):,} of {len(trials):,} trials are answered by the solver and by the checker.",
+        f"On {contradicted:,} the checker contradicts the specification; on {broken:,} it breaks.",
         *NOTES,
     )
     return Result((_by_outcome(seen), _by_constraint(seen)), notes)
@@ -92,7 +93,10 @@ def _by_outcome(seen: Sequence[Seen]) -> Table:
         {
             "verdict": outcome.value,
             **_counts(seen, outcome),
-            AT_RUN_TIME: sum(one.at_run_time and one.by_checker is outcome for one in seen),
+            AT_RUN_TIME: sum(
+                one.at_run_time and one.by_specification is one.by_checker is outcome
+                for one in seen
+            ),
         }
         for outcome in (Outcome.OVER, Outcome.UNDER, Outcome.CRASH)
     )

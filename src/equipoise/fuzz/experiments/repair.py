@@ -66,7 +66,7 @@ def compare_repair(subject: Subject) -> Result:
         _by_arm("The plan is imposed", "verdict", outcomes, Outcome),
         _apart("The plan is imposed: trials on which it matters", subject.trials, outcomes),
     ]
-    notes = [f"{len(right)} of {len(subject.trials)} trials have a plan that is right."]
+    notes = [f"{len(right):,} of {len(subject.trials):,} trials have a plan that is right."]
     if own:
         ways = {
             arm: [_way(trial, one) for trial, one in zip(right, made, strict=True)]
@@ -86,8 +86,8 @@ def _moves(own: Mapping[str, Sequence[Own]]) -> str:
     made = [pair for pair in pairs if all(isinstance(one, tuple) for one in pair)]
     off, on = (sum(_migrations(pair[place]) for pair in made) for place in range(len(ARMS)))
     return (
-        f"On {len(made)} of these it makes a plan by itself either way: with {off} migrations in "
-        f"all without repair, and {on} with it."
+        f"On {len(made):,} of these it makes a plan by itself either way: with {off:,} migrations "
+        f"in all without repair, and {on:,} with it."
     )
 
 

@@ -37,7 +37,9 @@ class _Limits(TypedDict):
     seconds_max: float
 
 
-_LIMITS: Final[_Limits] = {"each_s_max": EACH_S_MAX, "seconds_max": SECONDS_MAX}
+def _limits() -> _Limits:
+    return {"each_s_max": EACH_S_MAX, "seconds_max": SECONDS_MAX}
+
 
 TRIALS: Final = Options(
     host_states=FrozenMap({HostState.ON: 8, HostState.STANDBY: 2}),
@@ -90,7 +92,7 @@ class BtrPlace:
 
     def accepts_many(self, trials: Sequence[Trial]) -> tuple[YesOrNo, ...]:
         """The same for many trials in one go; what ``accepts`` would raise is an answer here."""
-        said = self._each(trials, lambda worker, asked: worker.accepts(asked, **_LIMITS))
+        said = self._each(trials, lambda worker, asked: worker.accepts(asked, **_limits()))
         return tuple(_crash(one) if isinstance(one, Crashed) else one for one in said)
 
     def checks_many(self, trials: Sequence[Trial]) -> tuple[YesOrNo, ...]:
@@ -102,7 +104,7 @@ class BtrPlace:
 
     def plans_many(self, trials: Sequence[Trial]) -> tuple[Own, ...]:
         """What it would do itself to get where the plans lead; nothing if it finds no way there."""
-        said = self._each(trials, lambda worker, asked: worker.plans(asked, **_LIMITS))
+        said = self._each(trials, lambda worker, asked: worker.plans(asked, **_limits()))
         return tuple(_own(trial, one) for trial, one in zip(trials, said, strict=True))
 
     def close(self) -> None:

@@ -226,7 +226,7 @@ class TestOracle:
         assert row(by_verdict, "under-filtering") == {
             "verdict": "under-filtering", "specification": len(wrong), "checker": len(seen),
             "both": len(seen), "only the specification": len(wrong) - len(seen),
-            "only the checker": 0, "checker at run time": len(seen),
+            "only the checker": 0, "both, at run time": len(seen),
         }  # fmt: skip
         assert row(by_verdict, "crash")["both"] == len(some.trials) - len(busy)
         assert row(by_verdict, "over-filtering")["checker"] == 0

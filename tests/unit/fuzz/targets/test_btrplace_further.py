@@ -11,7 +11,7 @@ import pytest
 from btrplace_trials import a_demand, a_trial, do, kill, move
 from equipoise.errors import WorldError
 from equipoise.fuzz.schedulers import Crash, TooLate, Unsupported
-from equipoise.fuzz.targets import Worker, btrplace_scheduler, environment
+from equipoise.fuzz.targets import Target, Worker, btrplace_scheduler, environment
 from equipoise.fuzz.targets.btrplace_scheduler import BtrPlace, target
 from equipoise.fuzz.targets.java import OLDER, PINNED, Build
 from equipoise.model.action import Migrate
@@ -76,7 +76,7 @@ def test_an_answer_to_another_question_is_nonsense(btrplace: BtrPlace) -> None:
 
 @pytest.mark.parametrize("built", [PINNED, OLDER], ids=lambda one: one.version)
 def test_what_is_known_of_it_is_about_the_version_that_was_built(
-    monkeypatch: pytest.MonkeyPatch, built: environment.Target
+    monkeypatch: pytest.MonkeyPatch, built: Target
 ) -> None:
     build = Build(built.version, "java", Path("lib"))
     monkeypatch.setattr(btrplace_scheduler, "find", lambda: build)
@@ -87,7 +87,7 @@ def test_what_is_known_of_it_is_about_the_version_that_was_built(
 def test_of_a_version_without_findings_nothing_is_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    other = environment.Target("btrplace", "0.1", "BtrPlace")
+    other = Target("btrplace", "0.1", "BtrPlace")
     monkeypatch.setattr(btrplace_scheduler, "VERSIONS", (other,))
     monkeypatch.setattr(btrplace_scheduler, "find", lambda: Build("0.1", "java", Path("lib")))
     assert (target().version, target().findings) == ("0.1", None)
