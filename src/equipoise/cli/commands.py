@@ -11,7 +11,7 @@ from typing import Annotated, Optional
 import typer
 
 from equipoise import __version__
-from equipoise.cli.fuzz_commands import fuzz
+from equipoise.cli.fuzz_commands import fuzz_app
 from equipoise.cli.spec_commands import Json, spec_app
 
 app = typer.Typer(
@@ -360,7 +360,9 @@ def wake(
 
 
 app.add_typer(spec_app, name="spec")
-app.command()(fuzz)
+app.add_typer(
+    fuzz_app, name="fuzz", help="Find where a scheduler disagrees with its specification."
+)
 
 
 @app.command()

@@ -1,13 +1,29 @@
-"""The command ``fuzz``, with its arguments."""
+"""The commands ``fuzz`` and ``fuzz experiment``, with their arguments."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Any, Optional
 
 import typer
+from typer.core import TyperGroup
 
 from equipoise.cli.spec_commands import Json
+
+CAMPAIGN = "TARGET"
+"""What a campaign is called inside: nobody has to say it."""
+
+
+class CampaignUnlessNamed(TyperGroup):
+    """Takes its first word for a command if it is one, and else everything for a campaign."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put in what goes without saying."""
+        is_named = bool(args) and args[0] in self.commands
+        return super().parse_args(ctx, args if is_named else [CAMPAIGN, *args])
+
+
+fuzz_app = typer.Typer(cls=CampaignUnlessNamed)
 
 SIZE_MAX = 1_000
 """How many hosts or VMs a trial may have."""
@@ -87,6 +103,7 @@ Junit = Annotated[
 ]
 
 
+@fuzz_app.command(CAMPAIGN)
 def fuzz(  # noqa: PLR0913, PLR0917
     target: Annotated[
         Optional[str],  # noqa: UP045  (typer reads the annotation at run time)
@@ -116,7 +133,7 @@ def fuzz(  # noqa: PLR0913, PLR0917
     """Find where a scheduler disagrees with its specification.
 
     Each finding is told by the smallest case. Exit code 1 if there is one, or of targets of which
-    findings are known, if there is a new one or one has gone.
+    findings are known, if there is a new one or one has gone. See 'fuzz experiment' as well.
     """
     from equipoise.cli.fuzzing import fuzz as command
     from equipoise.cli.fuzzing.files import Files
@@ -146,6 +163,32 @@ def fuzz(  # noqa: PLR0913, PLR0917
         files=Files(page=report, csv=csv, junit=junit),
     )
     raise typer.Exit(command.run(target, wishes, as_json=json))
+
+
+@fuzz_app.command("experiment")
+def experiment(  # noqa: PLR0913, PLR0917
+    name: Annotated[
+        Optional[str],  # noqa: UP045  (typer reads the annotation at run time)
+        typer.Argument(help="Which one; without a name they are listed.", metavar="NAME"),
+    ] = None,
+    tests: Annotated[int, typer.Option("--tests", min=1, help="How many trials.")] = 2000,
+    seed: Seed = 0,
+    target: Annotated[
+        str, typer.Option("--target", help="The scheduler; 'equipoise fuzz --list' lists them.")
+    ] = "btrplace",
+    hosts: Hosts = None,
+    vms: Vms = None,
+    json: Json = False,
+) -> None:
+    """Measure again what the SafePlace paper has measured, with all arms on the same trials."""
+    from equipoise.cli.fuzzing import experiment as command
+
+    if name is None:
+        raise typer.Exit(command.run_list(as_json=json))
+    spans = {"hosts": _span(hosts, "--hosts"), "vms": _span(vms, "--vms")}
+    sizes = {key: span for key, span in spans.items() if span is not None}
+    asked = command.Asked(target, tests, seed, sizes)
+    raise typer.Exit(command.run(name, asked, as_json=json))
 
 
 def _span(text: str | None, option: str) -> tuple[int, int] | None:

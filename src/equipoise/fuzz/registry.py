@@ -33,7 +33,7 @@ def registered() -> Iterator[Known]:
         about = (make.__doc__ or "").strip().split("\n")[0].rstrip(".")
         yield Known(name=name, about=about, make=make, constraints=_about_time())
     yield MUTANTS
-    yield btrplace_scheduler.TARGET
+    yield btrplace_scheduler.target()
     yield NOVA
     yield NOVA_PIPELINE
 

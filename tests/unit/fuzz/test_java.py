@@ -24,7 +24,7 @@ done
 for module in scheduler-api scheduler-choco scheduler-json; do
   : > "$build/lib/$module-$version.jar"
 done
-: > "$build/lib/btrplace-solve-2.jar"
+: > "$build/lib/btrplace-solve-3.jar"
 """
 LACKS = "Could not find artifact org.btrplace:scheduler-choco:jar:$version in central"
 NEWER_IS_LACKING = f"""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from equipoise.cli.answer import console, plain, print_json, progress_console, table
 from equipoise.cli.fuzzing.document import document
+from equipoise.cli.fuzzing.replay import replayed
 from equipoise.cli.fuzzing.wishes import Order, Wishes, order_of
 from equipoise.cli.read import read_bytes
 from equipoise.cli.write import check_writable, write_file
@@ -22,7 +23,7 @@ from equipoise.fuzz.reports import Account
 from equipoise.fuzz.reports.replay import stored_of
 from equipoise.fuzz.schedulers.known import Known
 from equipoise.fuzz.trial import Outcome
-from equipoise.fuzz.trial.stored import Stored, case_of, read_lines, trial_of, write_line
+from equipoise.fuzz.trial.stored import Stored, case_of, read_lines, write_line
 from equipoise.model.words import counted
 
 BROKEN = Path("equipoise-oracle.jsonl")
@@ -36,14 +37,18 @@ def run(target: str, wishes: Wishes, *, as_json: bool) -> int:
     wishes.files.check()
     order = order_of(target, wishes)
     with ExitStack() as stack:
-        stack.callback(_close, order)
-        report, known = _carried_out(order, wishes, quiet=as_json)
+        if wishes.replay is None:  # who judges cases again closes whom it has asked
+            stack.callback(_close, order)
+        order, report, known = _carried_out(order, wishes, quiet=as_json)
     if wishes.save is not None:
         unusual = {
             name: value for name, value in order.settings.items() if not _is_usual(order, name)
         }
         lines = (
-            write_line(stored_of(one, report).but(settings=unusual)) for one in report.findings
+            write_line(
+                stored_of(one, report).but(settings=unusual, target_version=order.known.version)
+            )
+            for one in report.findings
         )
         write_file(wishes.save, b"".join(lines))
     asked = order.campaign.constraints if wishes.replay is None else ()
@@ -55,14 +60,18 @@ def run(target: str, wishes: Wishes, *, as_json: bool) -> int:
     return 1 if _fails(report, known) else 0
 
 
-def _carried_out(order: Order, wishes: Wishes, *, quiet: bool) -> tuple[Report, Familiar | None]:
+def _carried_out(
+    order: Order, wishes: Wishes, *, quiet: bool
+) -> tuple[Order, Report, Familiar | None]:
     try:
         if wishes.replay is not None:
             stored = read_lines(read_bytes(wishes.replay), str(wishes.replay))
-            return order.campaign.replay(map(trial_of, stored)), None
+            return *replayed(order, stored, save=wishes.save is not None), None
         known = None if order.familiar is None else familiar(order.make(), order.familiar)
+        if known is None and order.known.version:
+            _tell_that_nothing_is_kept(order.known)
         with crew_of(wishes.workers) as crew:
-            return order.campaign.run(None if quiet else _tell_progress, crew), known
+            return order, order.campaign.run(None if quiet else _tell_progress, crew), known
     except OracleBroke as error:
         path = wishes.save or BROKEN
         demand = error.trial.demand
@@ -133,6 +142,11 @@ def _tell_progress(report: Report) -> None:
     defects = counted(report.defects, "defect")
     line = f"{report.tests:,} trials, {report.tests_per_s:,.0f} a second, {defects}"
     progress_console().print(line)
+
+
+def _tell_that_nothing_is_kept(known: Known) -> None:
+    line = f"no findings of {known.name} {known.version} are kept: every defect counts"
+    progress_console().print(plain(line))
 
 
 def _show(report: Report, known: Familiar | None) -> None:

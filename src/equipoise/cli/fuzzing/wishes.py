@@ -58,6 +58,8 @@ class Order:
     make: Callable[[], Scheduler]
     familiar: tuple[Stored, ...] | None
     """The findings that are known already; none at all if nobody keeps a file of them."""
+    set_by_hand: dict[str, str] = field(default_factory=dict)
+    """Those of the settings that somebody asked for."""
 
 
 def order_of(target: str, wishes: Wishes) -> Order:
@@ -78,7 +80,9 @@ def order_of(target: str, wishes: Wishes) -> Order:
         wishes.limits,
         own,
     )
-    return Order(known, settings, campaign, make, _familiar(known, settings, wishes.known))
+    by_hand = dict(one.split("=", 1) for one in wishes.settings)
+    familiar = _familiar(known, settings, wishes.known)
+    return Order(known, settings, campaign, make, familiar, by_hand)
 
 
 def the_target(name: str) -> Known:
@@ -149,5 +153,15 @@ def _familiar(
         return None
     usual = {name: values[0] for name, values in known.settings.items()}
     lines = read_lines(read_bytes(path), str(path))
-    mine = (one for one in lines if one.target == known.name)
+    mine = [one for one in lines if one.target == known.name]
+    _check_version(known, mine, path)
     return tuple(one for one in mine if usual | dict(one.settings) == settings)
+
+
+def _check_version(known: Known, findings: Sequence[Stored], path: Path) -> None:
+    """Refuse to compare with what was found in another version."""
+    other = next((one for one in findings if not one.is_of(known.version)), None)
+    if other is not None:
+        what = f"it tells of {known.name} {other.target_version}, and here is {known.version}"
+        cure = "compare with findings of the same version, or judge them again by --replay"
+        raise InvalidInput(str(path), [Problem(key="target_version", what=what, cure=cure)])

@@ -29,6 +29,8 @@ class Known:
     """What trials are like that it can answer."""
     settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """What can be set, with the values there are; the first one is usual."""
+    has_checker: bool = False
+    """Whether it has a checker besides what decides; it is asked by ``checks_many``."""
     version: str = ""
     """The version that it is pinned to, if it is not ours."""
     findings: Path | None = None

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
+import msgspec
+
 from equipoise.fuzz.schedulers.scheduler import Unsupported
 from equipoise.fuzz.targets.btrplace_constraint import told_constraint
 from equipoise.fuzz.trial.trial import Trial
@@ -24,7 +26,7 @@ from equipoise.model.action import (
     Shutdown,
     Suspend,
 )
-from equipoise.model.files.btrplace import Numbering, plan_record
+from equipoise.model.files.btrplace import Numbering, plan_record, read_plan
 from equipoise.model.host import HostState
 from equipoise.model.plan import Step, Violation
 from equipoise.model.problem import Problem
@@ -54,6 +56,12 @@ def encode(trial: Trial, *, repair: bool) -> Question:
         "constraint": told_constraint(trial, numbers),
         "repair": repair,
     }
+
+
+def read_made(trial: Trial, told: dict[str, Any]) -> tuple[Step, ...]:
+    """The steps of a plan that BtrPlace made for the cluster of a trial."""
+    problem = Problem(cluster=trial.initial.inventory())
+    return read_plan(msgspec.json.encode(told), "BtrPlace's plan", problem).steps
 
 
 def _reasons_against(trial: Trial) -> Iterator[str]:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypedDict, TypeVar
 
 from equipoise.errors import WorldError
 from equipoise.fuzz.generate.options import Amounts, Options
 from equipoise.fuzz.schedulers.known import Known
 from equipoise.fuzz.schedulers.scheduler import Crash, TooLate, Unsupported, YesOrNo
 from equipoise.fuzz.targets.btrplace_constraint import CONSTRAINTS
-from equipoise.fuzz.targets.btrplace_question import Question, encode
+from equipoise.fuzz.targets.btrplace_question import Question, encode, read_made
 from equipoise.fuzz.targets.folder import MissingTarget
-from equipoise.fuzz.targets.java import PINNED, need
-from equipoise.fuzz.targets.worker import Acceptance, Crashed, Worker
+from equipoise.fuzz.targets.java import PINNED, VERSIONS, find, need
+from equipoise.fuzz.targets.worker import Crashed, OwnPlan, Worker
 from equipoise.fuzz.trial.trial import Trial
 from equipoise.model.host import HostState
+from equipoise.model.plan import Step
 from equipoise.model.problem.problem import ActionKind
 from equipoise.model.value import FrozenMap
 from equipoise.model.vm import VmState
@@ -26,6 +27,19 @@ EACH_S_MAX: Final = 5
 SECONDS_MAX: Final = 120.0
 """For one line of questions, however many."""
 HEAP_MIB: Final = 512
+Own = tuple[Step, ...] | Unsupported | TooLate | Crash | None
+"""A plan that BtrPlace made itself; nothing if it found none."""
+_Said = TypeVar("_Said")
+
+
+class _Limits(TypedDict):
+    each_s_max: int
+    seconds_max: float
+
+
+def _limits() -> _Limits:
+    return {"each_s_max": EACH_S_MAX, "seconds_max": SECONDS_MAX}
+
 
 TRIALS: Final = Options(
     host_states=FrozenMap({HostState.ON: 8, HostState.STANDBY: 2}),
@@ -79,10 +93,20 @@ class BtrPlace:
 
     def accepts_many(self, trials: Sequence[Trial]) -> tuple[YesOrNo, ...]:
         """The same for many trials in one go; what ``accepts`` would raise is an answer here."""
-        questions = [self._question(trial) for trial in trials]
-        asked = [one for one in questions if not isinstance(one, Unsupported)]
-        said = iter(self._ask(asked) if asked else ())
-        return tuple(one if isinstance(one, Unsupported) else next(said) for one in questions)
+        said = self._each(trials, lambda worker, asked: worker.accepts(asked, **_limits()))
+        return tuple(_crash(one) if isinstance(one, Crashed) else one for one in said)
+
+    def checks_many(self, trials: Sequence[Trial]) -> tuple[YesOrNo, ...]:
+        """Whether BtrPlace's own checker, which the solver has no part in, accepts the plans."""
+        said = self._each(
+            trials, lambda worker, asked: worker.checks(asked, seconds_max=SECONDS_MAX)
+        )
+        return tuple(_crash(one) if isinstance(one, Crashed) else one for one in said)
+
+    def plans_many(self, trials: Sequence[Trial]) -> tuple[Own, ...]:
+        """What it would do itself to get where the plans lead; nothing if it finds no way there."""
+        said = self._each(trials, lambda worker, asked: worker.plans(asked, **_limits()))
+        return tuple(_own(trial, one) for trial, one in zip(trials, said, strict=True))
 
     def close(self) -> None:
         """End the worker; the next question would start another."""
@@ -96,16 +120,28 @@ class BtrPlace:
         except Unsupported as error:
             return error
 
-    def _ask(self, questions: list[Question]) -> list[YesOrNo]:
+    def _each(
+        self,
+        trials: Sequence[Trial],
+        ask: Callable[[Worker, list[Question]], Sequence[_Said]],
+    ) -> tuple[_Said | Unsupported, ...]:
+        """Ask about those trials that it has words for; each has its answer in its own place."""
+        questions = [self._question(trial) for trial in trials]
+        asked = [one for one in questions if not isinstance(one, Unsupported)]
+        said = iter(self._ask(asked, ask) if asked else ())
+        return tuple(one if isinstance(one, Unsupported) else next(said) for one in questions)
+
+    def _ask(
+        self, asked: list[Question], ask: Callable[[Worker, list[Question]], Sequence[_Said]]
+    ) -> Sequence[_Said]:
         worker = self._worker = self._worker or self._begin()
         try:
-            answers = worker.accepts(questions, each_s_max=EACH_S_MAX, seconds_max=SECONDS_MAX)
+            return ask(worker, asked)
         except WorldError as error:
             self.close()
             if worker.is_late:
                 raise TooLate(str(error)) from error
             raise
-        return [_answer(one) for one in answers]
 
 
 def start_btrplace() -> Worker:
@@ -114,8 +150,14 @@ def start_btrplace() -> Worker:
     return Worker(build.worker_line(heap_mib=HEAP_MIB), name=PINNED.about)
 
 
-def _answer(said: Acceptance) -> YesOrNo:
-    return Crash(said.what) if isinstance(said, Crashed) else said
+def _crash(said: Crashed) -> Crash:
+    return Crash(said.what)
+
+
+def _own(trial: Trial, said: OwnPlan) -> Own:
+    if isinstance(said, Crashed):
+        return _crash(said)
+    return read_made(trial, said) if isinstance(said, dict) else said
 
 
 def _make(repair: str) -> BtrPlace:
@@ -130,13 +172,19 @@ def _missing() -> str:
     return ""
 
 
-TARGET: Final = Known(
-    name="btrplace",
-    about="BtrPlace, with the plan imposed on it",
-    make=_make,
-    constraints=CONSTRAINTS,
-    options=TRIALS,
-    settings={"repair": ("off", "on")},
-    version=PINNED.version,
-    missing=_missing,
-)
+def target() -> Known:
+    """What is known of BtrPlace, in the version that was built here."""
+    found = find()
+    built = next((one for one in VERSIONS if found and one.version == found.version), PINNED)
+    return Known(
+        name=PINNED.name,
+        about="BtrPlace, with the plan imposed on it",
+        make=_make,
+        constraints=CONSTRAINTS,
+        options=TRIALS,
+        settings={"repair": ("off", "on")},
+        has_checker=True,
+        version=built.version,
+        findings=built.findings if built.findings.exists() else None,
+        missing=_missing,
+    )

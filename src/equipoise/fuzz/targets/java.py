@@ -29,7 +29,7 @@ PINNED: Final = Target("btrplace", "1.12.11", "BtrPlace")
 OLDER: Final = Target("btrplace", "1.10.2", "BtrPlace")
 VERSIONS: Final = (PINNED, OLDER)
 TOOLS: Final = "a JDK of version 17 or later and Maven"
-OURS: Final = "btrplace-solve-2.jar"
+OURS: Final = "btrplace-solve-3.jar"
 """What asks BtrPlace, in the version of the pom; an older one has not got all that is needed."""
 _SOURCE: Final = HERE / "btrplace"
 _MODULES: Final = ("scheduler-api", "scheduler-choco", "scheduler-json")

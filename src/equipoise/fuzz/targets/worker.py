@@ -68,6 +68,8 @@ Admission = tuple[bool, ...] | Crashed
 """Whether a VM may be put on each of the hosts that were asked for."""
 Acceptance = bool | Crashed | Unsupported | TooLate
 """Whether a plan would be accepted."""
+OwnPlan = dict[str, Any] | Crashed | Unsupported | TooLate | None
+"""A plan in the target's own words, or nothing if it has found none."""
 Placement = dict[str, str] | Crashed
 """Where each VM goes that goes anywhere, in the order in which it was decided."""
 _Asked = Sequence[Mapping[str, Any]]
@@ -143,6 +145,18 @@ class Worker:
         """Ask whether plans would be accepted; each question is answered by itself, and in time."""
         ask = {"ask": "accepts", "limit_s": each_s_max}
         return self._ask_each(ask, questions, seconds_max, _acceptance)
+
+    def checks(self, questions: _Asked, *, seconds_max: float = 300.0) -> tuple[Acceptance, ...]:
+        """Ask whether the target's own checker accepts plans; there is no search to be limited."""
+        ask = {"ask": "checks", "limit_s": 0}
+        return self._ask_each(ask, questions, seconds_max, _acceptance)
+
+    def plans(
+        self, questions: _Asked, *, each_s_max: int, seconds_max: float = 300.0
+    ) -> tuple[OwnPlan, ...]:
+        """Ask which plans it would make; each question is answered by itself, and in time."""
+        ask = {"ask": "plans", "limit_s": each_s_max}
+        return self._ask_each(ask, questions, seconds_max, _own_plan)
 
     def _ask_each(
         self,
@@ -249,6 +263,18 @@ def _acceptance(said: Mapping[str, Any]) -> bool | Unsupported | TooLate:
         case {"late": True}:
             return TooLate("it gave no answer in time")
     raise ValueError("none of the answers that there are")
+
+
+def _own_plan(said: Mapping[str, Any]) -> dict[str, Any] | Unsupported | TooLate | None:
+    match said:
+        case {"plan": None}:
+            return None
+        case {"plan": dict(plan)}:
+            return plan
+    why = _acceptance(said)
+    if isinstance(why, bool):
+        raise ValueError("it was not asked whether it accepts")
+    return why
 
 
 def start(name: str) -> Worker:

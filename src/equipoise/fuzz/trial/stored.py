@@ -30,6 +30,8 @@ class Stored(Value):
 
     version: Annotated[int, Meta(ge=VERSION, le=VERSION)] = VERSION
     target: str
+    target_version: str = ""
+    """In which version the target has shown it; nothing if it is ours, or nobody has noted it."""
     constraint: str
     outcome: Outcome
     message: str = ""
@@ -41,6 +43,10 @@ class Stored(Value):
     specification: str = ""
     """The text that declares the constraint, if it is not in the library."""
     case: CaseFile
+
+    def is_of(self, version: str) -> bool:
+        """Whether it may have been found in a version of the target."""
+        return self.target_version in ("", version)
 
 
 def case_of(trial: Trial) -> CaseFile:

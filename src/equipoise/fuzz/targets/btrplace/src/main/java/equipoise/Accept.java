@@ -14,20 +14,23 @@ import net.minidev.json.JSONObject;
 import net.minidev.json.parser.JSONParser;
 import net.minidev.json.parser.ParseException;
 import org.btrplace.json.JSONConverterException;
+import org.btrplace.model.Instance;
 import org.btrplace.plan.ReconfigurationPlan;
 import org.btrplace.scheduler.UnstatableProblemException;
 import org.btrplace.scheduler.choco.DefaultChocoScheduler;
 
 /**
- * Answers whether BtrPlace would accept plans. A question is a line of JSON, and so is its answer:
+ * Answers what BtrPlace says of plans. A question is a line of JSON, and so is its answer:
  *
  * <pre>
  * {"ask": "hello"} -&gt; {"name", "version"}
- * {"ask": "accepts", "limit_s", "questions": [...]} -&gt; {"answers": [...]} or {"crash"}
+ * {"ask": WHAT, "limit_s", "questions": [...]} -&gt; {"answers": [...]} or {"crash"}
  * </pre>
  *
- * <p>An answer is one of {"accepts": true or false}, {"crash": what and where}, {"late": true} and
- * {"unsupported": why}. A crash instead of answers is one of ours.
+ * <p>WHAT is "accepts" (would its solver make just this plan?), "checks" (has its checker nothing
+ * against it?) or "plans" (what would it do to get there, in any way?). An answer is one of
+ * {"accepts": true or false}, {"plan": the plan or nothing}, {"crash": what and where}, {"late":
+ * true} and {"unsupported": why}. A crash instead of answers is one of ours.
  */
 public final class Accept {
 
@@ -53,10 +56,12 @@ public final class Accept {
     if ("hello".equals(asked.get("ask"))) {
       return object("name", "btrplace").appendField("version", version());
     }
+    String what = (String) asked.get("ask");
+    int limit = (Integer) asked.get("limit_s");
     JSONArray answers = new JSONArray();
     try {
       for (Object question : (JSONArray) asked.get("questions")) {
-        answers.add(accepts((JSONObject) question, (Integer) asked.get("limit_s")));
+        answers.add(each(what, (JSONObject) question, limit));
       }
     } catch (JSONConverterException | RuntimeException error) {
       return object("crash", describe(error));
@@ -64,22 +69,43 @@ public final class Accept {
     return object("answers", answers);
   }
 
-  private static JSONObject accepts(JSONObject told, int limit) throws JSONConverterException {
-    Question question;
+  private static JSONObject each(String what, JSONObject told, int limit)
+      throws JSONConverterException {
     try {
-      question = new Question(told);
+      return answered(what, new Question(told), limit);
     } catch (Question.NoWords none) {
       return object("unsupported", none.getMessage());
     }
+  }
+
+  private static JSONObject answered(String what, Question question, int limit)
+      throws JSONConverterException, Question.NoWords {
     try {
-      DefaultChocoScheduler scheduler = new DefaultChocoScheduler(question.parameters(limit));
-      ReconfigurationPlan plan = scheduler.solve(question.instance());
-      return object("accepts", plan != null && question.isMet(plan));
+      return switch (what) {
+        case "accepts" -> accepts(question, limit);
+        case "checks" -> object("accepts", question.isChecked());
+        case "plans" -> plans(question, limit);
+        default -> throw new JSONConverterException("there is no question " + what);
+      };
     } catch (UnstatableProblemException limited) {
       return object("late", true);
     } catch (RuntimeException | StackOverflowError | OutOfMemoryError | AssertionError error) {
       return object("crash", describe(error));
     }
+  }
+
+  private static JSONObject accepts(Question question, int limit) throws JSONConverterException {
+    ReconfigurationPlan plan = solved(question.instance(), question, limit);
+    return object("accepts", plan != null && question.isMet(plan));
+  }
+
+  private static JSONObject plans(Question question, int limit) throws JSONConverterException {
+    ReconfigurationPlan plan = solved(question.goal(), question, limit);
+    return object("plan", plan == null ? null : Telling.of(plan));
+  }
+
+  private static ReconfigurationPlan solved(Instance instance, Question question, int limit) {
+    return new DefaultChocoScheduler(question.parameters(limit)).solve(instance);
   }
 
   /** The first error and where in BtrPlace it happened: the same for the same defect. */
@@ -88,7 +114,9 @@ public final class Accept {
     while (first.getCause() != null) {
       first = first.getCause();
     }
-    return first.getClass().getSimpleName() + ": " + first.getMessage() + " (" + place(first) + ")";
+    // The solver's own go on for pages, about the case rather than about the defect.
+    String said = String.valueOf(first.getMessage()).lines().findFirst().orElse("");
+    return first.getClass().getSimpleName() + ": " + said + " (" + place(first) + ")";
   }
 
   private static String place(Throwable error) {

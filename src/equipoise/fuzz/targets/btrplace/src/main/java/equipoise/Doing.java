@@ -11,6 +11,8 @@ import org.btrplace.model.Node;
 import org.btrplace.model.VM;
 import org.btrplace.model.VMState;
 import org.btrplace.model.constraint.Killed;
+import org.btrplace.model.constraint.Offline;
+import org.btrplace.model.constraint.Online;
 import org.btrplace.model.constraint.Ready;
 import org.btrplace.model.constraint.Running;
 import org.btrplace.model.constraint.SatConstraint;
@@ -81,8 +83,11 @@ record Doing(String id, Element element, Node host, int start, int end) {
     };
   }
 
-  /** The state of a VM afterwards as a wish: BtrPlace learns of states by such constraints only. */
+  /** The state afterwards as a wish: BtrPlace learns of those of VMs by such constraints only. */
   SatConstraint wish() {
+    if (element instanceof Node node) {
+      return leadsToOnline() ? new Online(node) : new Offline(node);
+    }
     VM vm = (VM) element;
     return switch (leadsTo()) {
       case RUNNING -> new Running(vm);

@@ -29,7 +29,7 @@ import org.btrplace.scheduler.choco.DefaultParameters;
 import org.btrplace.scheduler.choco.Parameters;
 import org.btrplace.scheduler.choco.duration.DurationEvaluators;
 
-/** A cluster, a plan for it and a constraint: would BtrPlace accept the plan? */
+/** A cluster, a plan for it and a constraint: what does BtrPlace say of them? */
 final class Question {
 
   private static final List<Class<? extends Action>> KINDS =
@@ -44,6 +44,9 @@ final class Question {
   private final SatConstraint constraint;
   private final boolean repair;
 
+  /** Said of a constraint only if it could be otherwise: those about time are about every moment. */
+  private final boolean isAboutTheEnd;
+
   /**
    * Reads a question.
    *
@@ -57,7 +60,9 @@ final class Question {
     }
     doings = Doing.allOf((JSONArray) told.get("actions"));
     plan = new Imposed(doings);
-    constraint = constraintOf((JSONObject) told.get("constraint"));
+    JSONObject wanted = (JSONObject) told.get("constraint");
+    constraint = constraintOf(wanted);
+    isAboutTheEnd = wanted != null && Boolean.FALSE.equals(wanted.get("continuous"));
     repair = (Boolean) told.get("repair");
   }
 
@@ -82,16 +87,31 @@ final class Question {
   /** What BtrPlace is to solve; the constraint comes last, when all about the plan is known. */
   Instance instance() {
     List<SatConstraint> wanted = new ArrayList<>();
-    for (Doing doing : doings) {
-      if (doing.isOfVm()) {
-        wanted.add(doing.wish());
-      }
-    }
+    doings.stream().filter(Doing::isOfVm).map(Doing::wish).forEach(wanted::add);
     wanted.add(plan);
+    return wanting(wanted);
+  }
+
+  /** The same without the plan: every VM and node is to become what it makes of it, in any way. */
+  Instance goal() {
+    return wanting(new ArrayList<>(doings.stream().map(Doing::wish).toList()));
+  }
+
+  private Instance wanting(List<SatConstraint> wanted) {
     if (constraint != null) {
       wanted.add(constraint);
     }
     return new Instance(model, wanted, new MinMTTR());
+  }
+
+  /** Whether BtrPlace's own checker of the constraint has nothing against the plan. */
+  boolean isChecked() throws NoWords {
+    if (constraint == null) {
+      throw new NoWords("it is no constraint of BtrPlace's, and has no checker");
+    }
+    return isAboutTheEnd
+        ? Checked.endsWell(constraint, model, doings)
+        : Checked.goesWell(constraint, model, doings);
   }
 
   /** BtrPlace's defaults but for what the question says, and with as much time as the plan takes. */
