@@ -64,6 +64,10 @@ Findings = Annotated[
     typer.Option("--known", help="What was saved earlier: only what is new or gone counts."),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, max=2**63 - 1, help="It decides everything.")]
+Failures = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option("--failures", min=1, help="Stop after so many defects."),
+]
 Page = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option("--report", help="Write a page with a picture of each finding."),
@@ -87,10 +91,7 @@ def fuzz(  # noqa: PLR0913, PLR0917
     constraint: Constraints = None,
     group: Groups = None,
     tests: Annotated[int, typer.Option("--tests", min=0, help="How many trials.")] = 1000,
-    failures: Annotated[
-        Optional[int],  # noqa: UP045
-        typer.Option("--failures", min=1, help="Stop after so many defects."),
-    ] = None,
+    failures: Failures = None,
     seconds: Annotated[
         Optional[float],  # noqa: UP045
         typer.Option("--seconds", min=0, help="Stop after so many seconds."),
