@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Final
 
+from equipoise.fuzz.schedulers.deciders import BALANCE, POWER
 from equipoise.fuzz.schedulers.faulty import FAULTY
 from equipoise.fuzz.schedulers.known import Known
 from equipoise.fuzz.schedulers.mutants import find_mutant
@@ -29,6 +30,8 @@ def registered() -> Iterator[Known]:
     yield Known(
         name="planner", about="our exact planner, with the plan imposed on it", make=Planner
     )
+    yield BALANCE
+    yield POWER
     for name, make in FAULTY.items():
         about = (make.__doc__ or "").strip().split("\n")[0].rstrip(".")
         yield Known(name=name, about=about, make=make, constraints=_about_time())
