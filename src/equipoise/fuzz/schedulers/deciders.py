@@ -8,7 +8,7 @@ wishes of a host.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -23,17 +23,18 @@ from equipoise.fuzz.trial.trial import Trial
 from equipoise.model.estimate import Estimates
 from equipoise.model.host import Host, HostState, HostWish, PowerFigures
 from equipoise.model.plan import Step
-from equipoise.model.quantity import PlanId, RuleId
+from equipoise.model.quantity import HostId, PlanId, ResourceName, RuleId, VmId
 from equipoise.model.rule import KeepApart, KeepTogether, Rule, Satisfy, StayOff, StayWithin
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.value import FrozenMap
 from equipoise.model.vm import CpuSettings, Demand, MemorySettings, Vm, VmState
 from equipoise.plan import Refusal, order, verify
 from equipoise.power.propose import Power
+from equipoise.spec.choose import in_order
 
 MIB_PER_GIB: Final = 1024
-MEMORY: Final = "memory_gib"
-CPU: Final = "cpu_ghz"
+MEMORY: Final = ResourceName("memory_gib")
+CPU: Final = ResourceName("cpu_ghz")
 ASKED: Final = "asks_mhz"
 WISH: Final = "wish"
 MHZ_PER_GHZ: Final = 1000
@@ -68,12 +69,6 @@ OPTIONS: Final = Options(
     given=FrozenMap({"id": ("licences", MEMORY, CPU)}),
 )
 """Trials without a plan, in which there is something to level and something to switch."""
-_NATIVE: Final[Mapping[str, type[KeepApart | KeepTogether | StayWithin | StayOff]]] = {
-    "KeepApart": KeepApart,
-    "KeepTogether": KeepTogether,
-    "MustRunOn": StayWithin,
-    "MustNotRunOn": StayOff,
-}
 
 
 class Decided:
@@ -128,15 +123,21 @@ def dressed(trial: Trial) -> Snapshot:
 def rule_of(trial: Trial) -> Rule:
     """The constraint as an operator would write it: a rule with a kind of its own, if it has."""
     demand, name = trial.demand, RuleId("trial")
+    vms: tuple[VmId, ...] = in_order(demand.arguments.get("vs", ()))
+    hosts: tuple[HostId, ...] = in_order(demand.arguments.get("ns", ()))
+    match demand.name:
+        case "KeepApart" if len(vms) > 1:
+            return KeepApart(id=name, vms=vms, continuous=demand.continuous)
+        case "KeepTogether" if len(vms) > 1:
+            return KeepTogether(id=name, vms=vms, continuous=demand.continuous)
+        case "MustRunOn" if vms and hosts:
+            return StayWithin(id=name, vms=vms, hosts=hosts, continuous=demand.continuous)
+        case "MustNotRunOn" if vms and hosts:
+            return StayOff(id=name, vms=vms, hosts=hosts, continuous=demand.continuous)
     arguments = case_of(trial).arguments
-    native = _NATIVE.get(demand.name)
-    few = 2 if native in (KeepApart, KeepTogether) else 1
-    if native is None or len(arguments["vs"]) < few or not arguments.get("ns", "all"):
-        return Satisfy(
-            id=name, constraint=demand.name, arguments=arguments, continuous=demand.continuous
-        )
-    hosts = {"hosts": arguments["ns"]} if "ns" in arguments else {}
-    return native(id=name, vms=arguments["vs"], continuous=demand.continuous, **hosts)
+    return Satisfy(
+        id=name, constraint=demand.name, arguments=arguments, continuous=demand.continuous
+    )
 
 
 def _host(host: Host) -> Host:
