@@ -15,6 +15,7 @@ from equipoise.fuzz.schedulers.planner import Planner
 from equipoise.fuzz.schedulers.scheduler import Scheduler
 from equipoise.fuzz.targets import btrplace_scheduler
 from equipoise.fuzz.targets.nova_known import NOVA, NOVA_PIPELINE
+from equipoise.fuzz.targets.proxlb_scheduler import PROXLB
 from equipoise.fuzz.targets.watcher_scheduler import WATCHER
 from equipoise.spec.library import of_origin
 
@@ -41,6 +42,7 @@ def registered() -> Iterator[Known]:
     yield NOVA
     yield NOVA_PIPELINE
     yield WATCHER
+    yield PROXLB
 
 
 @cache

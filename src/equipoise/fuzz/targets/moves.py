@@ -22,6 +22,7 @@ from equipoise.model.vm import Vm, VmState
 STEP_MS: Final = 1000
 IN_BETWEEN: Final = "there is room where all go, not on their way, of which it promises nothing"
 ROOM: Final = "capacity"
+OVERFULL: Final = "a host has not enough for those who run there, before anything is done"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +64,26 @@ def in_some_order(trial: Trial, acts: Sequence[Act]) -> tuple[Step, ...]:
     if not replace(trial, steps=other).objections:
         return other
     only_room = all(one.constraint == ROOM for one in wrong)
-    if only_room and not overfull(trial.initial, acts):
+    if only_room and not ends_overfull(trial.initial, acts):
         raise Unsupported(IN_BETWEEN)
     return told
 
 
-def overfull(initial: Snapshot, acts: Iterable[Act]) -> bool:
+def is_overfull(state: Snapshot) -> bool:
+    """Whether a host has not enough for those who run there."""
+    there = _placed(state, ())
+    return any(not _has_room(state, host, vms) for host, vms in there.items())
+
+
+def ends_overfull(initial: Snapshot, acts: Sequence[Act]) -> bool:
     """Whether somebody has been moved to a host that has not enough in the end."""
+    there = _placed(initial, acts)
+    come = {act.action.target for act in acts if isinstance(act.action, Migrate)}
+    return any(not _has_room(initial, host, there.get(host, [])) for host in come)
+
+
+def _placed(initial: Snapshot, acts: Sequence[Act]) -> dict[HostId, list[Vm]]:
+    """Who runs where in the end."""
     homes = {vm.id: vm.host for vm in initial.vms.values() if vm.state is VmState.RUNNING}
     come = {act.action.vm: act.action.target for act in acts if isinstance(act.action, Migrate)}
     homes |= {vm: host for vm, host in come.items() if vm in homes}
@@ -77,7 +91,7 @@ def overfull(initial: Snapshot, acts: Iterable[Act]) -> bool:
     for vm, host in homes.items():
         if host is not None:
             there.setdefault(host, []).append(initial.vms[vm])
-    return any(not _has_room(initial, host, there.get(host, [])) for host in set(come.values()))
+    return there
 
 
 def _has_room(initial: Snapshot, host: HostId, vms: Sequence[Vm]) -> bool:

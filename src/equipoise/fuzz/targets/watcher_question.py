@@ -14,10 +14,11 @@ What is drawn as resources and labels is told exactly:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from equipoise.fuzz.schedulers.scheduler import Unsupported
+from equipoise.fuzz.targets.moves import OVERFULL, is_overfull
 from equipoise.fuzz.trial.trial import Trial
 from equipoise.model.host import Host, HostState
 from equipoise.model.quantity import HostId, ResourceName
@@ -43,22 +44,31 @@ class Claims:
     """Of which it looks that there is enough where a VM comes."""
     constraints: frozenset[str]
     """What else it keeps: see ``encode``."""
+    name: str = ""
+    """How Watcher calls it, if the same strategy is asked with other parameters."""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 _ALL: Final = frozenset({VCPUS, MEMORY, DISK})
 _CPU_AND_MEMORY: Final = frozenset({VCPUS, MEMORY})
+_STABLE: Final = Claims(
+    frozenset({DISK}), frozenset({ANYHOW, "Root", "Cordon"}), name="workload_stabilization"
+)
 STRATEGIES: Final[Mapping[str, Claims]] = {
-    "workload_stabilization": Claims(frozenset({DISK}), frozenset({ANYHOW, "Root", "Cordon"})),
+    "workload_stabilization": _STABLE,
+    "workload_stabilization-fullsearch": replace(_STABLE, parameters={"host_choice": "fullsearch"}),
+    "workload_stabilization-cycle": replace(_STABLE, parameters={"host_choice": "cycle"}),
     "workload_balance": Claims(_ALL, frozenset({ANYHOW, "Root", "Cordon", "MaxMoves"})),
     "vm_workload_consolidation": Claims(_ALL, frozenset({ANYHOW, "Root", "MaxMoves"})),
     "basic": Claims(_ALL, frozenset({ANYHOW, "Root", "MaxMoves"})),
-    "node_resource_consolidation": Claims(_CPU_AND_MEMORY, frozenset({ANYHOW, "Root", "Cordon"})),
+    "node_resource_consolidation": Claims(
+        _CPU_AND_MEMORY,
+        frozenset({ANYHOW, "Root", "Cordon"}),
+        parameters={"host_choice": "specify"},
+    ),
     "host_maintenance": Claims(_CPU_AND_MEMORY, frozenset({ANYHOW, "Maintenance"})),
 }
 CONSTRAINTS: Final = (ANYHOW, "Root", "Cordon", "MaxMoves", "Maintenance")
-PARAMETERS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "node_resource_consolidation": {"host_choice": "specify"},
-}
 _STATES: Final[Mapping[HostState, tuple[str, str]]] = {
     HostState.ON: ("enabled", "up"),
     HostState.MAINTENANCE: ("disabled", "up"),
@@ -68,7 +78,7 @@ _STATES: Final[Mapping[HostState, tuple[str, str]]] = {
 _LIVES: Final[Mapping[VmState, str]] = {VmState.RUNNING: "active", VmState.SLEEPING: "suspended"}
 
 
-def encode(trial: Trial, strategy: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def encode(trial: Trial, strategy: str) -> dict[str, Any]:
     """The question; ``Unsupported`` if the strategy claims nothing of the constraint.
 
     ``Root``: the VM is excluded by the scope of the audit. ``Cordon``: the host is disabled.
@@ -79,11 +89,11 @@ def encode(trial: Trial, strategy: str, parameters: Mapping[str, Any]) -> dict[s
     about = trial.demand.arguments
     cordoned = about["n"] if trial.demand.name == "Cordon" else None
     rooted = about["v"] if trial.demand.name == "Root" else None
-    given = {**PARAMETERS.get(strategy, {}), **parameters}
+    given = dict(STRATEGIES[strategy].parameters)
     if strategy == "host_maintenance":
         given |= _maintained(trial)
     return {
-        "strategy": strategy,
+        "strategy": STRATEGIES[strategy].name or strategy,
         "parameters": given,
         "hosts": [
             _host(host, is_cordoned=host.id == cordoned) for host in trial.initial.hosts.values()
@@ -113,6 +123,8 @@ def _check_sizes(trial: Trial) -> None:
     for vm in trial.initial.vms.values():
         if any(vm.consumption.get(name, 0) < 1 for name in _CPU_AND_MEMORY):
             raise Unsupported("there is no VM without CPU or memory")
+    if is_overfull(trial.initial):
+        raise Unsupported(OVERFULL)
 
 
 def _maintained(trial: Trial) -> dict[str, str]:

@@ -78,17 +78,14 @@ class Watcher(Asked):
         self,
         *,
         strategy: str,
-        host_choice: str = "retry",
         begin: Callable[[], Worker] = _BEGIN,
     ) -> None:
         self._strategy, self._claims = strategy, STRATEGIES[strategy]
-        given = strategy == "workload_stabilization" and host_choice != "retry"
-        self._parameters = {"host_choice": host_choice} if given else {}
         super().__init__(begin)
 
     def plan(self, trial: Trial) -> tuple[Step, ...]:
         """Its migrations, and the hosts that it disables and enables."""
-        question = encode(trial, self._strategy, self._parameters)
+        question = encode(trial, self._strategy)
         (said,) = self._ask(lambda worker: worker.act([question], seconds_max=SECONDS_MAX))
         if isinstance(said, Crashed):
             raise Crash(said.what) if trial.demand.name == ANYHOW else Unsupported(ELSEWHERE)
@@ -151,10 +148,7 @@ WATCHER: Final = Known(
     question="plan",
     constraints=CONSTRAINTS,
     options=TRIALS,
-    settings={
-        "strategy": tuple(STRATEGIES),
-        "host_choice": ("retry", "fullsearch", "cycle"),
-    },
+    settings={"strategy": tuple(STRATEGIES)},
     version=TARGETS["watcher"].version,
     findings=TARGETS["watcher"].findings,
     missing=_missing,
