@@ -134,7 +134,9 @@ def switched(trial: Trial, told: Sequence[Mapping[str, Any]]) -> list[Mapping[st
 
 def _is_used(host: str, told: Sequence[Mapping[str, Any]]) -> bool:
     """Whether somebody comes to a host, or it is enabled again."""
-    return any(host in (one.get("to"), one.get("host")) for one in told)
+    return any(
+        one.get("to") == host or (one["do"] == "open" and one["host"] == host) for one in told
+    )
 
 
 def _missing() -> str:
