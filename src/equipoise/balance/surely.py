@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from equipoise.balance.mending.standing import Standing
 from equipoise.model.quantity import HostId, VmId
+from equipoise.spec.rules import broken_rules
 
 
 def surely_pass(standing: Standing, moves: Sequence[tuple[VmId, HostId]]) -> bool:
@@ -21,6 +22,9 @@ def surely_pass(standing: Standing, moves: Sequence[tuple[VmId, HostId]]) -> boo
     rules = standing.rules
     if rules.others or rules.like or standing.problems or standing.snapshot.in_flight:
         return False
+    reserves = {rule for rule, _ in rules.failures}
+    if reserves and any(broken_rules(standing.snapshot, reserves)):
+        return False  # no move changes that, but the gate lets nothing pass meanwhile
     moving = {vm for vm, _ in moves}
     if any(not moving.isdisjoint(group.vms) for group in rules.together):
         return False  # they would be apart while they are on their way

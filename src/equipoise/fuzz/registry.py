@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Final
 
+from equipoise.fuzz.schedulers.deciders import BALANCE, POWER
 from equipoise.fuzz.schedulers.faulty import FAULTY
 from equipoise.fuzz.schedulers.known import Known
 from equipoise.fuzz.schedulers.mutants import find_mutant
@@ -14,6 +15,8 @@ from equipoise.fuzz.schedulers.planner import Planner
 from equipoise.fuzz.schedulers.scheduler import Scheduler
 from equipoise.fuzz.targets import btrplace_scheduler
 from equipoise.fuzz.targets.nova_known import NOVA, NOVA_PIPELINE
+from equipoise.fuzz.targets.proxlb_scheduler import PROXLB
+from equipoise.fuzz.targets.watcher_scheduler import WATCHER
 from equipoise.spec.library import of_origin
 
 MUTANTS: Final = Known(
@@ -29,6 +32,8 @@ def registered() -> Iterator[Known]:
     yield Known(
         name="planner", about="our exact planner, with the plan imposed on it", make=Planner
     )
+    yield BALANCE
+    yield POWER
     for name, make in FAULTY.items():
         about = (make.__doc__ or "").strip().split("\n")[0].rstrip(".")
         yield Known(name=name, about=about, make=make, constraints=_about_time())
@@ -36,6 +41,8 @@ def registered() -> Iterator[Known]:
     yield btrplace_scheduler.target()
     yield NOVA
     yield NOVA_PIPELINE
+    yield WATCHER
+    yield PROXLB
 
 
 @cache

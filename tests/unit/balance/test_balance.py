@@ -23,7 +23,7 @@ from equipoise.model.event import DemandObserved
 from equipoise.model.host import HostState
 from equipoise.model.plan import Intent, Plan, Proposal, Purpose
 from equipoise.model.policy import BalancePolicy
-from equipoise.model.quantity import HostId, PlanId, RuleId, StepId, VmId
+from equipoise.model.quantity import HostId, PlanId, ResourceName, RuleId, StepId, VmId
 from equipoise.model.rule import KeepApart, KeepTogether, Satisfy, StayOff, StayWithin
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.vm import CpuSettings, Demand, Vm, VmState
@@ -141,6 +141,29 @@ def test_nobody_goes_where_it_may_not_run_or_has_no_room() -> None:
     ]
     hosts = [a_host("h1"), a_host("h2", state=HostState.STANDBY), a_host("h3")]
     assert moves(proposed(a_cluster(*hosts, vms=vms))) == {}
+
+
+@pytest.mark.parametrize("continuous", [True, False])
+def test_while_a_reserve_is_missing_nothing_is_promised_that_the_gate_refuses(
+    continuous: bool,
+) -> None:
+    spare = Satisfy(
+        id=RuleId("spare"),
+        constraint="Failover",
+        arguments={"nb": 1, "id": "licences"},
+        continuous=continuous,
+    )
+    licences = {ResourceName("licences"): 1}
+    state = a_cluster(
+        a_host("a", capacity=licences),
+        a_host("b"),
+        vms=[wants("v", "a", 100, consumption=licences), wants("w", "a", 8000)],
+        rules=[spare],
+    )
+    assert moves(proposed(a_cluster(*state.hosts.values(), vms=state.vms.values())))
+    found = proposed(state)
+    assert not found.intents
+    assert {one.code for one in found.rejected} == {"broken_rule", "gate"}
 
 
 def test_what_the_gate_refuses_is_not_promised() -> None:

@@ -6,6 +6,7 @@ A question is a line of JSON, and so is its answer:
     {"ask": "plan", "cluster": ...}  -> {"moves": [{"vm", "from", "to"}], "seconds"} or {"crash"}
     {"ask": "admits", "questions": [...]} -> {"answers": [{"passes": [...]} or {"crash"}, ...]}
     {"ask": "place", "questions": [...]}  -> {"answers": [{"placed": {...}} or {"crash"}, ...]}
+    {"ask": "act", "questions": [...]}    -> {"answers": [{"acts": [...]} or {"crash"}, ...]}
 """
 
 import importlib.metadata
@@ -46,6 +47,16 @@ def describe(error: BaseException) -> str:
     frame = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}"
     return f"{type(error).__name__}: {error} ({where})"
+
+
+def normalised(error: BaseException, package: str) -> str:
+    """What broke and where in a package, the same for the same defect whatever the names."""
+    home = os.path.dirname(sys.modules[package].__file__ or "")
+    places = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    inside = [(code, line) for code, line in places if code.co_filename.startswith(home)]
+    code, line = (inside or places)[-1]
+    where = f"{os.path.relpath(code.co_filename, os.path.dirname(home))}:{line} in {code.co_name}"
+    return f"{type(error).__name__} ({where})"
 
 
 def residents(cluster: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:

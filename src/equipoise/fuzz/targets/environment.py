@@ -45,8 +45,8 @@ class PythonTarget(Target):
 TARGETS: Final[Mapping[str, PythonTarget]] = {
     target.name: target
     for target in (
-        PythonTarget("watcher", "17.0.0", "OpenStack Watcher, strategy workload_stabilization"),
-        PythonTarget("proxlb", "2.3.0", "ProxLB, the greedy engine"),
+        PythonTarget("watcher", "17.0.0", "OpenStack Watcher, its strategies"),
+        PythonTarget("proxlb", "2.3.0", "ProxLB, the greedy engine and the solver"),
         PythonTarget("nova", "34.0.0", "OpenStack Nova, the filters of its scheduler"),
     )
 }

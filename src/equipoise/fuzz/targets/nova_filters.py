@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import chain
-from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final
 
-from equipoise.errors import WorldError
-from equipoise.fuzz.schedulers.scheduler import Crash, TooLate, Unsupported
+from equipoise.fuzz.schedulers.scheduler import Crash, Unsupported
+from equipoise.fuzz.targets.asked import Asked
 from equipoise.fuzz.targets.nova_question import Question, encode
 from equipoise.fuzz.targets.nova_requests import encode_requests
 from equipoise.fuzz.targets.nova_words import EXTRA_SPECS
@@ -23,7 +22,6 @@ from equipoise.model.action import Boot
 from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, StepId, VmId
 
-T = TypeVar("T")
 SECONDS_MAX: Final = 60.0
 """For one line of questions, however many."""
 TOGETHER: Final = 64
@@ -33,8 +31,8 @@ BOOT_MS: Final = 1000
 _BEGIN: Final = partial(start, "nova")
 
 
-class _Asked:
-    """Has a worker, and another one if that is lost."""
+class _Asked(Asked):
+    """Has a worker of Nova."""
 
     def __init__(
         self,
@@ -43,35 +41,7 @@ class _Asked:
         begin: Callable[[], Worker] = _BEGIN,
     ) -> None:
         self._extra_specs = extra_specs
-        self._begin = begin
-        self._worker: Worker | None = begin()  # at once, so that a missing target is told at once
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End the worker; the next question would start another."""
-        if self._worker is not None:
-            self._worker.close()
-            self._worker = None
-
-    def _ask(self, put: Callable[[Worker], T]) -> T:
-        worker = self._worker = self._worker or self._begin()
-        try:
-            return put(worker)
-        except WorldError as error:
-            self.close()
-            if worker.is_late:
-                raise TooLate(str(error)) from error
-            raise
+        super().__init__(begin)
 
 
 class Nova(_Asked):

@@ -35,8 +35,6 @@ from __future__ import annotations  # Nova's objects are there only once they ar
 
 import datetime
 import logging
-import os
-import traceback
 import uuid
 import warnings
 from collections.abc import Iterator
@@ -47,7 +45,7 @@ from typing import Any
 warnings.simplefilter("ignore")
 
 import nova.conf  # noqa: E402  (it warns of Eventlet)
-from answering import serve  # noqa: E402
+from answering import normalised, serve  # noqa: E402
 from nova import objects  # noqa: E402
 from nova.compute.stats import Stats  # noqa: E402
 from nova.exception import NoValidHost  # noqa: E402
@@ -60,7 +58,6 @@ from oslo_utils import timeutils  # noqa: E402
 
 CONF = nova.conf.CONF
 GROUP = "filter_scheduler"
-NOVA = os.path.dirname(nova.__file__)
 NAMES = uuid.UUID("5d4b3a52-9f0c-4c8e-8f5f-0d7f0c1c9a10")
 SILENCE = datetime.timedelta(days=1)
 """Since when nobody has heard of a host that is down; Nova waits for a minute."""
@@ -89,7 +86,7 @@ def _answer(question: Entry) -> Entry:
         try:
             return {"passes": [bool(asked.host_passes(host, request)) for host in hosts]}
         except (Exception, SystemExit) as error:
-            return {"crash": _normalised(error)}
+            return {"crash": normalised(error, "nova")}
 
 
 def place(questions: list[Entry]) -> Entry:
@@ -112,7 +109,7 @@ def _place(question: Entry) -> Entry:
             except NoValidHost:
                 continue
             except (Exception, SystemExit) as error:
-                return {"crash": _normalised(error)}
+                return {"crash": normalised(error, "nova")}
             for vm, (chosen, *_) in zip(vms, found, strict=True):
                 placed[vm] = chosen.service_host
                 hosts[chosen.service_host].setdefault("instances", []).append({**told, "id": vm})
@@ -133,15 +130,6 @@ def _scheduler(names: tuple[str, ...]) -> SchedulerManager:
     scheduler = SchedulerManager.__new__(SchedulerManager)
     scheduler.host_manager = manager
     return scheduler
-
-
-def _normalised(error: BaseException) -> str:
-    """What broke and where in Nova, the same for the same defect whatever the names in the case."""
-    places = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    inside = [(code, line) for code, line in places if code.co_filename.startswith(NOVA)]
-    code, line = (inside or places)[-1]
-    where = f"{os.path.relpath(code.co_filename, os.path.dirname(NOVA))}:{line} in {code.co_name}"
-    return f"{type(error).__name__} ({where})"
 
 
 @cache

@@ -1,10 +1,13 @@
-"""Asks ProxLB's greedy engine. Run by ProxLB's own interpreter.
+"""Asks ProxLB. Run by ProxLB's own interpreter.
 
 ProxLB is free software under the GPL: it runs in this process of its own, and nothing of ours
 imports it or this module.
 
-Options: ``guest_cpu``, and any setting of ProxLB's section ``balancing`` by its own name, e.g.
-``method`` (``memory``, as ProxLB has it, or ``cpu``), ``mode``, ``balanciness``,
+``act`` asks both engines what they would do: see ``proxlb_engines_worker``. ``plan`` asks the
+greedy one, to compare with it.
+
+Options of ``plan``: ``guest_cpu``, and any setting of ProxLB's section ``balancing`` by its own
+name, e.g. ``method`` (``memory``, as ProxLB has it, or ``cpu``), ``mode``, ``balanciness``,
 ``balance_larger_guests_first``. What is not told has the value that ProxLB gives it.
 
 ``guest_cpu`` is ``fraction`` unless told: a real Proxmox reports a guest's CPU as a fraction of its
@@ -17,30 +20,23 @@ from time import perf_counter
 from typing import Any
 
 from answering import residents, serve
-from proxlb.models.calculations import Calculations
 from proxlb.models.groups import Groups
 from proxlb.utils.config_parser import Config
 from proxlb.utils.proxlb_data import ProxLbData
+from proxlb_data_worker import BYTES_PER_MIB, decide, guest_metric, node_metric
+from proxlb_engines_worker import act
 
-BYTES_PER_MIB = 1024 * 1024
 DISK_BYTES = 10**15
 """Plenty on every host: our clusters say nothing about disks."""
 PVE_VERSION = "9.0.0"
 FIRST_ID = 100
-NO_PRESSURE = {
-    "pressure_some_percent": 0.0,
-    "pressure_full_percent": 0.0,
-    "pressure_some_spikes_percent": 0.0,
-    "pressure_full_spikes_percent": 0.0,
-    "pressure_hot": False,
-}
 
 
 def plan(cluster: dict[str, Any]) -> dict[str, Any]:
     """Build ProxLB's data, let it decide as its main loop does, and read where guests go."""
     data = _data(cluster)
     began = perf_counter()
-    _decide(data)
+    decide(data)
     seconds = perf_counter() - began
     moves = [
         {"vm": guest.name, "from": guest.node_current, "to": guest.node_target}
@@ -48,18 +44,6 @@ def plan(cluster: dict[str, Any]) -> dict[str, Any]:
         if guest.node_target != guest.node_current
     ]
     return {"moves": moves, "seconds": seconds}
-
-
-def _decide(data: ProxLbData) -> None:
-    Calculations.set_node_assignments(data)
-    Calculations.set_node_hot(data)
-    Calculations.set_guest_hot(data)
-    if Calculations.get_most_free_node(data) is None:
-        return
-    Calculations.validate_affinity_map(data)
-    Calculations.relocate_guests_on_maintenance_nodes(data)
-    Calculations.get_balanciness(data)
-    Calculations.relocate_guests(data)
 
 
 def _data(cluster: dict[str, Any]) -> ProxLbData:
@@ -101,22 +85,9 @@ def _node(host: dict[str, Any], vms: list[dict[str, Any]]) -> ProxLbData.Node:
         pve_version=PVE_VERSION,
         pressure_hot=False,
         maintenance=False,
-        cpu=_node_metric(host["cores"], cores_used),
-        memory=_node_metric(BYTES_PER_MIB * host["memory_mib"], bytes_used),
-        disk=_node_metric(DISK_BYTES, 0),
-    )
-
-
-def _node_metric(total: int, used: float) -> ProxLbData.Node.Metric:
-    return ProxLbData.Node.Metric(
-        total=total,
-        assigned=0,  # ProxLB sums it up itself, from the guests
-        used=used,
-        free=total - used,
-        assigned_percent=0,
-        free_percent=100 * (total - used) / total,
-        used_percent=100 * used / total,
-        **NO_PRESSURE,
+        cpu=node_metric(host["cores"], cores_used),
+        memory=node_metric(BYTES_PER_MIB * host["memory_mib"], bytes_used),
+        disk=node_metric(DISK_BYTES, 0),
     )
 
 
@@ -130,11 +101,11 @@ def _guest(
         type=Config.GuestType.Vm,
         node_current=vm["host"],
         node_target=vm["host"],
-        cpu=_guest_metric(vm["vcpus"], cores if in_cores else cores / vm["vcpus"]),
-        memory=_guest_metric(
+        cpu=guest_metric(vm["vcpus"], cores if in_cores else cores / vm["vcpus"]),
+        memory=guest_metric(
             BYTES_PER_MIB * vm["memory_mib"], BYTES_PER_MIB * vm["memory_used_mib"]
         ),
-        disk=_guest_metric(0, 0),
+        disk=guest_metric(0, 0),
         processed=False,
         pressure_hot=False,
         tags=[],
@@ -148,10 +119,6 @@ def _guest(
     )
 
 
-def _guest_metric(total: int, used: float) -> ProxLbData.Guest.Metric:
-    return ProxLbData.Guest.Metric(total=total, used=used, **NO_PRESSURE)
-
-
 if __name__ == "__main__":
     logging.disable(logging.CRITICAL)
-    serve("proxlb", plan=plan)
+    serve("proxlb", plan=plan, act=act)

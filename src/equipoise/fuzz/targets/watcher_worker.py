@@ -1,4 +1,7 @@
-"""Asks OpenStack Watcher's strategy ``workload_stabilization``. Run by Watcher's own interpreter.
+"""Asks OpenStack Watcher's strategies. Run by Watcher's own interpreter.
+
+``act`` asks any of them what it would do: see ``watcher_strategies_worker``. ``plan`` asks
+``workload_stabilization``, to compare with it.
 
 Options: ``seed`` for its choice of hosts by chance (0 unless told), and any input parameter of the
 strategy by its own name, e.g. ``host_choice`` (``retry``, as Watcher has it, or ``fullsearch``),
@@ -20,6 +23,7 @@ from watcher.decision_engine.model import element, model_root
 from watcher.decision_engine.strategy.strategies.workload_stabilization import (
     WorkloadStabilization,
 )
+from watcher_strategies_worker import act
 
 KIB_PER_MIB = 1024
 PROJECT = "00000000-0000-4000-8000-000000000000"
@@ -148,4 +152,4 @@ def _move(action: dict[str, Any]) -> dict[str, str]:
 
 if __name__ == "__main__":
     logging.disable(logging.CRITICAL)
-    serve("python-watcher", plan=plan)
+    serve("python-watcher", plan=plan, act=act)

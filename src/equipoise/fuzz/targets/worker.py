@@ -72,6 +72,8 @@ OwnPlan = dict[str, Any] | Crashed | Unsupported | TooLate | None
 """A plan in the target's own words, or nothing if it has found none."""
 Placement = dict[str, str] | Crashed
 """Where each VM goes that goes anywhere, in the order in which it was decided."""
+Acts = tuple[Mapping[str, Any], ...] | Crashed
+"""What it would do, in its order: each with ``do``, and with whom it is done."""
 _Asked = Sequence[Mapping[str, Any]]
 _Read = TypeVar("_Read")
 
@@ -138,6 +140,10 @@ class Worker:
     def place(self, questions: _Asked, *, seconds_max: float = 300.0) -> tuple[Placement, ...]:
         """Ask where some VMs go; each question is answered by itself."""
         return self._ask_each({"ask": "place"}, questions, seconds_max, _placement)
+
+    def act(self, questions: _Asked, *, seconds_max: float = 300.0) -> tuple[Acts, ...]:
+        """Ask what the target would do, action by action; each question is answered by itself."""
+        return self._ask_each({"ask": "act"}, questions, seconds_max, _acts)
 
     def accepts(
         self, questions: _Asked, *, each_s_max: int, seconds_max: float = 300.0
@@ -252,6 +258,10 @@ def _admission(said: Mapping[str, Any]) -> tuple[bool, ...]:
 
 def _placement(said: Mapping[str, Any]) -> dict[str, str]:
     return {str(vm): str(host) for vm, host in said["placed"].items()}
+
+
+def _acts(said: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    return tuple({"do": str(one["do"]), **one} for one in said["acts"])
 
 
 def _acceptance(said: Mapping[str, Any]) -> bool | Unsupported | TooLate:

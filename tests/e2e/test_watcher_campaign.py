@@ -1,0 +1,93 @@
+"""Campaigns against the real strategies of Watcher, and what they must find."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from re import sub
+
+import pytest
+
+from command import call
+from equipoise.fuzz.campaign import Campaign, Limits
+from equipoise.fuzz.campaign.familiar import familiar
+from equipoise.fuzz.schedulers import Scheduler
+from equipoise.fuzz.targets import TARGETS, Worker, find, start
+from equipoise.fuzz.targets.watcher_question import STRATEGIES
+from equipoise.fuzz.targets.watcher_scheduler import WATCHER, Watcher
+from equipoise.fuzz.trial import Outcome, judge
+from equipoise.fuzz.trial.stored import Stored, read_lines
+from equipoise.model.action import EnterMaintenance, Migrate
+from move_trials import asked, guest, node
+
+TARGET = TARGETS["watcher"]
+HOME = "watcher/decision_engine/strategy/strategies"
+UNDER, CRASH = Outcome.UNDER, Outcome.CRASH
+NO_DISK = ("Running", UNDER, "capacity")
+UNMEASURED = f"KeyError ({HOME}/workload_stabilization.py:# in calculate_migration_case)"
+TWICE = "NetworkXError (watcher/decision_engine/model/model_root.py:# in migrate_instance)"
+NO_MEASURE = f"KeyError ({HOME}/workload_balance.py:# in choose_instance_to_migrate)"
+KNOWN = {
+    "workload_stabilization": {("Running", CRASH, UNMEASURED), NO_DISK},
+    "workload_stabilization-fullsearch": {
+        ("Running", CRASH, UNMEASURED),
+        ("Running", CRASH, TWICE),
+        NO_DISK,
+    },
+    "workload_stabilization-cycle": {("Running", CRASH, UNMEASURED), NO_DISK},
+    "workload_balance": {("Running", CRASH, NO_MEASURE)},
+    "node_resource_consolidation": {("Root", UNDER, ""), ("Running", UNDER, "vm_life")},
+    "host_maintenance": {("Running", UNDER, "vm_life"), ("Running", UNDER, "host_on")},
+}
+
+
+@pytest.fixture(scope="module", name="worker")
+def fixture_worker() -> Iterator[Worker]:
+    if find("watcher") is None:
+        pytest.skip(f"{TARGET.about} is not in {TARGET.folder}: '{TARGET.command}' puts it there")
+    with start("watcher") as worker:
+        yield worker
+
+
+def made(strategy: str, worker: Worker) -> Scheduler:
+    return Watcher(strategy=strategy, begin=lambda: worker)
+
+
+def saved(strategy: str) -> list[Stored]:
+    lines = read_lines(TARGET.findings.read_bytes(), str(TARGET.findings))
+    usual = {"strategy": WATCHER.settings["strategy"][0]}
+    return [one for one in lines if usual | dict(one.settings) == {"strategy": strategy}]
+
+
+@pytest.mark.parametrize("strategy", list(STRATEGIES))
+def test_the_saved_findings_are_found_again(worker: Worker, strategy: str) -> None:
+    known = saved(strategy)
+    found = {(one.constraint, one.outcome, sub(r"\d+", "#", one.message)) for one in known}
+    assert found == KNOWN.get(strategy, set())
+    assert familiar(made(strategy, worker), known).gone == ()
+    for one in known:
+        assert len(one.case.cluster.hosts) <= 3
+        assert len(one.case.cluster.vms) <= 3
+
+
+@pytest.mark.parametrize("strategy", ["vm_workload_consolidation", "basic", "workload_balance"])
+def test_a_campaign_finds_nothing_that_is_not_known(worker: Worker, strategy: str) -> None:
+    scheduler, limits = made(strategy, worker), Limits(tests=300)
+    names = ("Running", "Root", "MaxMoves")
+    report = Campaign("watcher", scheduler, names, WATCHER.options, 5, limits).run()
+    assert familiar(scheduler, saved(strategy)).new(report) == []
+    assert report.outcomes[Outcome.AGREE] > 200
+
+
+def test_consolidation_empties_a_host_and_disables_it(worker: Worker) -> None:
+    trial = asked("Running", [node("g"), node("h")], [guest("a", "g"), guest("b", "h")], v="a")
+    found = judge(made("vm_workload_consolidation", worker), trial)
+    assert found.outcome is Outcome.AGREE
+    assert found.steps is not None
+    assert [type(step.action) for step in found.steps] == [Migrate, EnterMaintenance]
+
+
+def test_the_command_says_that_all_it_finds_is_known(worker: Worker) -> None:
+    del worker  # only to skip where Watcher is not
+    done = call("fuzz", "watcher", "--tests", "300", "--seed", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "of which 0 not known before; 0 known ones not seen any more" in done.stdout

@@ -1,0 +1,165 @@
+"""Our deciders as targets: what they are shown, and what is held against them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from builders import a_cluster, a_host, a_plan, a_step, a_vm
+from equipoise.control.ports import Decider
+from equipoise.fuzz.campaign import Campaign, Limits
+from equipoise.fuzz.generate import Generator
+from equipoise.fuzz.registry import find_known
+from equipoise.fuzz.schedulers.deciders import BALANCE, POWER, Decided, dressed, rule_of
+from equipoise.fuzz.schedulers.known import Known
+from equipoise.fuzz.schedulers.scheduler import Scheduler
+from equipoise.fuzz.trial import Outcome, Trial, judge
+from equipoise.model.action import Migrate
+from equipoise.model.host import HostState, HostWish
+from equipoise.model.plan import Intent, Proposal, Purpose
+from equipoise.model.quantity import HostId, StepId, VmId
+from equipoise.model.rule import KeepApart, KeepTogether, Satisfy, StayOff, StayWithin
+from equipoise.model.snapshot import Snapshot
+from equipoise.model.vm import Vm
+from equipoise.plan.verify import judged
+from equipoise.spec.demand import Demand
+from equipoise.spec.library import library_constraints
+
+SIZE = {"memory_gib": 4, "cpu_ghz": 4}
+HOSTS = [a_host(name, capacity=SIZE) for name in ("g", "h", "k")]
+
+
+def taking(name: str, host: str, **more: Any) -> Vm:
+    return a_vm(name, host, consumption={"memory_gib": 2, "cpu_ghz": 1}, **more)
+
+
+VMS = [taking("a", "g"), taking("b", "h")]
+
+
+def asked(name: str, *, continuous: bool = False, **about: Any) -> Trial:
+    given = {
+        key: frozenset(value) if isinstance(value, list) else value for key, value in about.items()
+    }
+    demand = Demand(library_constraints()[name], name, given, continuous)
+    return Trial(demand, a_cluster(*HOSTS, vms=VMS), ())
+
+
+def wanting(vm: str, source: str, target: str) -> Callable[[], tuple[Decider]]:
+    """A decider that wants one move, whatever the rules."""
+    move = Migrate(vm=VmId(vm), source=HostId(source), target=HostId(target))
+
+    class Stubborn:
+        def propose(self, snapshot: Snapshot) -> Proposal:
+            intent = Intent(id=StepId("s"), action=move, duration_ms=1000)
+            return Proposal(decider="mine", purpose=Purpose.BALANCE, intents=(intent,))
+
+    return lambda: (Stubborn(),)
+
+
+@pytest.mark.parametrize("known", [BALANCE, POWER], ids=lambda one: one.name)
+def test_they_are_registered_and_make_plans_of_their_own(known: Known) -> None:
+    assert find_known(known.name) is known
+    assert known.question == "plan"
+    assert not known.missing()
+
+
+def test_sizes_demand_and_wishes_are_read_from_what_is_drawn() -> None:
+    hosts = [
+        a_host("g", capacity={"memory_gib": 6, "cpu_ghz": 3}, labels={"wish": "maintenance"}),
+        a_host("h", capacity=SIZE, state=HostState.STANDBY, labels={"wish": "standby"}),
+        a_host("k", capacity=SIZE, labels={"wish": "none"}),
+    ]
+    vms = [taking("a", "g", labels={"asks_mhz": "2000"}), a_vm("b", "k")]
+    demand = asked("KeepApart", vs=["a", "b"]).demand
+    shown = dressed(Trial(demand, a_cluster(*hosts, vms=vms), ()))
+    g, h, k = shown.hosts.values()
+    assert (g.memory_mib, g.cpu_mhz) == (6144, 3000)
+    assert [one.requested for one in (g, h, k)] == [HostWish.MAINTENANCE, None, None]
+    a, b = shown.vms.values()
+    assert (a.memory.reservation_mib, a.cpu.reservation_mhz, a.demand.cpu_mhz) == (2048, 1000, 2000)
+    assert (b.memory.reservation_mib, b.cpu.reservation_mhz, b.demand.cpu_mhz) == (0, 0, 0)
+    assert shown.settings.rules == (rule_of(asked("KeepApart", vs=["a", "b"])),)
+
+
+@pytest.mark.parametrize(
+    ("trial", "kind"),
+    [
+        (asked("KeepApart", vs=["a", "b"]), KeepApart),
+        (asked("KeepTogether", vs=["a", "b"], continuous=True), KeepTogether),
+        (asked("MustRunOn", vs=["a"], ns=["g"]), StayWithin),
+        (asked("MustNotRunOn", vs=["a"], ns=["h"]), StayOff),
+        (asked("KeepApart", vs=["a"]), Satisfy),  # as a rule of its own it would be refused
+        (asked("MustRunOn", vs=["a"], ns=[]), Satisfy),
+        (asked("Lonely", vs=["a"]), Satisfy),
+    ],
+)
+def test_a_constraint_is_the_rule_that_an_operator_would_write(trial: Trial, kind: Any) -> None:
+    rule = rule_of(trial)
+    assert isinstance(rule, kind)
+    assert rule.hard
+    assert rule.continuous == trial.demand.continuous
+
+
+def test_what_has_room_by_its_sizes_has_room_by_its_resources() -> None:
+    """Deciders know both, and those who judge only the resources: so nobody is blamed wrongly."""
+    home, roomy = library_constraints()["Spread"], 0
+    for trial in Generator(home, "Spread", BALANCE.options, seed=3).block(range(60)).trials:
+        shown = dressed(trial)
+        for vm in [one for one in trial.initial.vms.values() if one.host is not None][:2]:
+            for host in trial.initial.hosts:
+                move = Migrate(vm=vm.id, source=HostId(str(vm.host)), target=host)
+                plan = a_plan(a_step("s", move, 0, 1000))
+                if not judged(shown, plan, ()):
+                    roomy += 1
+                    assert not judged(trial.initial, plan, ())
+    assert roomy > 50
+
+
+def test_a_proposal_that_the_gate_refuses_is_a_decider_that_has_broken() -> None:
+    apart = asked("KeepApart", vs=["a", "b"])
+    found = judge(Decided(wanting("a", "g", "h")), apart)
+    assert found.outcome is Outcome.CRASH
+    assert found.message == "the gate refuses its proposal: rule trial"
+    found = judge(Decided(wanting("a", "h", "k")), apart)
+    assert found.message == "its proposal cannot be ordered: vm_life"
+
+
+def test_without_the_gate_its_plan_is_judged_by_the_specification() -> None:
+    apart = asked("KeepApart", vs=["a", "b"])
+    found = judge(Decided(wanting("a", "g", "h"), gate="off"), apart)
+    assert (found.outcome, found.harm) == (Outcome.UNDER, "introduced")
+    assert judge(Decided(wanting("a", "g", "k"), gate="off"), apart).outcome is Outcome.AGREE
+
+
+def test_who_finds_a_rule_broken_may_leave_it_so() -> None:
+    together = asked("KeepTogether", vs=["a", "b"])
+    assert judge(Decided(lambda: ()), together).outcome is Outcome.UNSUPPORTED
+    assert judge(BALANCE.make(gate="on"), together).outcome is Outcome.AGREE
+    always = asked("KeepTogether", vs=["a", "b"], continuous=True)
+    assert judge(BALANCE.make(gate="on"), always).outcome is Outcome.UNSUPPORTED
+
+
+def test_a_plan_is_not_taken() -> None:
+    trial = asked("KeepApart", vs=["a", "b"])
+    move = Migrate(vm=VmId("a"), source=HostId("g"), target=HostId("k"))
+    given = Trial(trial.demand, trial.initial, (a_step("s", move, 0, 1000),))
+    assert judge(Decided(lambda: ()), given).outcome is Outcome.UNSUPPORTED
+
+
+@pytest.mark.parametrize(
+    "scheduler",
+    [
+        BALANCE.make(gate="off"),
+        POWER.make(beside="balance", gate="on"),
+        POWER.make(beside="nobody", gate="off"),
+    ],
+    ids=["balance", "power beside balance", "power"],
+)
+def test_a_campaign_finds_nothing_and_much_is_done(scheduler: Scheduler) -> None:
+    names = ("KeepApart", "Fence", "Gather", "Failover", "MinOnline", "Lonely", "MaxConcurrent")
+    limits = Limits(tests=210)
+    report = Campaign("ours", scheduler, names, BALANCE.options, 7, limits).run()
+    assert report.findings == []
+    assert report.outcomes[Outcome.AGREE] > 110
