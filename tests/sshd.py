@@ -1,7 +1,8 @@
 """Real SSH servers for tests, one per pretended host, each on a loopback address of its own.
 
 A host is a folder: it is the home of whoever logs in there, so that hosts do not meet and no
-start-up file of the real home runs. (For ``~`` in a copy Ansible asks who the user is, not HOME.) Servers listen on loopback only and end with the test.
+start-up file of the real home runs. (Ansible's ``~`` is not that home: it asks who the user is.)
+Servers listen on loopback only and end with the test.
 """
 
 from __future__ import annotations

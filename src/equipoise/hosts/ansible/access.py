@@ -84,6 +84,22 @@ class HostAccess(Value):
     """The same, each by the environment variable that holds it."""
 
 
+class Errands(Value):
+    """Playbooks for what is not about a component, seen from the folder of the access file.
+
+    Where none is named, nothing is done; only a VM cannot be moved by nothing.
+    """
+
+    activate: Text | None = None
+    deactivate: Text | None = None
+    isolate: Text | None = None
+    release: Text | None = None
+    link_on: Text | None = None
+    link_off: Text | None = None
+    move: Text | None = None
+    """Moves a VM, and runs on the host that it leaves."""
+
+
 class Access(Value):
     """How hosts are reached."""
 
@@ -94,6 +110,7 @@ class Access(Value):
     connect_timeout_s: Seconds = 10
     timeout_s: Seconds = 1800
     """How long the run of a batch may take; what has not ended then is unknown."""
+    errands: Errands = Errands()
 
 
 def parse_access(content: bytes, source: str) -> Access:

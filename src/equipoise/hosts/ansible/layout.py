@@ -1,8 +1,8 @@
-"""From a batch of tasks to the files of one run of Ansible. Never writes them.
+"""From a batch of chores to the files of one run of Ansible. Never writes them.
 
-Each task has an entry of its own in the inventory, so that two tasks for one host can have their
-own variables. Each playbook is a group of plays, and at its end a play of ours asks every host that is
-still there to say so: without that word a task is not done, whatever the statistics say.
+Each chore has an entry of its own in the inventory, so that two chores for one host can have their
+own variables. Each playbook is a group of plays, and at its end a play of ours asks every host that
+is still there to say so: without that word a chore is not done, whatever the statistics say.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from equipoise.hosts.ansible.words import Manners, Task, Way
+from equipoise.hosts.ansible.words import Chore, Manners, Way
 
 HOSTS: Final = "equipoise_hosts"
 """The variable that says which hosts a playbook is for."""
@@ -33,12 +33,12 @@ _TAKEN: Final = ("all", "ungrouped", "localhost")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A task with the name that the inventory has for it."""
+    """A chore with the name that the inventory has for it."""
 
     name: str
     place: int
     """Its place in the batch."""
-    task: Task
+    chore: Chore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,19 +49,19 @@ class Group:
     entries: tuple[Entry, ...]
 
 
-def groups_of(tasks: Mapping[int, Task]) -> list[Group]:
-    """Put tasks, given by their places, together with others of the same playbook, in order.
+def groups_of(chores: Mapping[int, Chore]) -> list[Group]:
+    """Put chores, given by their places, together with others of the same playbook, in order.
 
-    The second task of a host waits for the first: two installers at a time would trip each other.
+    The second chore of a host waits for the first: two installers at a time would trip each other.
     """
     seen: dict[str, int] = {}
     names: set[str] = set(_TAKEN)
     made: dict[tuple[int, Path], list[Entry]] = {}
-    for place, task in tasks.items():
-        turn = seen[task.host] = seen.get(task.host, 0) + 1
-        entry = Entry(name=_name(task.host, names), place=place, task=task)
+    for place, chore in chores.items():
+        turn = seen[chore.host] = seen.get(chore.host, 0) + 1
+        entry = Entry(name=_name(chore.host, names), place=place, chore=chore)
         names.add(entry.name)
-        made.setdefault((turn, task.playbook), []).append(entry)
+        made.setdefault((turn, chore.playbook), []).append(entry)
     in_turn = sorted(made.items(), key=lambda item: item[0][0])  # stable: else as they come
     return [Group(playbook=key[1], entries=tuple(entries)) for key, entries in in_turn]
 
@@ -117,14 +117,14 @@ def _name(host: str, taken: Iterable[str]) -> str:
 
 def _inventory(groups: Sequence[Group], ways: Mapping[str, Way], manners: Manners) -> str:
     hosts = {
-        entry.name: _variables(entry.task, ways[entry.task.host], manners)
+        entry.name: _variables(entry.chore, ways[entry.chore.host], manners)
         for group in groups
         for entry in group.entries
     }
     return _flow({"all": {"hosts": hosts}}) + "\n"
 
 
-def _variables(task: Task, way: Way, manners: Manners) -> dict[str, Any]:
+def _variables(chore: Chore, way: Way, manners: Manners) -> dict[str, Any]:
     known: dict[str, Any] = {
         "ansible_connection": "ssh",
         "ansible_host": way.address,
@@ -134,11 +134,11 @@ def _variables(task: Task, way: Way, manners: Manners) -> dict[str, Any]:
         "ansible_python_interpreter": way.python or "auto_silent",
         "ansible_become": way.is_root_needed,
         "ansible_ssh_args": _ssh(way, manners),
-        "equipoise_host": task.host,
-        "equipoise_action": task.action,
+        "equipoise_host": chore.host,
+        "equipoise_action": chore.action,
     }
     settled = {name: value for name, value in known.items() if value is not None}
-    return {**task.variables, **way.variables, **way.secrets, **settled}
+    return {**chore.variables, **way.variables, **way.secrets, **settled}
 
 
 def _ssh(way: Way, manners: Manners) -> str:

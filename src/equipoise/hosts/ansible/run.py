@@ -20,6 +20,7 @@ from threading import Timer
 from typing import Any, Final
 
 from equipoise.errors import MissingExtra
+from equipoise.hosts.ansible.brake import Brake
 from equipoise.hosts.ansible.heard import Ending, Event, Heard, event_of
 from equipoise.hosts.ansible.layout import kept_of
 from equipoise.hosts.ansible.sweep import MARK, sweep
@@ -39,7 +40,11 @@ def need_ansible() -> None:
 
 
 def run(
-    files: Mapping[str, str], settings: Mapping[str, str], timeout_s: int, listener: Listener
+    files: Mapping[str, str],
+    settings: Mapping[str, str],
+    timeout_s: int,
+    listener: Listener,
+    brake: Brake,
 ) -> Heard:
     """Run Ansible in a folder with these files, and listen until it has ended."""
     with _folder(files) as folder:
@@ -51,7 +56,7 @@ def run(
         }
         order = {"folder": str(folder), "timeout_s": timeout_s, "environment": {**settings, **own}}
         with _Player(folder) as player:
-            return player.play(order, timeout_s, listener)
+            return player.play(order, timeout_s, listener, brake)
 
 
 class _Player:
@@ -62,6 +67,7 @@ class _Player:
         self._events: list[Event] = []
         self._end: Mapping[str, Any] | None = None
         self._is_late = self._is_interrupted = False
+        self._ender: Timer | None = None
 
     def __enter__(self) -> _Player:
         with (self._folder / "complaints").open("w", encoding="utf-8") as complaints:
@@ -86,15 +92,21 @@ class _Player:
         if self._end is None:
             sweep(self._folder)
 
-    def play(self, order: Mapping[str, Any], timeout_s: int, listener: Listener) -> Heard:
+    def play(
+        self, order: Mapping[str, Any], timeout_s: int, listener: Listener, brake: Brake
+    ) -> Heard:
         """Give the order and listen to the end."""
         with _at(timeout_s + GRACE_S, self._give_up):
             try:
                 self._order(order)
-                self._listen(listener)
+                with brake.wired(self._interrupt):
+                    self._listen(listener)
             except KeyboardInterrupt:
-                self._is_interrupted = True
                 self._interrupt()
+                with suppress(KeyboardInterrupt):  # who insists does not want to wait for the rest
+                    self._listen(lambda _event: None)
+        if self._ender is not None:
+            self._ender.cancel()
         return self._heard()
 
     def _order(self, order: Mapping[str, Any]) -> None:
@@ -115,11 +127,13 @@ class _Player:
             listener(event)
 
     def _interrupt(self) -> None:
+        self._is_interrupted = True
         assert self._process.stdin is not None
         with suppress(OSError):
             self._process.stdin.close()  # that is the sign
-        with _at(GRACE_S, self._process.kill), suppress(KeyboardInterrupt):
-            self._listen(lambda _event: None)
+        self._ender = Timer(GRACE_S, self._process.kill)
+        self._ender.daemon = True
+        self._ender.start()
 
     def _give_up(self) -> None:
         self._is_late = True

@@ -1,9 +1,9 @@
 """The process that lets ansible-runner run: one run, told line by line as it is heard.
 
 Enter by ``python -m equipoise.hosts.ansible.talk`` with the order as JSON in the first line of
-standard input. Each line of standard output is a JSON document: what was heard, and at last the end. When
-standard input ends, whoever ordered the run has gone, and the run is ended too. Never decides what
-an event means.
+standard input. Each line of standard output is a JSON document: what was heard, and at last the
+end. When standard input ends, whoever ordered the run has gone, and the run is ended too. Never
+decides what an event means.
 """
 
 from __future__ import annotations

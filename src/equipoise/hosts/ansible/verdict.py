@@ -1,6 +1,6 @@
-"""From what was heard of a run to what came of each task. Never takes silence for success.
+"""From what was heard of a run to what came of each chore. Never takes silence for success.
 
-A task is done if its host said the last word of its playbook and no count speaks against it.
+A chore is done if its host said the last word of its playbook and no count speaks against it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _verdict(entry: Entry, heard: Heard, hidden: Sequence[str]) -> Verdict:
     events = [event for event in heard.events if event.host == entry.name]
     outcome, reason = _outcome(entry, events, heard)
     return Verdict(
-        task=entry.task,
+        chore=entry.chore,
         outcome=outcome,
         reason=said(reason, hidden),
         is_changed=bool(heard.count("changed", entry.name))

@@ -12,7 +12,7 @@ Scalar: TypeAlias = str | int | float | bool
 
 
 class Outcome(StrEnum):
-    """What came of a task. Only the first is good."""
+    """What came of a chore. Only the first is good."""
 
     DONE = "done"
     """Its playbook ran to its end on this host."""
@@ -25,7 +25,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class Chore:
     """A playbook for one host."""
 
     host: str
@@ -38,9 +38,9 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What came of one task, and why."""
+    """What came of one chore, and why."""
 
-    task: Task
+    chore: Chore
     outcome: Outcome
     reason: str = ""
     """Empty only if it was done; what went wrong otherwise, in one line."""

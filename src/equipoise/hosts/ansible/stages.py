@@ -1,0 +1,151 @@
+"""Carries out a schedule: stage by stage, all hosts of a stage in one run. Never ends at a failure.
+
+Tasks of one vertex come one after the other, vertices side by side: each run takes the next chore
+of every vertex that is still well.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from equipoise.hosts.ansible.scripts import Nameless, Scripts, chores_of, move_of
+from equipoise.hosts.ansible.words import Chore, Outcome, Verdict, Way
+from equipoise.model.upgrade.work import Batch, Task, VmBatch, VmMove
+
+Act = Callable[[Sequence[Chore]], Sequence[Verdict]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came of a task or a move; without a reason it was done."""
+
+    subject: Task | VmMove
+    reason: str = ""
+    is_unreachable: bool = False
+    done: int = 0
+    """How many works of a task had been carried out before it failed."""
+
+
+Tell = Callable[[Answer], object]
+
+
+@dataclass(slots=True)
+class _Course:
+    """A task on its way."""
+
+    task: Task
+    chores: Sequence[Chore]
+    done: int = 0
+
+    @property
+    def is_over(self) -> bool:
+        return self.done == len(self.chores)
+
+
+def carry_out(
+    batch: Batch, scripts: Scripts, ways: Mapping[str, Way], act: Act, tell: Tell
+) -> None:
+    """Carry out the stages of a batch, and tell of each task what came of it."""
+    broken: set[str] = set()
+    for tasks in batch.stages:
+        stage = _Stage(tasks, broken, lambda task: _chores(task, scripts, ways), tell)
+        while courses := stage.advance():
+            verdicts = act([course.chores[course.done] for course in courses])
+            for course, verdict in zip(courses, verdicts, strict=True):
+                stage.hear(course, verdict)
+
+
+class _Stage:
+    """The tasks of a stage, by vertex, and how far each vertex has come."""
+
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        broken: set[str],
+        find: Callable[[Task], list[Chore]],
+        tell: Tell,
+    ) -> None:
+        self._broken, self._find, self._tell = broken, find, tell
+        self._under_way: dict[str, _Course] = {}
+        self._todo: dict[str, deque[Task]] = {}
+        for task in tasks:
+            self._todo.setdefault(task.vertex, deque()).append(task)
+
+    def advance(self) -> list[_Course]:
+        """Bring each vertex to its next chore; nothing is left to do where there is none."""
+        for vertex in self._todo:
+            while vertex not in self._broken and self._step(vertex):
+                pass
+        return list(self._under_way.values())
+
+    def hear(self, course: _Course, verdict: Verdict) -> None:
+        """Take note of what came of the chore of a course."""
+        if verdict.outcome is Outcome.DONE:
+            course.done += 1
+        else:
+            self._fail(_failure(course, verdict), course.task)
+
+    def _step(self, vertex: str) -> bool:
+        """Answer a task that is over, or take up the next; say whether there may be more to do."""
+        course = self._under_way.get(vertex)
+        if course is not None:
+            if course.is_over:
+                self._tell(Answer(subject=course.task))
+                del self._under_way[vertex]
+            return course.is_over
+        if not self._todo[vertex]:
+            return False
+        task = self._todo[vertex].popleft()
+        try:
+            self._under_way[vertex] = _Course(task, self._find(task))
+        except Nameless as error:
+            self._fail(Answer(subject=task, reason=str(error)), task)
+        return True
+
+    def _fail(self, answer: Answer, task: Task) -> None:
+        self._tell(answer)
+        self._broken.add(task.vertex)
+        self._under_way.pop(task.vertex, None)
+
+
+def _failure(course: _Course, verdict: Verdict) -> Answer:
+    return Answer(
+        subject=course.task,
+        reason=f"{verdict.outcome}: {verdict.reason}",
+        is_unreachable=verdict.outcome is Outcome.UNREACHABLE,
+        done=course.done,
+    )
+
+
+def _chores(task: Task, scripts: Scripts, ways: Mapping[str, Way]) -> list[Chore]:
+    host = host_of(task.resource, task.host, ways)
+    chores = chores_of(task, host or "", scripts)
+    if chores and host is None:
+        raise Nameless(f"the access file knows no way to {task.host or task.resource} (hosts)")
+    return chores
+
+
+def host_of(resource: str, host: str | None, ways: Mapping[str, object]) -> str | None:
+    """Where the playbooks for a resource act: on itself, if one can log in there, or its host."""
+    return next((name for name in (resource, host) if name in ways), None)
+
+
+def move(batch: VmBatch, scripts: Scripts, ways: Mapping[str, Way], act: Act, tell: Tell) -> None:
+    """Move the VMs of a batch side by side, and tell of each what came of it."""
+    moves: list[VmMove] = []
+    chores: list[Chore] = []
+    for one in batch.moves:
+        try:
+            chore = move_of(one, scripts)
+            if one.source not in ways:
+                raise Nameless(f"the access file knows no way to {one.source} (hosts)")
+        except Nameless as error:
+            tell(Answer(subject=one, reason=str(error)))
+            continue
+        moves.append(one)
+        chores.append(chore)
+    for one, verdict in zip(moves, act(chores) if chores else (), strict=True):
+        is_done = verdict.outcome is Outcome.DONE
+        tell(Answer(subject=one, reason="" if is_done else f"{verdict.outcome}: {verdict.reason}"))
