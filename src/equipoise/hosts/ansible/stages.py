@@ -7,7 +7,7 @@ of every vertex that is still well.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from equipoise.hosts.ansible.scripts import Nameless, Scripts, chores_of, move_of
@@ -127,7 +127,7 @@ def _chores(task: Task, scripts: Scripts, ways: Mapping[str, Way]) -> list[Chore
     return chores
 
 
-def host_of(resource: str, host: str | None, ways: Mapping[str, object]) -> str | None:
+def host_of(resource: str, host: str | None, ways: Container[str]) -> str | None:
     """Where the playbooks for a resource act: on itself, if one can log in there, or its host."""
     return next((name for name in (resource, host) if name in ways), None)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -59,10 +60,9 @@ def main() -> None:
         if run.status in ("canceled", "timeout"):
             sweep(folder)
         end = {"status": run.status, "rc": run.rc, "stats": run.stats, "tail": _tail(run)}
-    _write({"end": end}, out)
-    # Without waiting for the thread that still reads.
-    out.flush()
-    os._exit(0)
+    if not _write({"end": end}, out):
+        shutil.rmtree(folder, ignore_errors=True)  # nobody else is left to do it
+    os._exit(0)  # without waiting for the thread that still reads
 
 
 def _watch(source: TextIO, gone: Event) -> None:
@@ -92,12 +92,13 @@ def _tail(run: Any) -> str:
     return text[-_TAIL:]
 
 
-def _write(document: dict[str, Any], out: TextIO) -> None:
+def _write(document: dict[str, Any], out: TextIO) -> bool:
+    """Tell it, and say whether somebody still listens."""
     try:
         print(json.dumps(document), file=out, flush=True)
     except BrokenPipeError:
-        # Whoever listened has gone; standard input will have ended as well.
-        return
+        return False
+    return True
 
 
 if __name__ == "__main__":

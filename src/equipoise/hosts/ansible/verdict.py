@@ -21,6 +21,8 @@ HIDDEN: Final = "***"
 
 _BAD: Final = (Kind.FAILED, Kind.UNREACHABLE)
 _SPACE: Final = re.compile(r"\s+")
+_CLOSED: Final = re.compile(r"onnection to \S+ closed")
+"""What SSH says at the end of everything."""
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -113,9 +115,10 @@ def _message(result: Any) -> str:
         return "what it said is kept secret (no_log)"
     said = str(result.get("msg") or "it failed")
     for key in ("stderr", "module_stderr", "stdout", "module_stdout"):
-        lines = str(result.get(key) or "").strip().splitlines()
+        lines = [line for line in str(result.get(key) or "").splitlines() if line.strip()]
+        lines = [line.strip() for line in lines if not _CLOSED.search(line)]
         if lines and lines[-1] not in said:
-            return f"{said} ({lines[-1].strip()})"
+            return f"{said} ({lines[-1]})"
     return said
 
 
