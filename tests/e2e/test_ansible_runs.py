@@ -47,7 +47,10 @@ def way_to(host: Sshd, **secrets: str) -> Way:
         port=host.port,
         user=user(),
         key_file=host.keys / "id",
-        variables={"home": str(host.home), "ansible_remote_tmp": str(host.home / ".ansible")},
+        variables={
+            "home": str(host.home),
+            "ansible_ssh_use_tty": False,
+        },  # only root's sshd has one
         secrets=secrets,
     )
 

@@ -33,7 +33,7 @@ WORK = Work(
 
 @pytest.fixture(scope="module", name="hosts")
 def fixture_hosts() -> Iterator[Rack]:
-    with rack(3) as made:
+    with rack(3, first=31) as made:
         well, old, _gone = made.hosts
         install(well, greeting="hi")
         install(old, greeting="hi", colour="!")  # a setting that 2.0 does not know

@@ -34,7 +34,9 @@ def verdicts(
     When all hosts of one playbook fail, Ansible does not begin with the next one.
     """
     hidden = _spellings(secrets)
-    begun = {event.host for event in heard.events}
+    begun: dict[str, list[Event]] = {}
+    for event in heard.events:
+        begun.setdefault(event.host, []).append(event)
     judged: list[tuple[Entry, Verdict | None]] = []
     for group in groups:
         waits = (
@@ -44,13 +46,13 @@ def verdicts(
             and not any(entry.name in begun for entry in group.entries)
         )
         for entry in group.entries:
-            verdict = None if waits else _verdict(entry, heard, hidden)
+            events = begun.get(entry.name, [])
+            verdict = None if waits else _verdict(entry, events, heard, hidden)
             judged.append((entry, verdict))
     return judged
 
 
-def _verdict(entry: Entry, heard: Heard, hidden: Sequence[str]) -> Verdict:
-    events = [event for event in heard.events if event.host == entry.name]
+def _verdict(entry: Entry, events: Sequence[Event], heard: Heard, hidden: Sequence[str]) -> Verdict:
     outcome, reason = _outcome(entry, events, heard)
     return Verdict(
         chore=entry.chore,
