@@ -121,11 +121,11 @@ def test_all_hosts_of_a_stage_are_done_in_one_run() -> None:
     ]
 
 
-def test_works_come_one_after_the_other_and_are_taken_back_in_the_other_order() -> None:
+def test_works_come_one_after_the_other_and_are_taken_back_as_they_are_named() -> None:
     works = (a_work("a"), a_work("b", undoing=True, before="5", after="4"))
     player = Player()
     answers(a_batch([a_task("h1", Errand.APPLY, *works)]), player)
-    answers(a_batch([a_task("h1", Errand.REVERT, *works)]), player)
+    answers(a_batch([a_task("h1", Errand.REVERT, *reversed(works))]), player)
     told = [
         (chore.playbook.name, *(chore.variables[f"equipoise_{key}"] for key in ("from", "to")))
         for run in player.runs

@@ -81,9 +81,8 @@ def _targets(campaign: Campaign) -> Iterator[tuple[str, str | None]]:
     for request in campaign.requests:
         for changes in request.sets:
             for change in changes.changes:
-                if change.component is not None:
-                    for resource in change.resources:
-                        yield resource, hosts.get(resource)
+                for resource in change.resources:
+                    yield resource, hosts.get(resource)
 
 
 def _hosts(campaign: Campaign) -> Iterator[str]:

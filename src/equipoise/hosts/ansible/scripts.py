@@ -35,8 +35,8 @@ def chores_of(task: Task, host: str, scripts: Scripts) -> list[Chore]:
     match task.errand:
         case Errand.APPLY:
             return [_chore(task, work, host, scripts) for work in task.works]
-        case Errand.REVERT:
-            return [_chore(task, _back(work), host, scripts) for work in reversed(task.works)]
+        case Errand.REVERT:  # the coordinator names the last work first
+            return [_chore(task, _back(work), host, scripts) for work in task.works]
         case Errand.CHECK:
             checked = [work for work in task.works if work.recipe.check_script]
             return [_check(task, work, host, scripts) for work in checked]
