@@ -167,6 +167,7 @@ def test_what_has_no_playbook_is_done_by_nothing_unless_it_is_work() -> None:
         "",
         "the catalog names no playbook to upgrade agent (script)",
     ]
+    assert not told[-1].is_begun
 
 
 def test_what_is_done_by_hand_is_only_looked_at() -> None:
@@ -230,6 +231,7 @@ def test_the_engine_answers_each_task_and_the_batch_and_does_not_do_it_twice(
         failed, finished, ended = (engine.next_event(None) for _ in range(3))
         assert isinstance(failed, TaskFailed)
         assert (failed.resource, failed.unreachable, failed.at_ms) == ("h2", True, 7)
+        assert failed.begun, "what a failed playbook has done must be taken back"
         assert isinstance(finished, TaskFinished)
         assert ended == BatchEnded(at_ms=7, batch=BatchId("b1"))
     assert len(player.runs) == 1

@@ -59,6 +59,8 @@ def perform(
         assert len(rest) < len(left), "a run that decides nothing would be run for ever"
         left, is_interrupted = rest, heard.is_interrupted
     for place, chore in left.items():
-        found[place] = Verdict(chore=chore, outcome=Outcome.UNKNOWN, reason=NOT_BEGUN)
+        found[place] = Verdict(
+            chore=chore, outcome=Outcome.UNKNOWN, reason=NOT_BEGUN, is_begun=False
+        )
     ordered = tuple(found[place] for place in range(len(chores)))
     return Report(verdicts=ordered, is_interrupted=is_interrupted)

@@ -141,6 +141,7 @@ class AnsibleEngine:
             resource=resource,
             errand=errand,
             done=answer.done,
+            begun=answer.is_begun,
             unreachable=answer.is_unreachable,
             reason=reason,
         )

@@ -24,6 +24,8 @@ class Answer:
     subject: Task | VmMove
     reason: str = ""
     is_unreachable: bool = False
+    is_begun: bool = False
+    """Whether a playbook failed, which may have done something before it did."""
     done: int = 0
     """How many works of a task had been carried out before it failed."""
 
@@ -115,6 +117,7 @@ def _failure(course: _Course, verdict: Verdict) -> Answer:
         subject=course.task,
         reason=f"{verdict.outcome}: {verdict.reason}",
         is_unreachable=verdict.outcome is Outcome.UNREACHABLE,
+        is_begun=verdict.is_begun,
         done=course.done,
     )
 

@@ -44,6 +44,8 @@ class Verdict:
     outcome: Outcome
     reason: str = ""
     """Empty only if it was done; what went wrong otherwise, in one line."""
+    is_begun: bool = True
+    """Whether the host may have been touched, as far as anybody knows."""
     is_changed: bool = False
     """Whether a step changed something on the host, as far as was heard."""
 

@@ -75,6 +75,8 @@ class TaskFailed(_Past, tag="task_failed"):
     errand: Errand
     done: Count = 0
     """How many of the works had been carried out before."""
+    begun: bool = False
+    """Whether the next of them had been begun: what it has done is to be taken back with them."""
     unreachable: bool = False
     """The resource did not even answer: reverting it is not tried."""
     reason: str = ""
