@@ -216,3 +216,17 @@ def test_when_who_ordered_a_run_is_killed_the_run_ends_too(hosts: Rack, tmp_path
         time.sleep(0.1)
     assert not left_running(tmp_path / "runs")
     assert list((tmp_path / "runs").iterdir()) == [], "nobody else would remove the secrets"
+
+
+def test_a_host_that_died_since_it_was_last_seen_is_unreachable_and_the_others_go_on(
+    tmp_path: Path,
+) -> None:
+    path = playbook(tmp_path, "count", "echo . >> {{ home }}/count")
+    with rack(2, first=41) as hosts:
+        batch = chores(path, "h1", "h2")
+        assert outcomes(perform(batch, ways_to(hosts), manners(hosts))) == ["done", "done"]
+        hosts.hosts[1].stop()
+        again = perform(batch, ways_to(hosts), manners(hosts))
+        counted = [len((host.home / "count").read_text().split()) for host in hosts.hosts]
+    assert outcomes(again) == ["done", "unreachable"]
+    assert counted == [2, 1], "a connection that was kept would have reached it"
