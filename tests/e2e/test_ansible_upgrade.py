@@ -1,108 +1,149 @@
-"""Three real hosts: one upgrade succeeds, one fails and is undone, one host cannot be reached."""
+"""The command upgrades three real hosts: one succeeds, one fails and is undone, one is gone."""
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+import signal
+import subprocess
 import time
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from equipoise.hosts.ansible.engine import AnsibleEngine, Equipment
-from equipoise.hosts.ansible.scripts import Scripts
-from equipoise.hosts.ansible.words import Manners, Way
-from equipoise.model.event import Event
-from equipoise.model.quantity import HostId, ResourceId
-from equipoise.model.upgrade.catalog import ComponentId, Doing, Recipe
-from equipoise.model.upgrade.event import BatchEnded, TaskFailed, TaskFinished
-from equipoise.model.upgrade.request import SetId
-from equipoise.model.upgrade.work import Batch, BatchId, Errand, Task, VertexId, Work
+from command import COMMAND, call
 from greeters import PLAYBOOKS, greeted, home_of, install, releases
 from sshd import Rack, rack, user
 
 pytest.importorskip("ansible_runner", reason="the extra ansible is not installed")
 
-WORK = Work(
-    set=SetId("s1"),
-    component=ComponentId("greeter"),
-    does=Doing.UPGRADE,
-    before="1.0",
-    after="2.0",
-    recipe=Recipe(script="upgrade.yaml", undo_script="undo.yaml", check_script="check.yaml"),
-)
+LIMIT_S = 180
+SECRET = "open sesame"
 
 
-@pytest.fixture(scope="module", name="hosts")
+@pytest.fixture(name="hosts")
 def fixture_hosts() -> Iterator[Rack]:
     with rack(3, first=31) as made:
-        well, old, _gone = made.hosts
-        install(well, greeting="hi")
-        install(old, greeting="hi", colour="!")  # a setting that 2.0 does not know
         yield made
 
 
-def engine_for(hosts: Rack) -> AnsibleEngine:
-    ways = {
-        host.name: Way(
-            host=host.name,
-            address=host.address,
-            port=host.port,
-            user=user(),
-            key_file=hosts.keys / "id",
-            variables={
-                "greeter_home": str(home_of(host)),
-                "ansible_remote_tmp": str(host.home / ".ansible"),
-            },
-        )
-        for host in hosts.hosts
+@pytest.fixture(name="campaign")
+def fixture_campaign(tmp_path: Path) -> Path:
+    """The example, as somebody would copy it."""
+    shutil.copytree(PLAYBOOKS.parent, tmp_path / "upgrade")
+    return tmp_path / "upgrade" / "campaign.yaml"
+
+
+def access_to(hosts: Rack, folder: Path) -> Path:
+    path = folder / "rack.json"
+    document = {
+        "known_hosts": str(hosts.keys / "known"),
+        "connect_timeout_s": 5,
+        "timeout_s": 90,
+        "defaults": {"user": user(), "key_file": str(hosts.keys / "id")},
+        "hosts": {
+            host.name: {
+                "address": host.address,
+                "port": host.port,
+                "variables": {
+                    "greeter_home": str(home_of(host)),
+                    "ansible_remote_tmp": str(host.home / ".ansible"),
+                },
+                "secrets": {"greeter_token": "GREETER_TOKEN"},
+            }
+            for host in hosts.hosts
+        },
     }
-    manners = Manners(known_hosts=hosts.keys / "known", connect_timeout_s=5, timeout_s=90)
-    equipment = Equipment(scripts=Scripts(folder=PLAYBOOKS), ways=ways, manners=manners)
-    return AnsibleEngine(equipment, lambda: time.monotonic_ns() // 1_000_000)
+    path.write_text(json.dumps(document))
+    return path
 
 
-def stage(errand: Errand, *hosts: str) -> tuple[Task, ...]:
-    return tuple(
-        Task(
-            resource=ResourceId(host),
-            vertex=VertexId(host),
-            errand=errand,
-            works=(WORK,),
-            host=HostId(host),
-        )
-        for host in hosts
+def line(campaign: Path, access: Path) -> list[str]:
+    names = ("--engine", "ansible", "--access", str(access), "--journal", str(access.parent / "db"))
+    return [str(COMMAND), "upgrade", str(campaign), *names, "--json"]
+
+
+def upgraded(campaign: Path, access: Path) -> Any:
+    done = subprocess.run(
+        line(campaign, access),
+        env=os.environ | {"GREETER_TOKEN": SECRET},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT_S,
     )
+    assert done.returncode == 0, done.stderr
+    assert SECRET not in done.stdout + done.stderr
+    return json.loads(done.stdout)
 
 
-def carried_out(engine: AnsibleEngine, name: str, *stages: tuple[Task, ...]) -> list[Event]:
-    engine.perform(Batch(id=BatchId(name), stages=stages))
-    events: list[Event] = []
-    while not events or not isinstance(events[-1], BatchEnded):
-        event = engine.next_event(None)
-        assert event is not None
-        events.append(event)
-    return events
+def journal(access: Path) -> list[Any]:
+    told = call("journal", str(access.parent / "db"), "--lines").stdout
+    assert SECRET not in told
+    return [json.loads(one) for one in told.splitlines()]
 
 
-def test_one_succeeds_one_fails_and_is_undone_one_does_not_answer(hosts: Rack) -> None:
+def test_one_host_succeeds_one_fails_and_is_undone_one_is_isolated(
+    hosts: Rack, campaign: Path
+) -> None:
     well, old, gone = hosts.hosts
+    install(well, greeting="hi")
+    install(old, greeting="hi", colour="!", **{SECRET: "?"})  # settings that 2.0 does not know
+    install(gone)
     gone.stop()
-    engine = engine_for(hosts)
-    names = ("h1", "h2", "h3")
-    events = carried_out(engine, "b1", stage(Errand.APPLY, *names), stage(Errand.CHECK, *names))
-    failed = {event.resource: event for event in events if isinstance(event, TaskFailed)}
-    finished = [
-        (event.resource, event.errand) for event in events if isinstance(event, TaskFinished)
-    ]
-    assert finished == [("h1", Errand.APPLY), ("h1", Errand.CHECK)]
-    assert set(failed) == {"h2", "h3"}
-    assert "greeter 2.0 does not know the setting colour" in failed[ResourceId("h2")].reason
-    assert not failed[ResourceId("h2")].unreachable
-    assert failed[ResourceId("h3")].unreachable
+    access = access_to(hosts, campaign.parent)
+
+    told = upgraded(campaign, access)
+    assert told["status"] == "completed"
+    assert [(one["set"], one["outcome"]) for one in told["sets"]] == [("greeters", "applied")]
+    isolated = {one["resource"]: one for one in told["isolated"]}
+    assert set(isolated) == {"greeter2", "greeter3"}
+    assert "Connection refused" in isolated["greeter3"]["reason"]
+
     assert "greeter 2.0: hi" in greeted(well)
     assert "releases/2.0" in greeted(well)
-
-    undone = carried_out(engine, "b2", stage(Errand.REVERT, "h2"))
-    assert isinstance(undone[0], TaskFinished)
     assert "greeter 1.0: hi!" in greeted(old)
     assert "releases/1.0" in greeted(old)
     assert (releases(well), releases(old)) == (["1.0", "2.0"], ["1.0"])
+    assert os.listdir(home_of(gone) / "releases") == ["1.0"]
+
+    events = journal(access)
+    failed = {one["resource"]: one for one in events if one["event"] == "task_failed"}
+    assert set(failed) == {"greeter2", "greeter3"}
+    assert "greeter 2.0 does not know the setting colour, ***" in failed["greeter2"]["reason"]
+    assert [failed[one]["unreachable"] for one in ("greeter2", "greeter3")] == [False, True]
+    finished = [
+        (one["resource"], one["errand"]) for one in events if one["event"] == "task_finished"
+    ]
+    assert finished == [("greeter1", "apply"), ("greeter2", "revert")]
+
+
+def test_after_an_interruption_the_command_goes_on_with_its_journal(
+    hosts: Rack, campaign: Path
+) -> None:
+    host = hosts.hosts[0]
+    install(host, greeting="hi")
+    text = campaign.read_text()
+    campaign.write_text(text.replace("[greeter1, greeter2, greeter3]", "[greeter1]"))
+    access = access_to(hosts, campaign.parent)
+    before = host.logins()
+    with subprocess.Popen(
+        line(campaign, access),
+        env=os.environ | {"GREETER_TOKEN": SECRET},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        end = time.monotonic() + LIMIT_S
+        while host.logins() == before and time.monotonic() < end:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 130
+    assert journal(access)[-1]["event"] == "batch_started", "nobody knows what came of it"
+
+    assert upgraded(campaign, access)["isolated"] == []
+    assert "greeter 2.0: hi" in greeted(host)
+    assert [one["event"] for one in journal(access)].count("campaign_ended") == 1

@@ -118,8 +118,8 @@ def task_failed(state: State, event: past.TaskFailed) -> None:
             _count(state, task.resource, set_)
             if event.unreachable:
                 state.broken[task.resource] = reason
-            elif event.done:
-                state.to_revert[task.resource] = task.works[: event.done]
+            elif event.done or event.begun:
+                state.to_revert[task.resource] = task.works[: event.done + event.begun]
         case Errand.CHECK:
             level = state.last_done.get(task.resource)
             if level is not None:

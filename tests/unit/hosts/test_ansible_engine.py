@@ -11,14 +11,16 @@ from hypothesis import strategies as st
 
 from equipoise.hosts.ansible import engine as room
 from equipoise.hosts.ansible.batch import Report
-from equipoise.hosts.ansible.engine import AnsibleEngine, Equipment
+from equipoise.hosts.ansible.engine import AnsibleEngine
 from equipoise.hosts.ansible.scripts import Scripts
-from equipoise.hosts.ansible.stages import Answer, carry_out
+from equipoise.hosts.ansible.stages import Answer, Equipment, carry_out
 from equipoise.hosts.ansible.words import Chore, Outcome, Verdict, Way
+from equipoise.model.event import Event
 from equipoise.model.quantity import HostId, ResourceId, VmId
 from equipoise.model.upgrade.catalog import ComponentId, Doing, Recipe
 from equipoise.model.upgrade.event import (
     BatchEnded,
+    BatchStarted,
     TaskFailed,
     TaskFinished,
     VmMoved,
@@ -95,7 +97,7 @@ class Player:
 
 def answers(batch: Batch, player: Player) -> list[Answer]:
     told: list[Answer] = []
-    carry_out(batch, SCRIPTS, WAYS, player, told.append)
+    carry_out(batch, Equipment(scripts=SCRIPTS, ways=WAYS), {}, player, told.append)
     return told
 
 
@@ -218,7 +220,7 @@ def fixture_player(monkeypatch: pytest.MonkeyPatch) -> Player:
 
 
 def an_engine(scripts: Scripts = SCRIPTS) -> AnsibleEngine:
-    return AnsibleEngine(Equipment(scripts=scripts, ways=WAYS), now_ms=lambda: 7)
+    return AnsibleEngine(Equipment(scripts=scripts, ways=WAYS), clock_ms=lambda: 7)
 
 
 def test_the_engine_answers_each_task_and_the_batch_and_does_not_do_it_twice(
@@ -267,3 +269,27 @@ def test_a_bug_is_raised_where_somebody_sees_it(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(AssertionError, match="a bug"):
         engine.next_event(None)
     engine.stop()
+
+
+def test_what_was_answered_before_a_crash_is_not_done_again(player: Player) -> None:
+    batch = a_batch([a_task("h1"), a_task("h2"), a_task("h3")], [a_task("h1", Errand.CHECK)])
+    before: list[Event] = [
+        BatchStarted(at_ms=5000, batch=batch),
+        TaskFinished(at_ms=6000, batch=batch.id, resource=ResourceId("h1"), errand=Errand.APPLY),
+        TaskFailed(
+            at_ms=6000,
+            batch=batch.id,
+            resource=ResourceId("h2"),
+            errand=Errand.APPLY,
+            begun=True,
+            reason="so it was",
+        ),
+    ]
+    engine = an_engine()
+    for event in before:
+        engine.witness(event)
+    engine.perform(batch)
+    events = [engine.next_event(None) for _ in range(5)]
+    assert before[2] in events, "it is answered again, at the time of the journal"
+    assert player.played == [["h3 up.yaml"], ["h1 check.yaml"]]
+    assert engine.next_event(5999) is None

@@ -91,6 +91,13 @@ def test_a_recipe_without_a_playbook_is_refused() -> None:
     assert "check_script: is missing for what is done by hand" in by_hand
 
 
+def test_a_change_that_the_catalog_does_not_know_is_refused() -> None:
+    campaign = a_campaign()
+    message = refusal(campaign.but(catalog=Catalog()))
+    assert "requests[0].sets[0].changes[0].version: the catalog does not say how" in message
+    assert "to upgrade greeter 2.0" in message
+
+
 def test_a_playbook_that_is_not_there_is_refused() -> None:
     assert "no.yaml: the playbook cannot be read" in refusal(a_campaign(GOOD.but(script="no.yaml")))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
@@ -18,10 +19,14 @@ def upgrade(  # noqa: PLR0913, PLR0917  (typer has no other way to say what a co
         bool, typer.Option("--dry-run", help="Only show what is to be expected.")
     ] = False,
     engine: Annotated[
-        str, typer.Option("--engine", help="Who carries it out: sim, or another that is installed.")
+        str, typer.Option("--engine", help="Who carries it out: sim, ansible, or one of your own.")
     ] = "sim",
+    access: Annotated[
+        Optional[Path],  # noqa: UP045  (typer reads the annotation at run time)
+        typer.Option("--access", help="For ansible: the file that says how hosts are reached."),
+    ] = None,
     journal: Annotated[
-        Optional[str],  # noqa: UP045  (typer reads the annotation at run time)
+        Optional[str],  # noqa: UP045
         typer.Option("--journal", help="Keep the journal here; one that is there is continued."),
     ] = None,
     command: Annotated[
@@ -47,6 +52,7 @@ def upgrade(  # noqa: PLR0913, PLR0917  (typer has no other way to say what a co
         paper=paper,
         dry_run=dry_run,
         engine=engine,
+        access=access,
         journal_url=journal,
         commands=tuple(command or ()),
         seed=seed,

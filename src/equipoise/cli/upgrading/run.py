@@ -8,6 +8,7 @@ from pathlib import Path
 from equipoise.cli.answer import patience, print_json
 from equipoise.cli.read import read_bytes
 from equipoise.cli.upgrading.document import document
+from equipoise.cli.upgrading.hands import hands
 from equipoise.cli.upgrading.show import show
 from equipoise.control.upgrading import UpgradeLoop
 from equipoise.errors import InvalidInput, Problem
@@ -19,7 +20,6 @@ from equipoise.model.upgrade.request import Command, Order, SetId
 from equipoise.model.upgrade.settings import PAPER
 from equipoise.sim.upgrading.builtin import builtin_campaign
 from equipoise.sim.upgrading.engine import SimulatedEngine
-from equipoise.sim.upgrading.engines import engine
 from equipoise.spec.rules import check_rules
 from equipoise.store import MemoryJournal, open_journal
 from equipoise.upgrade.account import Account, account
@@ -32,6 +32,7 @@ class Wishes:
     paper: bool = False
     dry_run: bool = False
     engine: str = "sim"
+    access: Path | None = None
     journal_url: str | None = None
     commands: tuple[str, ...] = ()
     seed: int | None = None
@@ -44,8 +45,9 @@ def run(name: str, wishes: Wishes, *, as_json: bool) -> int:
     url = None if wishes.dry_run else wishes.journal_url
     journal = open_journal(url) if url else MemoryJournal()
     with journal, patience(f"upgrading {campaign.name}"):
-        hands = SimulatedEngine(campaign) if wishes.dry_run else engine(wishes.engine, campaign)
-        loop = UpgradeLoop(hands, journal, campaign)
+        made_ready = hands(wishes.engine, campaign, name, wishes.access)  # or says why it cannot be
+        engine = SimulatedEngine(campaign) if wishes.dry_run else made_ready
+        loop = UpgradeLoop(engine, journal, campaign)
         for command in commands:
             loop.take_in(UpgradeCommanded(at_ms=loop.now_ms, command=command))
         loop.run()

@@ -5,46 +5,41 @@ A schedule is carried out by a thread, one schedule after the other; answers wai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from threading import Thread
 
 from equipoise.hosts.ansible.batch import perform
 from equipoise.hosts.ansible.brake import Brake
-from equipoise.hosts.ansible.scripts import Scripts
-from equipoise.hosts.ansible.stages import Answer, carry_out, move
-from equipoise.hosts.ansible.words import Chore, Manners, Verdict, Way
+from equipoise.hosts.ansible.stages import Answer, Answered, Equipment, carry_out, move, name_of
+from equipoise.hosts.ansible.words import Chore, Verdict
 from equipoise.model.event import Event
 from equipoise.model.upgrade.event import (
     BatchEnded,
+    BatchStarted,
     TaskFailed,
     TaskFinished,
+    VmBatchStarted,
     VmMoved,
     VmMoveFailed,
 )
-from equipoise.model.upgrade.work import Batch, BatchId, VmBatch, VmMove
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Equipment:
-    """What an engine needs to reach hosts and to know what to do there."""
-
-    scripts: Scripts
-    ways: Mapping[str, Way]
-    manners: Manners = field(default_factory=Manners)
+from equipoise.model.upgrade.work import Batch, BatchId, Errand, VmBatch, VmMove
 
 
 class AnsibleEngine:
     """Carries out schedules on real hosts, by playbooks.
 
-    After a crash the same schedule comes again. What was done is then found done by the playbooks
-    themselves: they say how things are to be, not what to do.
+    After a crash the same schedule comes again. Tasks that were answered are not done again; what
+    else was done is found done by the playbooks themselves: they say how things are to be.
     """
 
-    def __init__(self, equipment: Equipment, now_ms: Callable[[], int]) -> None:
+    def __init__(self, equipment: Equipment, clock_ms: Callable[[], int]) -> None:
         self._equipment = equipment
-        self._now_ms = now_ms
+        self._clock_ms = clock_ms
+        self._ahead_ms = 0
+        """How far the time of the journal is ahead of the clock."""
+        self._written: dict[BatchId, dict[str, Answered]] = {}
+        """What was written down about the tasks of schedules that have not ended."""
         self._brake = Brake()
         self._todo: SimpleQueue[Batch | VmBatch] = SimpleQueue()
         self._heard: SimpleQueue[Event | BaseException] = SimpleQueue()
@@ -84,7 +79,16 @@ class AnsibleEngine:
         return heard
 
     def witness(self, event: Event) -> None:
-        """Nothing that others write down changes what Ansible does."""
+        """Learn from a journal what time it is, and which tasks were answered before a crash."""
+        self._ahead_ms += max(0, event.at_ms - self._now_ms())
+        match event:
+            case BatchStarted() | VmBatchStarted():
+                self._written[event.batch.id] = {}
+            case BatchEnded():
+                self._written.pop(event.batch, None)
+            case TaskFinished() | TaskFailed() if event.errand not in _LINKS:
+                answers = self._written.setdefault(event.batch, {})
+                answers[name_of(event.errand, event.resource)] = event
 
     def stop(self) -> None:
         """End what runs, with all it has started, and answer what is left as unknown."""
@@ -114,12 +118,16 @@ class AnsibleEngine:
             self._heard.put(answers[-1])
 
         if isinstance(schedule, Batch):
-            carry_out(schedule, kit.scripts, kit.ways, self._act, tell)
+            known = dict(self._written.get(schedule.id, {}))
+            carry_out(schedule, kit, known, self._act, tell)
         else:
-            move(schedule, kit.scripts, kit.ways, self._act, tell)
+            move(schedule, kit, self._act, tell)
         answers.append(BatchEnded(at_ms=self._now_ms(), batch=schedule.id))
         self._answers[schedule.id] = answers
         self._heard.put(answers[-1])
+
+    def _now_ms(self) -> int:
+        return self._clock_ms() + self._ahead_ms
 
     def _act(self, chores: Sequence[Chore]) -> Sequence[Verdict]:
         kit = self._equipment
@@ -147,5 +155,7 @@ class AnsibleEngine:
         )
 
 
+_LINKS = (Errand.LINK_ON, Errand.LINK_OFF)
+"""An answer does not say to which of several links of a resource it belongs."""
 _LAST = BatchId("the last")
 """No id of a schedule has a space in it."""

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 from equipoise.errors import InvalidInput
 from equipoise.hosts.ansible.access import Access
-from equipoise.hosts.ansible.engine import AnsibleEngine, Equipment
+from equipoise.hosts.ansible.engine import AnsibleEngine
 from equipoise.hosts.ansible.playbook import check_playbooks
 from equipoise.hosts.ansible.run import need_ansible
 from equipoise.hosts.ansible.scripts import Scripts
-from equipoise.hosts.ansible.stages import host_of
+from equipoise.hosts.ansible.stages import Equipment, host_of
 from equipoise.hosts.ansible.ways import Surroundings, manners_of, ways_to
 from equipoise.model.files.findings import Findings
+from equipoise.model.files.words import Path as Key
 from equipoise.model.upgrade.campaign import Campaign
-from equipoise.model.upgrade.catalog import Description, Recipe
+from equipoise.model.upgrade.catalog import ComponentId, Description, Recipe
+from equipoise.model.upgrade.request import Change, ChangeKind
 from equipoise.model.upgrade.work import Errand
 
 
@@ -24,7 +27,7 @@ def engine_for(
     around_campaign: Surroundings,
     access: Access,
     around_access: Surroundings,
-    now_ms: Callable[[], int],
+    clock_ms: Callable[[], int],
 ) -> AnsibleEngine:
     """Make the engine. Raises ``InvalidInput`` with what is missing in either file."""
     need_ansible()
@@ -36,7 +39,7 @@ def engine_for(
         manners=manners_of(access, around_access),
     )
     check_playbooks(_playbooks(campaign, equipment.scripts))
-    return AnsibleEngine(equipment, now_ms)
+    return AnsibleEngine(equipment, clock_ms)
 
 
 def _check(
@@ -47,6 +50,7 @@ def _check(
         for key, recipe in _recipes(description):
             part = found.below("catalog", "descriptions", place, key)
             _check_recipe(recipe, part)
+    _check_changes(campaign, found)
     if found:
         raise InvalidInput(in_campaign.source, found.problems())
     for resource, host in _targets(campaign):
@@ -68,6 +72,33 @@ def _check_recipe(recipe: Recipe, found: Findings) -> None:
             found.add((key,), "is missing", cure)
 
 
+def _check_changes(campaign: Campaign, found: Findings) -> None:
+    """What is asked for must be in the catalog, or nobody would know how to do it."""
+    known = {(one.component, one.version): one for one in campaign.catalog.descriptions}
+    called = {one.id: one.component or one.kind.value for one in campaign.cluster.resources}
+    for path, change in _changes(campaign):
+        key = _KEYS.get(change.does)
+        if key is None or change.version is None:
+            continue
+        names = [change.component or called.get(one) for one in change.resources]
+        for name in dict.fromkeys(names):
+            told = known.get((ComponentId(name or ""), change.version))
+            if name is not None and (told is None or getattr(told, key) is None):
+                what = f"the catalog does not say how to {key} {name} {change.version}"
+                cure = f"give its description the key {key}"
+                found.add((*path, "version"), what, cure)
+
+
+_KEYS: Final = {ChangeKind.ADD: "install", ChangeKind.UPGRADE: "upgrade"}
+
+
+def _changes(campaign: Campaign) -> Iterator[tuple[Key, Change]]:
+    for i, request in enumerate(campaign.requests):
+        for j, changes in enumerate(request.sets):
+            for k, change in enumerate(changes.changes):
+                yield ("requests", i, "sets", j, "changes", k), change
+
+
 def _recipes(description: Description) -> Iterator[tuple[str, Recipe]]:
     for key in ("install", "remove", "upgrade"):
         recipe = getattr(description, key)
@@ -78,11 +109,9 @@ def _recipes(description: Description) -> Iterator[tuple[str, Recipe]]:
 def _targets(campaign: Campaign) -> Iterator[tuple[str, str | None]]:
     """The resources that somebody wants to change, and the hosts they are on."""
     hosts: Mapping[str, str | None] = {one.id: one.host for one in campaign.cluster.resources}
-    for request in campaign.requests:
-        for changes in request.sets:
-            for change in changes.changes:
-                for resource in change.resources:
-                    yield resource, hosts.get(resource)
+    for _, change in _changes(campaign):
+        for resource in change.resources:
+            yield resource, hosts.get(resource)
 
 
 def _hosts(campaign: Campaign) -> Iterator[str]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from equipoise.hosts.ansible.scripts import Nameless, Scripts, chores_of, move_of
-from equipoise.hosts.ansible.words import Chore, Outcome, Verdict, Way
-from equipoise.model.upgrade.work import Batch, Task, VmBatch, VmMove
+from equipoise.hosts.ansible.words import Chore, Manners, Outcome, Verdict, Way
+from equipoise.model.upgrade.event import TaskFailed, TaskFinished
+from equipoise.model.upgrade.work import Batch, Errand, Task, VmBatch, VmMove
 
 Act = Callable[[Sequence[Chore]], Sequence[Verdict]]
 
@@ -31,6 +32,7 @@ class Answer:
 
 
 Tell = Callable[[Answer], object]
+Answered = TaskFinished | TaskFailed
 
 
 @dataclass(slots=True)
@@ -46,13 +48,25 @@ class _Course:
         return self.done == len(self.chores)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Equipment:
+    """What is needed to reach hosts and to know what to do there."""
+
+    scripts: Scripts
+    ways: Mapping[str, Way]
+    manners: Manners = field(default_factory=Manners)
+
+
 def carry_out(
-    batch: Batch, scripts: Scripts, ways: Mapping[str, Way], act: Act, tell: Tell
+    batch: Batch, kit: Equipment, known: Mapping[str, Answered], act: Act, tell: Tell
 ) -> None:
-    """Carry out the stages of a batch, and tell of each task what came of it."""
+    """Carry out the stages of a batch, and tell of each task what came of it.
+
+    What is known of a task, by its name, is told again, and nothing is done for it.
+    """
     broken: set[str] = set()
     for tasks in batch.stages:
-        stage = _Stage(tasks, broken, lambda task: _chores(task, scripts, ways), tell)
+        stage = _Stage(tasks, broken, kit, known, tell)
         while courses := stage.advance():
             verdicts = act([course.chores[course.done] for course in courses])
             for course, verdict in zip(courses, verdicts, strict=True):
@@ -66,10 +80,11 @@ class _Stage:
         self,
         tasks: Sequence[Task],
         broken: set[str],
-        find: Callable[[Task], list[Chore]],
+        kit: Equipment,
+        known: Mapping[str, Answered],
         tell: Tell,
     ) -> None:
-        self._broken, self._find, self._tell = broken, find, tell
+        self._broken, self._kit, self._known, self._tell = broken, kit, known, tell
         self._under_way: dict[str, _Course] = {}
         self._todo: dict[str, deque[Task]] = {}
         for task in tasks:
@@ -100,8 +115,13 @@ class _Stage:
         if not self._todo[vertex]:
             return False
         task = self._todo[vertex].popleft()
+        known = self._known.get(name_of(task.errand, task.resource))
+        if isinstance(known, TaskFailed):
+            self._fail(_again(task, known), task)
+            return True
         try:
-            self._under_way[vertex] = _Course(task, self._find(task))
+            chores = [] if known is not None else _chores(task, self._kit)
+            self._under_way[vertex] = _Course(task, chores)
         except Nameless as error:
             self._fail(Answer(subject=task, reason=str(error)), task)
         return True
@@ -122,9 +142,24 @@ def _failure(course: _Course, verdict: Verdict) -> Answer:
     )
 
 
-def _chores(task: Task, scripts: Scripts, ways: Mapping[str, Way]) -> list[Chore]:
-    host = host_of(task.resource, task.host, ways)
-    chores = chores_of(task, host or "", scripts)
+def _again(task: Task, event: TaskFailed) -> Answer:
+    return Answer(
+        subject=task,
+        reason=event.reason or "it failed",
+        is_unreachable=event.unreachable,
+        is_begun=event.begun,
+        done=event.done,
+    )
+
+
+def name_of(errand: Errand, resource: str) -> str:
+    """What a task is called within its batch; links of one resource have the same name."""
+    return f"{errand} {resource}"
+
+
+def _chores(task: Task, kit: Equipment) -> list[Chore]:
+    host = host_of(task.resource, task.host, kit.ways)
+    chores = chores_of(task, host or "", kit.scripts)
     if chores and host is None:
         raise Nameless(f"the access file knows no way to {task.host or task.resource} (hosts)")
     return chores
@@ -135,14 +170,14 @@ def host_of(resource: str, host: str | None, ways: Container[str]) -> str | None
     return next((name for name in (resource, host) if name in ways), None)
 
 
-def move(batch: VmBatch, scripts: Scripts, ways: Mapping[str, Way], act: Act, tell: Tell) -> None:
+def move(batch: VmBatch, kit: Equipment, act: Act, tell: Tell) -> None:
     """Move the VMs of a batch side by side, and tell of each what came of it."""
     moves: list[VmMove] = []
     chores: list[Chore] = []
     for one in batch.moves:
         try:
-            chore = move_of(one, scripts)
-            if one.source not in ways:
+            chore = move_of(one, kit.scripts)
+            if one.source not in kit.ways:
                 raise Nameless(f"the access file knows no way to {one.source} (hosts)")
         except Nameless as error:
             tell(Answer(subject=one, reason=str(error)))
