@@ -118,7 +118,7 @@ def test_one_host_succeeds_one_fails_and_is_undone_one_is_isolated(
     finished = [
         (one["resource"], one["errand"]) for one in events if one["event"] == "task_finished"
     ]
-    assert finished == [("greeter1", "apply"), ("greeter2", "revert")]
+    assert finished == [("greeter1", "apply"), ("greeter2", "revert"), ("greeter1", "check")]
 
 
 def test_after_an_interruption_the_command_goes_on_with_its_journal(
@@ -126,8 +126,8 @@ def test_after_an_interruption_the_command_goes_on_with_its_journal(
 ) -> None:
     host = hosts.hosts[0]
     install(host, greeting="hi")
-    text = campaign.read_text()
-    campaign.write_text(text.replace("[greeter1, greeter2, greeter3]", "[greeter1]"))
+    text = campaign.read_text().replace("[greeter1, greeter2, greeter3]", "[greeter1]")
+    campaign.write_text(text.replace("check_script: playbooks/check.yaml", ""))  # to be quick
     access = access_to(hosts, campaign.parent)
     before = host.logins()
     with subprocess.Popen(

@@ -249,11 +249,19 @@ def _batch_ended(state: State, event: past.BatchEnded) -> None:
     bake_s = max((_bake_s(state, one) for one in state.to_check), default=0)
     if state.to_revert:
         state.phase = Phase.REVERTING
-    elif bake_s and not any(task.errand is Errand.CHECK for task in schedule_.tasks):
+    elif (bake_s or _has_check(state)) and not any(
+        task.errand is Errand.CHECK for task in schedule_.tasks
+    ):
         state.phase = Phase.BAKING
         state.ready_ms = event.at_ms + bake_s * 1000
     else:
         state.phase = Phase.MOVING
+
+
+def _has_check(state: State) -> bool:
+    """Whether a vendor says how to see if what was changed is well."""
+    levels = [state.last_done[one] for one in state.to_check if one in state.last_done]
+    return any(work.recipe.check_script for level in levels for work in level.works)
 
 
 def _bake_s(state: State, resource: ResourceId) -> int:

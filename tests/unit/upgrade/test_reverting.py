@@ -65,3 +65,15 @@ def test_a_work_that_had_begun_is_taken_back_and_one_that_had_not_is_left(begun:
     assert [(task.resource, [work.after for work in task.works]) for task in tasks] == (
         [("greeter2", ["2.0"])] if begun else []
     )
+
+
+def test_what_was_changed_is_looked_at_once_if_the_catalog_says_how_and_is_not_watched() -> None:
+    campaign = parse_campaign(EXAMPLE.read_bytes(), str(EXAMPLE))
+    journal = MemoryJournal()
+    UpgradeLoop(FailsOnce(begun=True), journal, campaign).run()
+    checked = [
+        event.resource
+        for event in journal.events()
+        if isinstance(event, TaskFinished) and event.errand is Errand.CHECK
+    ]
+    assert checked == ["greeter1", "greeter3"]
