@@ -40,7 +40,7 @@ Subsystem sftp internal-sftp
 SetEnv HOME={home}
 LogLevel VERBOSE
 """
-START_S = 10.0
+START_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Sshd:
                 *("-o", f"UserKnownHostsFile={self.keys / 'known'}", "-o", "BatchMode=yes"),
                 *("-o", "ControlPath=none", self.address, command),
             ],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=30,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60,
         )  # fmt: skip
         assert done.returncode == 0, f"{self.name}: {done.stderr}"
         return done.stdout

@@ -24,7 +24,7 @@ from sshd import Rack, Sshd, rack, user
 
 pytest.importorskip("ansible_runner", reason="the extra ansible is not installed")
 
-LIMIT_S = 60
+LIMIT_S = 120
 
 
 @pytest.fixture(scope="module", name="hosts")
@@ -60,7 +60,7 @@ def ways_to(hosts: Rack, **secrets: str) -> dict[str, Way]:
 
 
 def manners(hosts: Rack, timeout_s: int = LIMIT_S) -> Manners:
-    return Manners(known_hosts=hosts.keys / "known", connect_timeout_s=5, timeout_s=timeout_s)
+    return Manners(known_hosts=hosts.keys / "known", connect_timeout_s=20, timeout_s=timeout_s)
 
 
 def playbook(folder: Path, name: str, *steps: str, play: str = "") -> Path:

@@ -20,7 +20,7 @@ from sshd import Rack, rack, user
 
 pytest.importorskip("ansible_runner", reason="the extra ansible is not installed")
 
-LIMIT_S = 180
+LIMIT_S = 400
 SECRET = "open sesame"
 
 
@@ -41,8 +41,8 @@ def access_to(hosts: Rack, folder: Path) -> Path:
     path = folder / "rack.json"
     document = {
         "known_hosts": str(hosts.keys / "known"),
-        "connect_timeout_s": 5,
-        "timeout_s": 90,
+        "connect_timeout_s": 20,
+        "timeout_s": 180,
         "defaults": {"user": user(), "key_file": str(hosts.keys / "id")},
         "hosts": {
             host.name: {
