@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from equipoise.cli.upgrading.story import UPGRADE_SENTENCES
 from equipoise.model import event as happened
 from equipoise.model.action import describe
 from equipoise.model.event import Event
@@ -81,4 +82,5 @@ _SENTENCES: Final[dict[type[Any], Callable[[Any], str]]] = {
     happened.ActionLost: lambda e: f"step {e.step} unanswered, its outcome is unknown",
     happened.ActionSkipped: lambda e: f"step {e.step} skipped: {e.reason}",
     happened.PlanEnded: _ended,
+    **UPGRADE_SENTENCES,
 }

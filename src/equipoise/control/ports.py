@@ -10,6 +10,7 @@ from equipoise.model.event import Event
 from equipoise.model.plan import Proposal, Step
 from equipoise.model.quantity import StepId
 from equipoise.model.snapshot import Snapshot
+from equipoise.model.upgrade.work import Batch, VmBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,4 +85,32 @@ class Decider(Protocol):
 
     def propose(self, snapshot: Snapshot) -> Proposal:
         """Say what should be done, and why, or why nothing."""
+        ...
+
+
+class Engine(Protocol):
+    """Who carries out the schedules of an upgrade, simulated or real. It raises for nothing that
+    a machine does by nature: a task that could not be done, or of which nobody knows whether it was
+    done, is answered by ``TaskFailed``.
+    """
+
+    def perform(self, schedule: Batch | VmBatch) -> None:
+        """Begin to carry out a schedule, and return at once.
+
+        Each task is answered by ``TaskFinished`` or ``TaskFailed``, each move by ``VmMoved`` or
+        ``VmMoveFailed``, and the schedule as a whole by ``BatchEnded``. Tasks of a vertex come one
+        after the other, vertices side by side, stages one after the other; when a task fails the
+        later ones of its vertex are neither done nor answered. The same schedule may come twice
+        (after a crash): what is done already is then not done again, and answered again.
+        """
+        ...
+
+    def next_event(self, until_ms: int | None) -> Event | None:
+        """Wait for the next event; ``None`` if there is none up to and including ``until_ms``, or,
+        where that is not given, if there will never be one.
+        """
+        ...
+
+    def witness(self, event: Event) -> None:
+        """Hear of an event that was written down, be it a decision or its own answer."""
         ...

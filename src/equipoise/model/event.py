@@ -16,6 +16,7 @@ from equipoise.model.host import Host
 from equipoise.model.inventory import Inventory, Settings
 from equipoise.model.plan import Plan, Proposal, Rejection, Step, Violation
 from equipoise.model.quantity import Attempt, HostId, Milliseconds, PlanId, StepId, VmId
+from equipoise.model.upgrade.event import UpgradeEvent
 from equipoise.model.value import Value
 from equipoise.model.vm import Demand, Vm
 
@@ -226,6 +227,7 @@ Event = (
     | ActionLost
     | ActionSkipped
     | PlanEnded
+    | UpgradeEvent
 )
 
 KINDS: Final = tuple(str(one.__struct_config__.tag) for one in get_args(Event))

@@ -6,12 +6,13 @@ VMs of the model appear as resources whose ``host`` or ``vm`` names them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Final
 
 from msgspec import Meta
 
-from equipoise.model.quantity import CountPresent, GroupKey, HostKey, ResourceKey, VmKey
+from equipoise.model.quantity import CountPresent, GroupKey, HostKey, NameKey, ResourceKey, VmKey
 from equipoise.model.value import Value
 
 
@@ -97,6 +98,10 @@ class Resource(Value):
     kind: ResourceKind
     side: ResourceSide = ResourceSide.PROVIDER
     version: str = ""
+    component: NameKey | None = None
+    """Which component of the upgrade catalog it is; nothing: it is called as its kind is."""
+    components: Mapping[NameKey, str] = {}
+    """What is installed on it besides, each with its version."""
     host: HostKey | None = None
     vm: VmKey | None = None
 

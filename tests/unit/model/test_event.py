@@ -17,14 +17,16 @@ from equipoise.model.event import (
     kind_of,
 )
 from equipoise.model.quantity import HostId
+from equipoise.model.upgrade import event as upgrade_events
 from equipoise.model.vm import CpuSettings
 
 
 def test_every_event_class_is_part_of_the_union_and_has_a_sentence() -> None:
     classes = {
         one
-        for one in vars(events).values()
-        if isinstance(one, type) and issubclass(one, events._Happening) and one.__name__[0] != "_"
+        for module, kind in ((events, events._Happening), (upgrade_events, upgrade_events._Past))
+        for one in vars(module).values()
+        if isinstance(one, type) and issubclass(one, kind) and one.__name__[0] != "_"
     }
     assert classes == set(get_args(Event)) == set(_SENTENCES)
 

@@ -1,0 +1,1 @@
+"""The faces of the upgrade: run, preview and tell a campaign."""

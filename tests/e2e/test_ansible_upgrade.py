@@ -1,0 +1,149 @@
+"""The command upgrades three real hosts: one succeeds, one fails and is undone, one is gone."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command import COMMAND, call
+from greeters import PLAYBOOKS, greeted, home_of, install, releases
+from sshd import Rack, rack, user
+
+pytest.importorskip("ansible_runner", reason="the extra ansible is not installed")
+
+LIMIT_S = 400
+SECRET = "open sesame"
+
+
+@pytest.fixture(name="hosts")
+def fixture_hosts() -> Iterator[Rack]:
+    with rack(3, first=31) as made:
+        yield made
+
+
+@pytest.fixture(name="campaign")
+def fixture_campaign(tmp_path: Path) -> Path:
+    """The example, as somebody would copy it."""
+    shutil.copytree(PLAYBOOKS.parent, tmp_path / "upgrade")
+    return tmp_path / "upgrade" / "campaign.yaml"
+
+
+def access_to(hosts: Rack, folder: Path) -> Path:
+    path = folder / "rack.json"
+    document = {
+        "known_hosts": str(hosts.keys / "known"),
+        "connect_timeout_s": 20,
+        "timeout_s": 180,
+        "defaults": {"user": user(), "key_file": str(hosts.keys / "id")},
+        "hosts": {
+            host.name: {
+                "address": host.address,
+                "port": host.port,
+                "variables": {
+                    "greeter_home": str(home_of(host)),
+                    "ansible_remote_tmp": str(host.home / ".ansible"),
+                },
+                "secrets": {"greeter_token": "GREETER_TOKEN"},
+            }
+            for host in hosts.hosts
+        },
+    }
+    path.write_text(json.dumps(document))
+    return path
+
+
+def line(campaign: Path, access: Path) -> list[str]:
+    names = ("--engine", "ansible", "--access", str(access), "--journal", str(access.parent / "db"))
+    return [str(COMMAND), "upgrade", str(campaign), *names, "--json"]
+
+
+def upgraded(campaign: Path, access: Path) -> Any:
+    done = subprocess.run(
+        line(campaign, access),
+        env=os.environ | {"GREETER_TOKEN": SECRET},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT_S,
+    )
+    assert done.returncode == 0, done.stderr
+    assert SECRET not in done.stdout + done.stderr
+    return json.loads(done.stdout)
+
+
+def journal(access: Path) -> list[Any]:
+    told = call("journal", str(access.parent / "db"), "--lines").stdout
+    assert SECRET not in told
+    return [json.loads(one) for one in told.splitlines()]
+
+
+def test_one_host_succeeds_one_fails_and_is_undone_one_is_isolated(
+    hosts: Rack, campaign: Path
+) -> None:
+    well, old, gone = hosts.hosts
+    install(well, greeting="hi")
+    install(old, greeting="hi", colour="!", **{SECRET: "?"})  # settings that 2.0 does not know
+    install(gone)
+    gone.stop()
+    access = access_to(hosts, campaign.parent)
+
+    told = upgraded(campaign, access)
+    assert told["status"] == "completed"
+    assert [(one["set"], one["outcome"]) for one in told["sets"]] == [("greeters", "applied")]
+    isolated = {one["resource"]: one for one in told["isolated"]}
+    assert set(isolated) == {"greeter2", "greeter3"}
+    assert "Connection refused" in isolated["greeter3"]["reason"]
+
+    assert "greeter 2.0: hi" in greeted(well)
+    assert "releases/2.0" in greeted(well)
+    assert "greeter 1.0: hi!" in greeted(old)
+    assert "releases/1.0" in greeted(old)
+    assert (releases(well), releases(old)) == (["1.0", "2.0"], ["1.0"])
+    assert os.listdir(home_of(gone) / "releases") == ["1.0"]
+
+    events = journal(access)
+    failed = {one["resource"]: one for one in events if one["event"] == "task_failed"}
+    assert set(failed) == {"greeter2", "greeter3"}
+    assert "greeter 2.0 does not know the setting colour, ***" in failed["greeter2"]["reason"]
+    assert [failed[one]["unreachable"] for one in ("greeter2", "greeter3")] == [False, True]
+    finished = [
+        (one["resource"], one["errand"]) for one in events if one["event"] == "task_finished"
+    ]
+    assert finished == [("greeter1", "apply"), ("greeter2", "revert"), ("greeter1", "check")]
+
+
+def test_after_an_interruption_the_command_goes_on_with_its_journal(
+    hosts: Rack, campaign: Path
+) -> None:
+    host = hosts.hosts[0]
+    install(host, greeting="hi")
+    text = campaign.read_text().replace("[greeter1, greeter2, greeter3]", "[greeter1]")
+    campaign.write_text(text.replace("check_script: playbooks/check.yaml", ""))  # to be quick
+    access = access_to(hosts, campaign.parent)
+    before = host.logins()
+    with subprocess.Popen(
+        line(campaign, access),
+        env=os.environ | {"GREETER_TOKEN": SECRET},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        end = time.monotonic() + LIMIT_S
+        while host.logins() == before and time.monotonic() < end:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 130
+    assert journal(access)[-1]["event"] == "batch_started", "nobody knows what came of it"
+
+    assert upgraded(campaign, access)["isolated"] == []
+    assert "greeter 2.0: hi" in greeted(host)
+    assert [one["event"] for one in journal(access)].count("campaign_ended") == 1
