@@ -12,6 +12,7 @@ import typer
 
 from equipoise import __version__
 from equipoise.cli.fuzz_commands import fuzz
+from equipoise.cli.roles.commands import roles_app
 from equipoise.cli.spec_commands import Json, spec_app
 
 app = typer.Typer(
@@ -360,6 +361,7 @@ def wake(
 
 
 app.add_typer(spec_app, name="spec")
+app.add_typer(roles_app, name="roles")
 app.command()(fuzz)
 
 
@@ -368,7 +370,7 @@ def bench(
     name: Annotated[
         Optional[str],  # noqa: UP045
         typer.Argument(
-            help="model, gate, spec, journal, files, sim, balance, power, plan; all without it."
+            help="model, gate, spec, fuzz, journal, files, sim, balance, power, plan, roles."
         ),
     ] = None,
     json: Json = False,

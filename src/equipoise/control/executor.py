@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from equipoise.control.config import ControlConfig
 from equipoise.control.ports import Cancel, Instruction, Start
 from equipoise.errors import Conflict
-from equipoise.model.action import PowerOn
+from equipoise.model.action import PowerOn, RoleAction
 from equipoise.model.change.draft import Touched
 from equipoise.model.event import (
     ActionFailed,
@@ -144,13 +144,19 @@ class Executor:
         return max(config.timeout_ms_min, most_ms)
 
     def _answered_failed(self, event: ActionFailed) -> None:
-        waking = isinstance(self._steps[event.step].action, PowerOn)
-        most = self._config.wake_attempts_max if waking else self._config.attempts_max
+        most = self._attempts_max(self._steps[event.step])
         if event.attempt < most and not self._cancelled:
             del self._running[event.step]
             self._retries[event.step] = event.at_ms + self._config.retry_delay_ms
         else:
             self._give_up(event.step)
+
+    def _attempts_max(self, step: Step) -> int:
+        if isinstance(step.action, PowerOn):
+            return self._config.wake_attempts_max
+        if isinstance(step.action, RoleAction):
+            return self._config.role_attempts_max
+        return self._config.attempts_max
 
     def _give_up(self, step: StepId) -> None:
         self._running.pop(step, None)

@@ -14,6 +14,7 @@ from equipoise.model.files.parse import (
     parse_plan,
     parse_problem,
     parse_scenario,
+    parse_story,
 )
 from equipoise.model.files.schema import schema
 from equipoise.model.files.text import check_size
@@ -28,6 +29,7 @@ __all__ = [
     "parse_plan",
     "parse_problem",
     "parse_scenario",
+    "parse_story",
     "problems_of",
     "schema",
     "to_json",
