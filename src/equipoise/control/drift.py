@@ -96,7 +96,7 @@ def _different(before: Mapping[ProcessorId, T], now: Mapping[ProcessorId, T]) ->
     if before is now:
         return []
     everybody = dict.fromkeys((*now, *before))
-    return [name for name in everybody if now.get(name) != before.get(name)]
+    return [name for name in everybody if (now.get(name) or ()) != (before.get(name) or ())]
 
 
 def _marks(at_ms: int, name: ProcessorId, was: Mark, mark: Mark) -> Iterator[Event]:

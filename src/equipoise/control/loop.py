@@ -7,7 +7,7 @@ on where the last one stopped.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from equipoise.control.arbitrate import arbitrate
@@ -61,6 +61,7 @@ class Loop:
         self._executor: Executor | None = None
         self._beside: dict[PlanId, Executor] = {}
         """The plans of those who heed events; they do not wait for the plan of the others."""
+        self._lanes: tuple[Executor, ...] | None = None
         self._used: set[StepId] = set()
         """The ids of all steps so far: a world knows an attempt by them."""
         self._unsure = False
@@ -186,11 +187,14 @@ class Loop:
             self._beside[executor.plan.id] = executor
         else:
             self._executor = executor
+        self._lanes = None
 
-    def _executors(self) -> Iterator[Executor]:
-        if self._executor is not None:
-            yield self._executor
-        yield from tuple(self._beside.values())
+    def _executors(self) -> tuple[Executor, ...]:
+        """All that are under way, the one of the slow deciders first."""
+        if self._lanes is None:
+            main = () if self._executor is None else (self._executor,)
+            self._lanes = (*main, *self._beside.values())
+        return self._lanes
 
     def _think(self) -> None:
         """One pass: from what is observed to a plan under way, or to the reasons why not."""
@@ -356,8 +360,11 @@ class Loop:
                 self._next_pass_ms = min(self._next_pass_ms, max(event.at_ms, soonest_ms))
         touched = self._ledger.apply(event)
         for executor in self._executors():
+            if not executor.concerns(event):
+                continue
             executor.handle(event, touched)
             if executor.ended:
+                self._lanes = None
                 self._beside.pop(executor.plan.id, None)
                 self._executor = None if executor is self._executor else self._executor
         for decider in self._heeding:

@@ -178,6 +178,8 @@ class Footprint(NamedTuple):
 def footprint(action: Action) -> Footprint:
     """Say what an action touches."""
     match action:
+        case StartRole() | StopRole():
+            return Footprint(vm=action.vm, used=action.host)
         case PowerOn() | PowerOff() | EnterMaintenance() | LeaveMaintenance():
             return Footprint(switched=action.host)
         case Migrate() | Reinstantiate() | Resume():
@@ -188,8 +190,6 @@ def footprint(action: Action) -> Footprint:
             return Footprint(vm=action.vm, source=action.source)
         case Forge() | Allocate() | Kill():
             return Footprint(vm=action.vm)
-        case StartRole() | StopRole():
-            return Footprint(vm=action.vm, used=action.host)
 
 
 def describe(action: Action) -> str:

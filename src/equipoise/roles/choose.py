@@ -69,8 +69,8 @@ class _Search:
             if processor not in here and (role, processor) not in at.isolated:
                 here.append(processor)
             self._why[role] = f"the layout says so with {counted(len(slots), 'slot')} filled"
-        self._apart = [set(some) for some in at.team.apart]
-        self._together = [set(some) for some in at.team.together]
+        self._apart = _companions(at.team.apart)
+        self._together = _companions(at.team.together)
         self._best: tuple[Cost, dict[RoleId, tuple[ProcessorId, ...]], dict[RoleId, str]] | None
         self._best = None
         self._leaves = 0
@@ -153,40 +153,34 @@ class _Search:
             picked = self._least_loaded(one, allowed, count)
             yield tuple(picked), _said_load(at, picked)
         else:
-            for some in _subsets(at, one, allowed, count):
+            alone = one.role not in self._apart and one.role not in self._together
+            for some in _subsets(at, one, allowed, count, alone=alone):
                 yield some, "it may be on any of its slots, and here least is moved"
 
     def _allowed(
         self, one: RolePreference, chosen: Mapping[RoleId, Sequence[ProcessorId]]
     ) -> list[ProcessorId]:
         """Who may hold a role, in the order of its list."""
-        at, found = self._at, []
-        partners = self._partners(one.role, self._together, chosen)
-        strangers = {p for some in self._partners(one.role, self._apart, chosen) for p in some}
+        at, found, role = self._at, [], one.role
+        partners = self._places(self._together.get(role, ()), chosen)
+        strangers = [p for some in self._places(self._apart.get(role, ()), chosen) for p in some]
         for slot in one.slots:
             processor = self._slots.get(slot)
             if processor is None or processor in found or processor in strangers:
                 continue
-            if (one.role, processor) in at.isolated:
+            if (role, processor) in at.isolated:
                 continue
-            if processor in at.doubtful and not at.runs(one.role, processor):
+            if processor in at.doubtful and not at.runs(role, processor):
                 continue
-            if all(processor in some for some in partners):
+            if not partners or all(processor in some for some in partners):
                 found.append(processor)
         return found
 
-    def _partners(
-        self,
-        role: RoleId,
-        sets: Sequence[set[RoleId]],
-        chosen: Mapping[RoleId, Sequence[ProcessorId]],
+    def _places(
+        self, roles: Sequence[RoleId], chosen: Mapping[RoleId, Sequence[ProcessorId]]
     ) -> list[Sequence[ProcessorId]]:
-        """Where those are that a role is to be together with, or apart from; who is nowhere yet
-        does not count."""
-        others = dict.fromkeys(
-            other for some in sets if role in some for other in some if other != role
-        )
-        places = [(*self._fixed.get(o, ()), *chosen.get(o, ())) for o in sorted(others)]
+        """Where some roles are; who is nowhere yet does not count."""
+        places = [(*self._fixed.get(one, ()), *chosen.get(one, ())) for one in roles]
         return [some for some in places if some]
 
     def _least_loaded(
@@ -215,6 +209,16 @@ class _Search:
         return max(loads.values()) - min(loads.values()) if loads else 0.0
 
 
+def _companions(sets: Sequence[Sequence[RoleId]]) -> dict[RoleId, list[RoleId]]:
+    """For each role those that are in a set with it."""
+    found: dict[RoleId, list[RoleId]] = {}
+    for some in sets:
+        for role in some:
+            mine = found.setdefault(role, [])
+            mine += (other for other in some if other != role and other not in mine)
+    return found
+
+
 def layout_roles(at: Standing) -> list[RoleId]:
     """The roles that the layout of a group names, each once."""
 
@@ -237,9 +241,14 @@ def _kept_first(
 
 
 def _subsets(
-    at: Standing, one: RolePreference, allowed: Sequence[ProcessorId], count: int
+    at: Standing, one: RolePreference, allowed: Sequence[ProcessorId], count: int, *, alone: bool
 ) -> Iterator[tuple[ProcessorId, ...]]:
     ordered = _kept_first(at, one, allowed)
+    if alone and all(at.runs(one.role, p) for p in ordered[:count]):
+        keeping = sum(at.runs(one.role, p) for p in ordered)
+        if keeping == count:  # nobody else has to make way for it, so that to stay is best
+            yield tuple(ordered[:count])
+            return
     if comb(len(ordered), count) > OPTIONS_MAX:
         even = sorted(ordered, key=lambda p: (not at.runs(one.role, p), _load(at, p)))
         yield tuple(even[:count])

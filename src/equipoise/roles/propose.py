@@ -22,6 +22,7 @@ from equipoise.model.event import (
     PlanRefused,
     RoleMoveAsked,
     SettingsChanged,
+    SlotsFilled,
 )
 from equipoise.model.plan import Filling, Intent, Proposal, Purpose
 from equipoise.model.quantity import HostId, ProcessorId, SlotId, StepId, TeamId, VmId
@@ -64,6 +65,9 @@ class Roles:
                 }
             case ActionStarted():
                 self._pending.pop(event.step.id, None)
+                return  # it was decided knowing that it would be so
+            case SlotsFilled():
+                return  # the same
             case ActionSkipped():
                 self._put_off([self._pending.pop(event.step, None)], event.at_ms)
             case PlanRefused():

@@ -43,13 +43,17 @@ class Standing:
     """When what failed is tried again."""
     load_pct: Mapping[ProcessorId, float] = field(default_factory=dict)
     labels: dict[ProcessorId, Mapping[str, str]] = field(default_factory=dict)
+    needs: dict[SlotId, Mapping[str, str]] = field(default_factory=dict)
+    """What some slots need."""
     pins: Mapping[RoleId, SlotId] = field(default_factory=dict)
     dues_ms: list[int] = field(default_factory=list)
     """When something changes by itself: the times that are still to come."""
 
     def eligible(self, processor: ProcessorId, slot: SlotId) -> bool:
         """Whether a processor has what a slot needs."""
-        needs = next(one.needs for one in self.team.slots if one.id == slot)
+        needs = self.needs.get(slot)
+        if not needs:
+            return True
         labels = self.labels.get(processor, {})
         return all(labels.get(key) == value for key, value in needs.items())
 
@@ -82,6 +86,7 @@ def standing_of(
         now_ms=snapshot.at_ms,
         members=duties.slots.get(group, {}) if members is None else members,
         taken=taken,
+        needs={slot.id: slot.needs for slot in team.slots if slot.needs},
     )
     for processor in team.processors:
         mark = duties.mark(processor)

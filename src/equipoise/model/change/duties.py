@@ -60,11 +60,9 @@ class DutyDraft:
 
     def put_held(self, processor: ProcessorId, duties: tuple[Duty, ...]) -> None:
         """A processor runs these roles and no others."""
-        if duties:
-            if self.held.get(processor, ()) != duties:
-                self._write("held", processor, duties)
-        elif processor in self.held:
-            self._erase("held", processor)
+        # Nothing is left as nothing: a map from which keys are taken is slow to copy.
+        if self.held.get(processor, ()) != duties:
+            self._write("held", processor, duties)
 
     def switched(self, processor: ProcessorId, *, up: bool, at_ms: int) -> None:
         """A processor has come up or gone down: what it ran is gone, what failed is forgotten."""
