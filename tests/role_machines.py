@@ -21,7 +21,14 @@ from equipoise.model.event import (
     RoleMoveAsked,
 )
 from equipoise.model.quantity import ProcessorId, RoleId, SlotId
-from equipoise.model.roles.layout import Choose, Element, RolePreference
+from equipoise.model.roles.layout import (
+    Choose,
+    Element,
+    Ready,
+    Redundancy,
+    RolePreference,
+    Workload,
+)
 from equipoise.roles.standing import measured_pct
 from role_walks import (
     FREE,
@@ -219,3 +226,59 @@ class Storm(RuleBasedStateMachine):
                 self.desk.answer()
             self.desk.wait(3600)
             self.desk.check_at_rest()
+
+
+class Redundant(RuleBasedStateMachine):
+    """The redundancy models: how many are active, how many stand by, and who takes over."""
+
+    @initialize(
+        model=st.sampled_from(Redundancy), actives=st.integers(1, 2), standbys=st.integers(1, 2)
+    )
+    def start(self, model: Redundancy, actives: int, standbys: int) -> None:
+        names = (("a", "x"), ("b", "y")) if model in (Redundancy.N_WAY, Redundancy.NONE) else ()
+        pairs = [(RoleId(a), RoleId(s)) for a, s in names] or [(RoleId("a"), RoleId("x"))]
+        has_standbys = model not in (Redundancy.N_WAY_ACTIVE, Redundancy.NONE)
+        self.pairs = pairs if has_standbys else [(a, None) for a, _ in pairs]
+        work = tuple(Workload(active=a, standby=s) for a, s in self.pairs)
+        self.ready = Ready(model=model, workloads=work, actives=actives, standbys=standbys)
+        self.desk = Desk(a_layout_of(a_team(redundancy=self.ready)))
+        self.desk.settle()
+
+    @rule(data=st.data())
+    def a_member_fails(self, data: st.DataObject) -> None:
+        members = sorted(self.desk.members().values())
+        if not members:
+            return
+        lost = data.draw(st.sampled_from(members))
+        before = {role: self.desk.holders(role) for pair in self.pairs for role in pair if role}
+        self.desk.down(lost)
+        self.desk.settle()
+        for active, standby in self.pairs:
+            if standby is not None and lost in before[active] and before[standby] - {lost}:
+                new = self.desk.holders(active) - before[active]
+                assert new <= before[standby], "who is warm takes over"
+
+    @rule(name=one_of_them)
+    def up(self, name: ProcessorId) -> None:
+        before = {active: self.desk.holders(active) for active, _ in self.pairs}
+        self.desk.up(name)
+        self.desk.settle()
+        for active, holders in before.items():
+            assert holders <= self.desk.holders(active), "nobody who is active is replaced"
+
+    @invariant()
+    def laws(self) -> None:
+        if hasattr(self, "desk"):
+            self.desk.check_always()
+            many, ready = len(self.desk.members()), self.ready
+            both = ready.model in (Redundancy.N_PLUS_M, Redundancy.N_WAY_ACTIVE)
+            taken = 0
+            for active, standby in self.pairs:
+                free = many - taken if ready.model is Redundancy.NONE else many
+                actives = min(ready.actives if both else 1, max(0, free))
+                assert len(self.desk.holders(active)) == actives
+                taken += actives
+                if standby is not None:
+                    wanted = 1 if ready.model is Redundancy.TWO_N else ready.standbys
+                    assert len(self.desk.holders(standby)) == min(wanted, max(0, many - actives))
+                    assert not self.desk.holders(active) & self.desk.holders(standby)

@@ -161,7 +161,7 @@ class Desk:
         self.check_always()
 
     def down(self, name: ProcessorId) -> None:
-        if name in self.ledger.draft.vms:
+        if VmId(name) in self.ledger.draft.vms:
             self.happen(VmCrashed(at_ms=self.at_ms, vm=VmId(name)))
         else:
             self.happen(HostFailed(at_ms=self.at_ms, host=HostId(name)))
@@ -211,9 +211,12 @@ class Desk:
             self.happen(ActionFailed(at_ms=self.at_ms, step=step, attempt=1, reason="no"))
 
     def settle(self) -> None:
-        """Let everything come to rest at this instant."""
+        """Let everything come to rest at this instant; nothing is done only to be undone."""
+        first = len(self.asked)
         for _ in range(200):
             if not self.ask() and not self.open:
+                posts = [action.post for action in self.asked[first:]]
+                assert len(posts) == len(set(posts)), "something was done and undone"
                 return
             while self.open:
                 self.answer()
@@ -248,7 +251,7 @@ class Desk:
     def members(self) -> dict[SlotId, ProcessorId]:
         """Who fills which slot, of those in service."""
         here = set(self.in_service())
-        slots = self.ledger.draft.duties.slots.get(GROUP, {})
+        slots = dict(self.ledger.draft.duties.slots.get(GROUP, {}))
         return {slot: one for slot, one in slots.items() if one in here}
 
     def running(self) -> set[tuple[RoleId, ProcessorId]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -12,7 +13,7 @@ from equipoise.model.quantity import ProcessorId, RoleId, SlotId
 from equipoise.model.roles.layout import RolePreference
 from equipoise.roles import choose, decide, fill, step
 from equipoise.roles.standing import Standing
-from role_machines import Calm, Loaded, Storm
+from role_machines import Calm, Loaded, Redundant, Storm
 
 QUICK = settings(
     max_examples=400,
@@ -27,7 +28,7 @@ QUICK = settings(
 
 def expect_found(machine: type[RuleBasedStateMachine]) -> None:
     with pytest.raises(AssertionError):
-        run_state_machine_as_test(machine, settings=QUICK)  # type: ignore[no-untyped-call]
+        run_state_machine_as_test(machine, settings=QUICK)
 
 
 def test_a_start_before_the_stop_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +100,21 @@ def test_a_role_that_is_never_stopped_is_found(monkeypatch: pytest.MonkeyPatch) 
     expect_found(Calm)
 
 
+def test_a_standby_that_is_stopped_before_it_is_promoted_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With the standby it forgets who was to take over; nobody had to seed this one."""
+    begin = step._Stepping.__init__
+
+    def without_promotion(self: step._Stepping, *given: Any) -> None:
+        begin(self, *given)
+        self._promoted = {}
+
+    monkeypatch.setattr(step._Stepping, "__init__", without_promotion)
+    expect_found(Redundant)
+
+
 def test_the_machines_pass_without_a_fault() -> None:
-    for machine in (Calm, Loaded, Storm):
+    for machine in (Calm, Loaded, Redundant, Storm):
         few = settings(QUICK, max_examples=10)
-        run_state_machine_as_test(machine, settings=few)  # type: ignore[no-untyped-call]
+        run_state_machine_as_test(machine, settings=few)

@@ -12,13 +12,13 @@ from equipoise.model.change import transition
 from equipoise.model.event import RolesFound, SlotsFilled, VmChanged, VmCrashed
 from equipoise.model.quantity import ProcessorId, RoleId, SlotId, VmId
 from equipoise.model.roles.duty import table_of
-from equipoise.model.roles.layout import Choose, Role, RolePreference, Team
+from equipoise.model.roles.layout import Choose, Element, Role, RolePreference, Team
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.vm import Demand
 from equipoise.roles.choose import Cost, Target
 from equipoise.roles.decide import best_target
 from equipoise.roles.meaning import layout_meaning
-from equipoise.roles.standing import measured_pct, standing_of
+from equipoise.roles.standing import Around, measured_pct, standing_of
 from role_walks import (
     FIXED,
     FREE,
@@ -42,7 +42,7 @@ class Oracle:
     def __init__(self, snapshot: Snapshot, team: Team, roles: Mapping[RoleId, Role]) -> None:
         self.team, self.roles, self.snapshot = team, roles, snapshot
         self.up = [p for p in team.processors if snapshot.vms[VmId(p)].state == "running"]
-        self.members = snapshot.duties.slots.get(GROUP, {})
+        self.members: Slots = dict(snapshot.duties.slots.get(GROUP, {}))
         held = snapshot.duties.held
         self.held = {p: [d.role for d in held.get(p, ())] for p in self.up}
         loaded = any(one.choose is Choose.LEAST_LOADED for one in team.preferences)
@@ -133,7 +133,7 @@ class Oracle:
 
 
 def roles_in(team: Team) -> Iterator[RoleId]:
-    def within(layout: tuple[object, ...]) -> Iterator[RoleId]:
+    def within(layout: tuple[Element, ...]) -> Iterator[RoleId]:
         for one in layout:
             yield from one.on_each or ()
             yield from one.roles
@@ -178,7 +178,7 @@ def test_no_filling_and_no_choice_is_better_than_the_one_that_is_taken(
     layout = snapshot.settings.layout
     assert layout is not None
     oracle = Oracle(snapshot, team, roles)
-    found: Target = best_target(standing_of(snapshot, table_of(layout), GROUP))
+    found: Target = best_target(standing_of(snapshot, table_of(layout), GROUP, Around()))
     fixed = layout_meaning(tuple(found.slots.items()), team.layout)
     chosen = {one.role: found.holders[one.role] for one in team.preferences}
     # What is both fixed and preferred is one holder in the end, and cannot be told apart here.

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
+from equipoise.model.change.draft import Draft
 from equipoise.model.event import (
     DemandObserved,
     Event,
@@ -85,7 +86,10 @@ def _roles(believed: Snapshot, observed: Snapshot) -> Iterator[Event]:
     if observed.settings.layout is None:
         return
     at_ms, before, now = observed.at_ms, believed.duties, observed.duties
+    up = Draft(observed).is_up
     for name in _different(before.held, now.held):
+        if not now.held.get(name) and not up(name):
+            continue  # it follows from that it is down
         yield RolesFound(at_ms=at_ms, processor=name, held=now.held.get(name, ()))
     for name in _different(before.marks, now.marks):
         yield from _marks(at_ms, name, before.mark(name), now.mark(name))

@@ -73,6 +73,7 @@ class Loop:
             self._recover()
         else:
             self._begin()
+        self._now_ms = self._ledger.draft.at_ms
         self._reign()
         self._now_ms = self._ledger.draft.at_ms
         self._next_pass_ms = self._next_look_ms = self._last_pass_ms = self._now_ms
@@ -153,8 +154,10 @@ class Loop:
     def _reign(self) -> None:
         """Take over from whoever gave out roles before."""
         if self._heeding and self._ledger.draft.settings.layout is not None:
-            duties, at_ms = self._ledger.draft.duties, self._ledger.draft.at_ms
-            self._record([ReignBegan(at_ms=at_ms, epoch=duties.epoch + 1)])
+            if self._ledger.draft.duties.epoch:
+                self._observe()  # nobody has listened for a while
+            epoch = self._ledger.draft.duties.epoch + 1
+            self._record([ReignBegan(at_ms=self._now_ms, epoch=epoch)])
 
     def _recover(self) -> None:
         """Go on where the journal ends, and give the world its open instructions again."""
@@ -227,6 +230,8 @@ class Loop:
             if due_ms is None or due_ms > self._now_ms:
                 continue
             asked = True
+            if self._unsure:
+                self._observe()
             at_ms = self._now_ms
             proposal = decider.propose(replace(self.snapshot(), at_ms=at_ms))
             if proposal.intents or proposal.fillings:
@@ -266,7 +271,9 @@ class Loop:
                 return
 
     def _observe(self) -> None:
-        self._record(drift(self.snapshot(), self._world.observe()))
+        observed = self._world.observe()
+        self._now_ms = max(self._now_ms, observed.at_ms)
+        self._record(drift(self.snapshot(), observed))
         self._unsure = False
 
     def _submit(self, plan: Plan) -> VerifiedPlan | Refusal:

@@ -145,17 +145,17 @@ class _Search:
         elif one.choose is Choose.PRIORITY and one.preempt:
             ready = [p for p in allowed if p not in at.unsettled or at.runs(one.role, p)]
             picked = (ready + [p for p in allowed if p not in ready])[:count]
-            yield tuple(picked), _said_priority(one, self._slots, picked)
+            yield tuple(picked), _said_priority(at, one, self._slots, allowed, picked)
         elif one.choose is Choose.PRIORITY:
             picked = _kept_first(at, one, allowed)[:count]
-            yield tuple(picked), _said_priority(one, self._slots, picked)
+            yield tuple(picked), _said_priority(at, one, self._slots, allowed, picked)
         elif one.choose is Choose.LEAST_LOADED:
             picked = self._least_loaded(one, allowed, count)
             yield tuple(picked), _said_load(at, picked)
         else:
             alone = one.role not in self._apart and one.role not in self._together
             for some in _subsets(at, one, allowed, count, alone=alone):
-                yield some, "it may be on any of its slots, and here least is moved"
+                yield some, _said_any(at, one, some)
 
     def _allowed(
         self, one: RolePreference, chosen: Mapping[RoleId, Sequence[ProcessorId]]
@@ -262,13 +262,28 @@ def _subsets(
 
 
 def _said_priority(
-    one: RolePreference, slots: Mapping[SlotId, ProcessorId], picked: Sequence[ProcessorId]
+    at: Standing,
+    one: RolePreference,
+    slots: Mapping[SlotId, ProcessorId],
+    allowed: Sequence[ProcessorId],
+    picked: Sequence[ProcessorId],
 ) -> str:
-    filled = [slot for slot in one.slots if slot in slots]
-    mine = [slot for slot in filled if slots[slot] in picked]
-    first = filled[: len(picked)] == mine
-    said = "the first that is filled" if first else "kept there, or taken over from a warm standby"
-    return f"slot {', '.join(mine)} of its list is {said}" if mine else NONE_LEFT
+    if not picked:
+        return NONE_LEFT
+    mine = ", ".join(slot for slot in one.slots if slots.get(slot) in picked)
+    if all(p in at.held and one.role in at.held[p] for p in picked):
+        return f"it stays in slot {mine}"
+    if set(picked) == set(allowed[: len(picked)]):
+        return f"slot {mine} comes first of those it may have"
+    if one.promotes is not None and any(at.runs(one.promotes, p) for p in picked):
+        return f"in slot {mine} is who is warm, with {one.promotes}"
+    return f"who has it keeps it, and slot {mine} is next"
+
+
+def _said_any(at: Standing, one: RolePreference, picked: Sequence[ProcessorId]) -> str:
+    if one.promotes is not None and any(at.runs(one.promotes, p) for p in picked):
+        return f"it may be anywhere, and here is who is warm, with {one.promotes}"
+    return "it may be anywhere, and so least is moved and load is even" if picked else NONE_LEFT
 
 
 def _said_load(at: Standing, picked: Sequence[ProcessorId]) -> str:

@@ -11,7 +11,7 @@ from equipoise.model.roles.duty import Duty, LayoutTable
 from equipoise.model.snapshot import Snapshot
 from equipoise.roles.choose import Target, target_for
 from equipoise.roles.fill import fillings, remembered
-from equipoise.roles.standing import Standing, standing_of
+from equipoise.roles.standing import Around, Standing, standing_of
 from equipoise.roles.step import Pair, Steps, steps_to
 
 
@@ -37,7 +37,9 @@ def decide(
 ) -> Decision:
     """Decide about a group; ``slots`` is who fills which slot, of all groups."""
     taken = taken_elsewhere(table, group, slots)
-    at = standing_of(snapshot, table, group, members=slots.get(group, {}), taken=taken)
+    starting = {pair for pair, is_start in under_way.items() if is_start}
+    members = slots.get(group, {})
+    at = standing_of(snapshot, table, group, Around(members, taken, starting))
     target = best_target(at)
     after = remembered(at, target.slots)
     filling = None

@@ -12,7 +12,7 @@ from equipoise.model.quantity import ProcessorId, RoleId, TeamId
 from equipoise.model.roles.duty import LayoutTable, table_of
 from equipoise.model.snapshot import Snapshot
 from equipoise.roles.decide import best_target, taken_elsewhere
-from equipoise.roles.standing import standing_of
+from equipoise.roles.standing import Around, standing_of
 
 
 class Leave(NamedTuple):
@@ -70,5 +70,5 @@ def _holders(
 ) -> dict[RoleId, int]:
     """How many would hold each role once everything has settled."""
     taken = taken_elsewhere(table, group, snapshot.duties.slots)
-    at = standing_of(snapshot, table, group, taken=taken, leaving=leaving)
+    at = standing_of(snapshot, table, group, Around(taken=taken, leaving=leaving))
     return {role: len(some) for role, some in best_target(at).holders.items()}

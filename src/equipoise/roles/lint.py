@@ -26,6 +26,7 @@ def lint(layout: RoleLayout, hosts: Collection[str], vms: Collection[str]) -> li
         *_applications(layout),
     ]
     roles = {role.id: role for role in layout.roles}
+    hosts, vms = dict.fromkeys(hosts), dict.fromkeys(vms)  # in order, and quick to look up
     for place, team in enumerate(layout.groups):
         path: Path = ("groups", place)
         mine = [
@@ -33,7 +34,7 @@ def lint(layout: RoleLayout, hosts: Collection[str], vms: Collection[str]) -> li
             *GroupLint(team, roles, path).defects(),
         ]
         if not any(one.kind is Kind.FORM or one.kind is Kind.UNKNOWN for one in mine):
-            mine += numbered_defects(expanded(team), roles, path)
+            mine += numbered_defects(expanded(team), roles, path, own=len(team.preferences))
         found += mine
     return found
 
@@ -42,8 +43,8 @@ def refuse_defects(inventory: Inventory, found: Findings) -> None:
     """Find what leaves a layout without a meaning; for readers of files."""
     if inventory.layout is None:
         return
-    hosts = {host.id for host in inventory.hosts}
-    vms = {vm.id for vm in inventory.vms}
+    hosts = [host.id for host in inventory.hosts]
+    vms = [vm.id for vm in inventory.vms]
     for one in lint(inventory.layout, hosts, vms):
         if not one.kind.is_doubtful:
             first = None if one.first is None else ("layout", *one.first)

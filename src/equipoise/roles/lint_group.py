@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from equipoise.model.files.words import Path, quoted
+from equipoise.model.files.words import Path, listed, quoted
 from equipoise.model.quantity import RoleId
 from equipoise.model.roles.layout import Element, Redundancy, Role, Team
 from equipoise.roles.defect import Defect, Kind, unknown
@@ -91,6 +91,10 @@ class GroupLint:
                 what = f"{quoted(one.role)} is preferred twice, first by"
                 yield Defect(Kind.DUPLICATE, (*path, "role"), what, "one list for a role", there)
             first.setdefault(one.role, place)
+            if not one.slots:
+                what = f"the list of {quoted(one.role)} is empty: it can run nowhere"
+                cure = f"name slots: {listed(self._slot_names())}"
+                yield Defect(Kind.EMPTY, (*path, "slots"), what, cure)
             seen: dict[str, int] = {}
             for number, slot in enumerate(one.slots):
                 here = (*path, "slots", number)
@@ -148,4 +152,4 @@ class GroupLint:
                 yield unknown(here, "role", name, [str(role) for role in self._roles])
 
     def _slot_names(self) -> list[str]:
-        return [slot.id for slot in self._team.slots]
+        return list(dict.fromkeys(slot.id for slot in self._team.slots))

@@ -7,16 +7,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from equipoise.model.files.words import Path, quoted
 from equipoise.model.quantity import RoleId
 from equipoise.model.roles.layout import Element, Role, Team
-from equipoise.model.words import counted
 from equipoise.roles.defect import Defect, Kind, numbers
 from equipoise.roles.static import carried, coverages
 
 
-def numbered_defects(team: Team, roles: Mapping[RoleId, Role], path: Path) -> Iterator[Defect]:
-    """Everything that depends on how many slots are filled."""
+def numbered_defects(
+    team: Team, roles: Mapping[RoleId, Role], path: Path, own: int
+) -> Iterator[Defect]:
+    """Everything that depends on how many slots are filled.
+
+    Of the preferences the first ``own`` are in the file, the others follow from a ready layout.
+    """
+    ready: Path = (*path, "redundancy")
+    preferred: dict[RoleId, Path] = {
+        one.role: (*path, "preferences", place, "slots") if place < own else ready
+        for place, one in enumerate(team.preferences)
+    }
     yield from _pairs(team, path)
-    yield from _singles(team, roles, path)
-    yield from _coverage(team, roles, path)
+    yield from _singles(team, roles, path, preferred)
+    yield from _coverage(team, roles, path, preferred)
 
 
 def _pairs(team: Team, path: Path) -> Iterator[Defect]:
@@ -29,7 +38,7 @@ def _pairs(team: Team, path: Path) -> Iterator[Defect]:
                     found.setdefault((role, slot), []).append(filled)
     for (name, where), some in found.items():
         what = f"{quoted(name)} is given to slot {quoted(where)} twice"
-        what += f" when {numbers(some)} are filled"
+        what += f" with {numbers(some)} filled"
         places = list(_naming(team.layout, (*path, "layout"), name, where))
         here, there = places[-1], places[0]
         first = there if there != here else None
@@ -37,7 +46,9 @@ def _pairs(team: Team, path: Path) -> Iterator[Defect]:
         yield Defect(Kind.PAIR, here, what, "take it out of one of the elements", first)
 
 
-def _singles(team: Team, roles: Mapping[RoleId, Role], path: Path) -> Iterator[Defect]:
+def _singles(
+    team: Team, roles: Mapping[RoleId, Role], path: Path, preferred: Mapping[RoleId, Path]
+) -> Iterator[Defect]:
     slots = [slot.id for slot in team.slots]
     for role in (one for one in roles.values() if one.single):
         for filled in range(2, len(slots) + 1):
@@ -46,39 +57,41 @@ def _singles(team: Team, roles: Mapping[RoleId, Role], path: Path) -> Iterator[D
             if team.packed:
                 holders = [slot for slot in holders if slot in slots[:filled]]
             if len(holders) > 1:
-                what = f"{quoted(role.id)} is single, and {filled} filled slots can have it twice"
+                what = f"{quoted(role.id)} is single, and with {filled} filled two can have it"
                 here = next(_naming(team.layout, (*path, "layout"), role.id, holders[1]))
                 cure = "give it to one slot, or prefer it (preferences), or drop single"
                 yield Defect(Kind.TWICE, here, what, cure)
                 break
-    for place, one in enumerate(team.preferences):
+    for one in team.preferences:
         known = roles.get(one.role)
         if known is not None and known.single and one.count > 1:
             what = f"{quoted(one.role)} is single, and {one.count} are to hold it"
-            here = (*path, "preferences", place, "count")
-            yield Defect(Kind.TWICE, here, what, "count: 1, or drop single")
+            yield Defect(Kind.TWICE, preferred[one.role], what, "one holder, or drop single")
 
 
-def _coverage(team: Team, roles: Mapping[RoleId, Role], path: Path) -> Iterator[Defect]:
-    listed = {one.role: place for place, one in enumerate(team.preferences)}
+def _coverage(
+    team: Team, roles: Mapping[RoleId, Role], path: Path, preferred: Mapping[RoleId, Path]
+) -> Iterator[Defect]:
+    empty = {one.role for one in team.preferences if not one.slots}
     for role, coverage in coverages(team).items():
         known = roles.get(role)
+        optional = known is not None and known.optional
         here = next(_naming(team.layout, (*path, "layout"), role, None), path)
         missing, lost = coverage.uncovered(), coverage.lost_by_joining()
-        if role in listed and missing:
-            at = (*path, "preferences", listed[role], "slots")
-            what = f"no slot of the list may be filled when {numbers(missing)} are"
-            cure = f"name {counted(len(team.slots), 'slot')}, or as many as there are"
-            yield Defect(Kind.EMPTY, at, f"{quoted(role)}: {what}", cure)
-        elif missing and not (known is not None and known.optional):
-            what = f"nobody may hold {quoted(role)} when {numbers(missing)} are filled"
+        if role in preferred and missing and role not in empty:
+            what = f"the list of {quoted(role)} can be empty: with {numbers(missing)} filled, "
+            cure = f"list all {len(team.slots)} slots of the group"
+            yield Defect(
+                Kind.EMPTY, preferred[role], f"{what}none of its slots need be among them", cure
+            )
+        elif missing and not optional and role not in preferred:
+            what = f"with {numbers(missing)} filled it can be that nobody has {quoted(role)}"
             cure = "say who has it then (if_active, at_least), prefer it, or mark it optional"
             yield Defect(Kind.UNCOVERED, here, what, cure)
         if lost:
-            more = numbers([one + 1 for one in lost])
-            what = f"{quoted(role)} may be lost when one more joins and {more} are filled"
+            what = f"{quoted(role)} can be lost because one more joins: with {numbers(lost)} filled"
             cure = "write at_least instead of if_active, or say who has it then"
-            yield Defect(Kind.JOINING, here, what, cure)
+            yield Defect(Kind.JOINING, here, f"{what} somebody has it, with one more nobody", cure)
 
 
 def _naming(layout: Sequence[Element], path: Path, role: str, slot: str | None) -> Iterator[Path]:

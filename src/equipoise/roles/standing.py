@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from equipoise.model.host import HostState
 from equipoise.model.quantity import HostId, ProcessorId, RoleId, SlotId, TeamId, VmId
@@ -33,6 +34,8 @@ class Standing:
     members: Mapping[SlotId, ProcessorId] = field(default_factory=dict)
     """Who has which slot, as was decided before."""
     held: dict[ProcessorId, tuple[RoleId, ...]] = field(default_factory=dict)
+    starting: Collection[tuple[RoleId, ProcessorId]] = ()
+    """What is being started: as good as running, or the next look would choose anew."""
     taken: Collection[ProcessorId] = ()
     """Those that fill a slot of another group."""
     unsettled: set[ProcessorId] = field(default_factory=set)
@@ -58,8 +61,8 @@ class Standing:
         return all(labels.get(key) == value for key, value in needs.items())
 
     def runs(self, role: RoleId, processor: ProcessorId) -> bool:
-        """Whether a processor runs a role of this group."""
-        return role in self.held.get(processor, ())
+        """Whether a processor runs a role of this group, or is about to."""
+        return role in self.held.get(processor, ()) or (role, processor) in self.starting
 
     def due(self, at_ms: int) -> bool:
         """Whether a time has come; if not, it will be asked again then."""
@@ -69,28 +72,32 @@ class Standing:
         return False
 
 
-def standing_of(
-    snapshot: Snapshot,
-    table: LayoutTable,
-    group: TeamId,
-    *,
-    members: Mapping[SlotId, ProcessorId] | None = None,
-    taken: Collection[ProcessorId] = (),
-    leaving: Collection[ProcessorId] = (),
-) -> Standing:
-    """See how a group stands; ``leaving`` are seen as if they were locked."""
+class Around(NamedTuple):
+    """What a group's standing depends on besides the facts about it."""
+
+    members: Mapping[SlotId, ProcessorId] | None = None
+    """Who has which slot, if that is known better than by the facts."""
+    taken: Collection[ProcessorId] = ()
+    starting: Collection[tuple[RoleId, ProcessorId]] = ()
+    leaving: Collection[ProcessorId] = ()
+    """Those that are seen as if they were locked."""
+
+
+def standing_of(snapshot: Snapshot, table: LayoutTable, group: TeamId, around: Around) -> Standing:
+    """See how a group stands."""
     team, duties = table.teams[group], snapshot.duties
     at = Standing(
         team=team,
         roles=table.roles,
         now_ms=snapshot.at_ms,
-        members=duties.slots.get(group, {}) if members is None else members,
-        taken=taken,
+        members=duties.slots.get(group, {}) if around.members is None else around.members,
+        taken=around.taken,
+        starting=around.starting,
         needs={slot.id: slot.needs for slot in team.slots if slot.needs},
     )
     for processor in team.processors:
         mark = duties.mark(processor)
-        _see(at, snapshot, processor, mark, processor in leaving)
+        _see(at, snapshot, processor, mark, processor in around.leaving)
         held = duties.held.get(processor, ())
         mine = tuple(duty.role for duty in held if duty.group == group)
         if mine:

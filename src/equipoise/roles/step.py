@@ -57,6 +57,9 @@ class _Stepping:
         self._wanted = {(role, p) for role, some in target.holders.items() for p in some}
         self._running = {(role, p) for p, roles in at.held.items() for role in roles}
         self._starting = {pair for pair, is_start in under_way.items() if is_start}
+        self._promoted = {
+            one.role: one.promotes for one in at.team.preferences if one.promotes is not None
+        }
         self._found = Steps()
 
     def run(self) -> Steps:
@@ -92,7 +95,9 @@ class _Stepping:
                     return "single", f"{where} holds it, and nobody else may meanwhile"
         for other, where in (*self._running, *self._starting):
             unwanted = (other, where) not in self._wanted
-            if where == processor and unwanted and self._are_apart(role, other):
+            if where != processor or self._promoted.get(role) == other:
+                continue  # a warm standby is promoted where it is, and stopped then
+            if unwanted and self._are_apart(role, other):
                 return "apart", f"{other} has to leave {processor} first"
         return None
 
@@ -104,6 +109,11 @@ class _Stepping:
             self._wait(f"stop {role} on {processor}", "retry", detail)
             return
         coming = [p for p in self._target.holders.get(role, ()) if (role, p) not in self._running]
+        heir = self._heir(role, processor)
+        if heir is not None:
+            detail = f"until {heir}, for which it is warm, runs there"
+            self._wait(f"stop {role} on {processor}", "promotion", detail)
+            return
         if role in self._single:
             blocked = bool(coming) and all((role, p) in at.retry_ms for p in coming)
         else:
@@ -116,6 +126,14 @@ class _Stepping:
             self._wait(f"stop {role} on {processor}", "make_before_break", detail)
             return
         self._found.acts.append(Act(False, role, processor, self._why_stop(role, processor)))
+
+    def _heir(self, role: RoleId, processor: ProcessorId) -> RoleId | None:
+        """Which role is to take over here, and does not run yet."""
+        for active, warm in self._promoted.items():
+            pair = active, processor
+            if warm == role and pair in self._wanted and pair not in self._running:
+                return active
+        return None
 
     def _are_apart(self, one: RoleId, other: RoleId) -> bool:
         return one != other and any(one in some and other in some for some in self._at.team.apart)

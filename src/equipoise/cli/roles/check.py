@@ -58,7 +58,7 @@ def read(file: Path) -> tuple[Scenario | Inventory, LineOf]:
 def defects(story: Scenario | Inventory, line_of: LineOf) -> Iterator[Found]:
     """Everything that is wrong with the layouts of a file, from its top to its end."""
     whole = unfold(story).inventory if isinstance(story, Scenario) else story
-    hosts, vms = {host.id for host in whole.hosts}, {vm.id for vm in whole.vms}
+    hosts, vms = [host.id for host in whole.hosts], [vm.id for vm in whole.vms]
     found = [
         _placed(one, path, line_of)
         for path, layout in _layouts(story)

@@ -22,6 +22,7 @@ from equipoise.model.event import (
     kind_of,
 )
 from equipoise.model.plan import Step
+from equipoise.model.words import counted
 
 _SILENT: Final = frozenset(
     ("demand_observed", "plan_accepted", "plan_ended", "proposal_made", "proposals_arbitrated")
@@ -73,6 +74,8 @@ def _line(event: Event, steps: dict[str, Step]) -> Line | None:
             why = "; ".join(one.detail for one in event.violations[:3])
             return Line(event.at_ms, kind, "the gate refused", why)
         case ClusterLoaded():
-            return Line(event.at_ms, kind, f"{len(event.inventory.hosts)} hosts are loaded")
+            cluster = event.inventory
+            size = f"{counted(len(cluster.hosts), 'host')}, {counted(len(cluster.vms), 'VM')}"
+            return Line(event.at_ms, kind, f"the cluster: {size}")
         case _:
             return Line(event.at_ms, kind, tell(event))
