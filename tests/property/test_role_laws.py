@@ -10,16 +10,17 @@ from hypothesis import strategies as st
 from equipoise.model.action import StartRole
 from equipoise.model.change import transition
 from equipoise.model.change.draft import Draft, Touched
-from equipoise.model.event import Event, ProposalMade
+from equipoise.model.event import Event, ProcessorLocked, ProposalMade
 from equipoise.model.plan import Proposal
 from equipoise.model.quantity import ProcessorId
 from equipoise.model.roles.duty import table_of
 from equipoise.model.roles.layout import RoleLayout, RolePreference
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.story.unrest import ControllerLost, Happening
+from equipoise.roles.leave import may_leave
 from equipoise.roles.propose import Roles
 from role_stories import UNRELIABLE, a_story, deeds, happenings, played, role_layouts
-from role_walks import FREE, GROUP, SLOTS, Desk, a_layout_of, a_team
+from role_walks import FREE, GROUP, PROCESSORS, SLOTS, Desk, a_layout_of, a_team
 
 FEW = settings(max_examples=25)
 
@@ -132,3 +133,32 @@ def test_who_flaps_faster_than_grace_and_probation_moves_nobody(
     assert starts <= 2 * times
     assert len(desk.holders(role)) == 1
     assert desk.team().id == GROUP
+
+
+@given(role_layouts(), st.data())
+@FEW
+def test_who_may_leave_is_missed_by_no_role_and_who_may_not_is(
+    layout: RoleLayout, data: st.DataObject
+) -> None:
+    desk = Desk(layout)
+    desk.settle()
+    for name in data.draw(st.lists(st.sampled_from(PROCESSORS), max_size=3)):
+        desk.down(name)
+        desk.wait(60)
+    wanted_to = data.draw(st.permutations(PROCESSORS))
+    leave = may_leave(desk.snapshot, wanted_to)
+    counts = {one.role: one.count for one in desk.team().preferences}
+
+    def covered() -> dict[str, int]:
+        roles = {role for role, _ in desk.running()}
+        return {role: min(counts.get(role, 1), len(desk.holders(role))) for role in roles}
+
+    before = covered()
+    for name in leave.may:
+        desk.happen(ProcessorLocked(at_ms=desk.at_ms, processor=name))
+    desk.settle()
+    after = covered()
+    assert all(after.get(role, 0) >= many for role, many in before.items()), "nobody misses them"
+    for name in leave.stay:
+        one_more = may_leave(desk.snapshot, [name])
+        assert name in one_more.stay
