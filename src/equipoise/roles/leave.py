@@ -26,7 +26,7 @@ def may_leave(snapshot: Snapshot, wanted: Iterable[str], gone: Iterable[str] = (
     """Go through those who want to leave, in order, and let each go whom nobody misses then.
 
     ``gone`` are on their way already. A role is lost if nobody holds it any more, or if fewer hold
-    it than should and did. Processors that carry no roles may always go.
+    it than should and did; an optional one is not missed. Who carries no roles may always go.
     """
     layout = snapshot.settings.layout
     names = [ProcessorId(one) for one in wanted]
@@ -61,7 +61,9 @@ def _lost(
     after = _holders(snapshot, table, group, leaving | {one})
     wanted = {one.role: one.count for one in table.teams[group].preferences}
     return [
-        role for role, many in before.items() if after.get(role, 0) < min(many, wanted.get(role, 1))
+        role
+        for role, many in before.items()
+        if not table.roles[role].optional and after.get(role, 0) < min(many, wanted.get(role, 1))
     ]
 
 

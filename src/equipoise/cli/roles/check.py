@@ -10,14 +10,15 @@ from equipoise.cli.answer import console, plain, print_json
 from equipoise.cli.read import read_bytes
 from equipoise.errors import InvalidInput, Problem
 from equipoise.model import files
-from equipoise.model.event import LayoutChanged
+from equipoise.model.event import LayoutChanged, RoleMoveAsked
 from equipoise.model.files.findings import LineOf
 from equipoise.model.files.words import path_shown
 from equipoise.model.inventory import Inventory
 from equipoise.model.roles.layout import RoleLayout
 from equipoise.model.story.scenario import Scenario
+from equipoise.model.story.unrest import RoleStartsFail
 from equipoise.model.words import counted
-from equipoise.roles.defect import Defect
+from equipoise.roles.defect import Defect, unknown
 from equipoise.roles.lint import lint
 from equipoise.sim.unfold import unfold
 from equipoise.spec.rules import check_rules
@@ -64,6 +65,8 @@ def defects(story: Scenario | Inventory, line_of: LineOf) -> Iterator[Found]:
         for path, layout in _layouts(story)
         for one in lint(layout, hosts, vms)
     ]
+    if isinstance(story, Scenario):
+        found += [_placed(one, (), line_of) for one in _unknown_names(story)]
     yield from sorted(found, key=lambda one: one.line or 0)
 
 
@@ -80,6 +83,26 @@ def _layouts(story: Scenario | Inventory) -> Iterator[tuple[Path_, RoleLayout]]:
         for place, one in enumerate(story.happenings):
             if isinstance(one, LayoutChanged):
                 yield ("happenings", place, "layout"), one.layout
+
+
+def _unknown_names(story: Scenario) -> Iterator[Defect]:
+    """Happenings about groups, roles and slots that no layout of the story has."""
+    layouts = [layout for _, layout in _layouts(story)]
+    roles = [role.id for layout in layouts for role in layout.roles]
+    teams = {team.id: team for layout in layouts for team in layout.groups}
+    for place, one in enumerate(story.happenings):
+        path: Path_ = ("happenings", place)
+        role = one.role if isinstance(one, RoleMoveAsked | RoleStartsFail) else None
+        if role is not None and role not in roles:
+            yield unknown((*path, "role"), "role", role, dict.fromkeys(roles))
+        if not isinstance(one, RoleMoveAsked):
+            continue
+        if one.group not in teams:
+            yield unknown((*path, "group"), "group", one.group, teams)
+        elif one.slot is not None:
+            slots = [slot.id for slot in teams[one.group].slots]
+            if one.slot not in slots:
+                yield unknown((*path, "slot"), "slot", one.slot, slots)
 
 
 def _placed(defect: Defect, above: Path_, line_of: LineOf) -> Found:

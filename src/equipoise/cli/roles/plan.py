@@ -14,6 +14,7 @@ from equipoise.cli.answer import console, plain, print_json, table
 from equipoise.cli.roles.run import sound, tell_lines
 from equipoise.cli.roles.story import Line, lines
 from equipoise.errors import InvalidInput, Problem
+from equipoise.model.change.draft import Draft
 from equipoise.model.event import HostFailed, ProcessorLocked, VmCrashed
 from equipoise.model.files.words import closest, quoted
 from equipoise.model.quantity import HostId, ProcessorId, VmId
@@ -151,11 +152,15 @@ def _show(
 ) -> None:
     out = console()
     tell_lines([one for one in told if one.event in _DONE], since_ms)
+    draft = Draft(snapshot)
+    up = {p for slots in snapshot.duties.slots.values() for p in slots.values() if draft.is_up(p)}
     rows = table("group", "slot", "processor", "roles")
     for group, slots in snapshot.duties.slots.items():
         for slot, processor in slots.items():
             held = snapshot.duties.held.get(processor, ())
             mine = ", ".join(duty.role for duty in held if duty.group == group)
+            if processor not in up:
+                mine = "it is missed"
             rows.add_row(plain(group), plain(slot), plain(processor), plain(mine or "nothing"))
     out.print(rows)
     for duty in lacking:
