@@ -28,6 +28,7 @@ from equipoise.model.action import (
     PowerOn,
     Reinstantiate,
     Resume,
+    RoleAction,
     Shutdown,
     Suspend,
 )
@@ -144,6 +145,7 @@ def take_effect(cluster: Cluster, action: Action) -> None:
         case PowerOn() | PowerOff() | EnterMaintenance() | LeaveMaintenance():
             switch(cluster, action.host, TO[type(action)])
             return
+    assert not isinstance(action, RoleAction), "the laws of roles have tests of their own"
     vm = cluster.vms[action.vm]
     match action:
         case Forge():
@@ -189,6 +191,7 @@ def against_start(cluster: Cluster, action: Action) -> set[str]:
         case Migrate() | Reinstantiate() | Resume():
             if cluster.hosts[action.source].state is not HostState.ON:
                 found.add("6 source is off")
+    assert not isinstance(action, RoleAction), "the laws of roles have tests of their own"
     if any(vm_of(other) == action.vm for other in cluster.flying):
         found.add("3 busy")
     return found | against_life(cluster.vms[action.vm], action)

@@ -351,7 +351,7 @@ def _against_ways(space: Space, steps: Sequence[Step]) -> Iterator[str]:
     for step in steps:
         then = cluster_after(space.initial, [one for one in steps if one.end_ms <= step.start_ms])
         if step.footprint.vm is None:
-            ways = list(space.host_actions(then.hosts[step.action.host]))  # type: ignore[union-attr]
+            ways = list(space.host_actions(then.hosts[step.action.host]))  # type: ignore[union-attr, index]
         else:
             vm = then.vms[step.footprint.vm]
             ways = list(space.vm_actions(vm, _moves_in(steps, vm.id, before=step)))

@@ -230,7 +230,7 @@ class TestPipeline:
         assert verdict.outcome is Outcome.AGREE
         assert verdict.steps is not None
         boots = [step.action for step in verdict.steps]
-        return {action.vm: action.target for action in boots}  # type: ignore[union-attr]
+        return {action.vm: action.target for action in boots}  # type: ignore[union-attr, misc]
 
     UP = a_demand("ComputeUp")
 

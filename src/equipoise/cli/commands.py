@@ -12,6 +12,7 @@ import typer
 
 from equipoise import __version__
 from equipoise.cli.fuzz_commands import fuzz_app
+from equipoise.cli.roles.commands import roles_app
 from equipoise.cli.spec_commands import Json, spec_app
 from equipoise.cli.upgrading.commands import upgrade
 
@@ -361,6 +362,7 @@ def wake(
 
 
 app.add_typer(spec_app, name="spec")
+app.add_typer(roles_app, name="roles")
 app.add_typer(
     fuzz_app, name="fuzz", help="Find where a scheduler disagrees with its specification."
 )
@@ -372,7 +374,8 @@ def bench(
     name: Annotated[
         Optional[str],  # noqa: UP045
         typer.Argument(
-            help="model, gate, spec, fuzz, journal, files, sim, balance, power, plan, upgrade."
+            help="model, gate, spec, fuzz, journal, files, sim, balance, power, plan, roles, "
+            "upgrade."
         ),
     ] = None,
     json: Json = False,

@@ -8,20 +8,28 @@ from equipoise.errors import InvalidInput, Problem
 from equipoise.model import files
 from equipoise.model.amendment import Amendment
 from equipoise.model.case import CaseFile
+from equipoise.model.files.findings import Findings
 from equipoise.model.files.text import SIZE_MAX, Language
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
 from equipoise.model.problem import Problem as ClusterProblem
 from equipoise.model.story.scenario import Scenario
+from equipoise.roles.lint import refuse_defects
 from equipoise.spec.rules import check_rules
 
 _GZIP = b"\x1f\x8b"
 _MIB = 1024 * 1024
 
 
+def check_cluster(inventory: Inventory, found: Findings) -> None:
+    """Check what the model alone cannot know: rules by their formulas, layouts by their meaning."""
+    check_rules(inventory, found)
+    refuse_defects(inventory, found)
+
+
 def read_inventory(path: Path) -> Inventory:
     """Read a cluster."""
-    return files.parse_inventory(read_bytes(path), str(path), check_rules)
+    return files.parse_inventory(read_bytes(path), str(path), check_cluster)
 
 
 def read_plan(path: Path, problem: ClusterProblem | None = None) -> Plan:
@@ -37,17 +45,17 @@ def read_plan(path: Path, problem: ClusterProblem | None = None) -> Plan:
 
 def read_scenario(path: Path) -> Scenario:
     """Read a scenario."""
-    return files.parse_scenario(read_bytes(path), str(path), check_rules)
+    return files.parse_scenario(read_bytes(path), str(path), check_cluster)
 
 
 def read_case(path: Path) -> CaseFile:
     """Read a case."""
-    return files.parse_case(read_bytes(path), str(path), check_rules)
+    return files.parse_case(read_bytes(path), str(path), check_cluster)
 
 
 def read_amendment(path: Path, base: Inventory) -> Amendment:
     """Read what is to be added to a cluster or changed in it."""
-    return files.parse_amendment(read_bytes(path), str(path), base, check_rules)
+    return files.parse_amendment(read_bytes(path), str(path), base, check_cluster)
 
 
 def read_problem(path: Path) -> ClusterProblem:
@@ -59,7 +67,7 @@ def read_problem(path: Path) -> ClusterProblem:
     if btrplace.is_instance(content):
         # Whoever it names was made for it, and it has no rules but those of the library.
         return btrplace.read_instance(content, source)
-    return files.parse_problem(content, source, check_rules)
+    return files.parse_problem(content, source, check_cluster)
 
 
 def is_btrplace_plan(content: bytes) -> bool:

@@ -19,7 +19,7 @@ from equipoise.cli.answer import (
 )
 from equipoise.cli.check import as_rows, show_violations
 from equipoise.cli.pace import run_to_end
-from equipoise.cli.read import read_scenario
+from equipoise.cli.read import check_cluster, read_scenario
 from equipoise.cli.story import tell
 from equipoise.cli.write import say_written
 from equipoise.errors import InvalidInput, Problem
@@ -33,7 +33,6 @@ from equipoise.sim.deciders import decider_names
 from equipoise.sim.measure.energy import Energy
 from equipoise.sim.measure.measures import Measures
 from equipoise.sim.play import Play, Result
-from equipoise.spec.rules import check_rules
 from equipoise.store import Journal, MemoryJournal, open_journal
 
 _STORY_KINDS: Final = tuple(kind for kind in KINDS if kind != "demand_observed")
@@ -99,7 +98,7 @@ def load(name: str) -> tuple[Scenario, Path | None]:
 def as_wished(scenario: Scenario, wishes: Wishes) -> Scenario:
     """The scenario with another seed, with other deciders, or with other figures."""
     if wishes.changes:
-        scenario = files.assigned(scenario, wishes.changes, scenario.name, check_rules)
+        scenario = files.assigned(scenario, wishes.changes, scenario.name, check_cluster)
     for name in wishes.without_deciders:
         if name not in (*scenario.deciders, *decider_names()):
             cure = f"it has {', '.join(scenario.deciders)}" if scenario.deciders else "leave it out"

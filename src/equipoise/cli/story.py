@@ -50,6 +50,16 @@ def _cancelled(event: happened.PlanCancelled) -> str:
     return f"plan {event.plan} {how}{_why(event.reason)}"
 
 
+def _move_asked(event: happened.RoleMoveAsked) -> str:
+    to = f"be in slot {event.slot}" if event.slot is not None else "be where the controller likes"
+    return f"somebody wants {event.role} of {event.group} to {to}"
+
+
+def _found(event: happened.RolesFound) -> str:
+    held = ", ".join(f"{role} of {group}" for group, role in event.held) or "no role"
+    return f"{event.processor} was found to run {held}{_why(event.reason)}"
+
+
 _SENTENCES: Final[dict[type[Any], Callable[[Any], str]]] = {
     happened.ClusterLoaded: lambda e: (
         f"cluster {e.inventory.name} loaded: "
@@ -66,6 +76,21 @@ _SENTENCES: Final[dict[type[Any], Callable[[Any], str]]] = {
     happened.VmLeft: lambda e: f"VM {e.vm} left",
     happened.VmCrashed: lambda e: f"VM {e.vm} crashed{_why(e.reason)}",
     happened.DemandObserved: lambda e: f"demand observed, new for {counted(len(e.demand), 'VM')}",
+    happened.ProcessorSuspected: lambda e: f"{e.processor} is suspected{_why(e.reason)}",
+    happened.ProcessorTrusted: lambda e: f"{e.processor} is trusted again",
+    happened.ProcessorLocked: lambda e: f"{e.processor} locked{_why(e.reason)}",
+    happened.ProcessorUnlocked: lambda e: f"{e.processor} unlocked",
+    happened.RoleMoveAsked: _move_asked,
+    happened.LayoutChanged: lambda e: (
+        f"layout changed: {counted(len(e.layout.roles), 'role')}, "
+        f"{counted(len(e.layout.groups), 'group')}"
+    ),
+    happened.RolesFound: _found,
+    happened.ReignBegan: lambda e: f"a controller took over, epoch {e.epoch}",
+    happened.SlotsFilled: lambda e: (
+        f"slots of {e.group}: {', '.join(f'{k} {v}' for k, v in e.slots.items()) or 'all empty'}"
+        f"{_why(e.reason)}"
+    ),
     happened.ActionFinished: lambda e: f"step {e.step} finished",
     happened.ActionFailed: lambda e: f"step {e.step} failed{_again(e.attempt)}{_why(e.reason)}",
     happened.ProposalMade: _proposal,

@@ -27,3 +27,5 @@ class ControlConfig(Value):
     """... as soon as it has taken so much of the planned time: VMs are waiting for it."""
     retry_delay_ms: Milliseconds = 10_000
     """How long after a failure it is tried again."""
+    role_attempts_max: CountPresent = 1
+    """How often a plan tries to start or stop a role: the next attempt may be elsewhere."""

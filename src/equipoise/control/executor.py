@@ -10,11 +10,12 @@ comes to an end whatever the world answers or does not answer.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from equipoise.control.config import ControlConfig
 from equipoise.control.ports import Cancel, Instruction, Start
 from equipoise.errors import Conflict
-from equipoise.model.action import PowerOn
+from equipoise.model.action import PowerOn, RoleAction
 from equipoise.model.change.draft import Touched
 from equipoise.model.event import (
     ActionFailed,
@@ -25,14 +26,30 @@ from equipoise.model.event import (
     ActionTimedOut,
     Event,
     Outcome,
+    PlanAccepted,
     PlanCancelled,
     PlanEnded,
+    SlotsFilled,
 )
 from equipoise.model.plan import Step
 from equipoise.model.quantity import StepId
 from equipoise.plan import VerifiedPlan
 from equipoise.plan.ledger import Ledger
 from equipoise.plan.waiting import Waiting
+
+NEVER_MS: Final = 10**18
+_OWN_BUSINESS: Final = (
+    ActionStarted,
+    ActionFinished,
+    ActionFailed,
+    ActionLost,
+    ActionSkipped,
+    ActionTimedOut,
+    PlanAccepted,
+    PlanEnded,
+    SlotsFilled,
+)
+"""Events that break off nothing but what they name."""
 
 
 @dataclass(slots=True)
@@ -62,6 +79,8 @@ class Executor:
         self._steps = {step.id: step for step in self.plan.steps}
         self._running: dict[StepId, _Attempt] = {}
         self._broken_off: dict[StepId, _Attempt] = {}
+        self._earliest_ms = NEVER_MS
+        """Before this nothing that runs is overdue."""
         self._retries: dict[StepId, int] = {}
         self._attempts: dict[StepId, int] = {}
         self._to_skip: dict[StepId, str] = {}
@@ -86,11 +105,26 @@ class Executor:
                 given.append(Cancel(attempt.step.id, attempt.number))
         return tuple(given)
 
+    def concerns(self, event: Event) -> bool:
+        """Whether an event may change what it does; answers to others matter while steps wait."""
+        match event:
+            case ActionFinished() | ActionFailed() | ActionLost() | ActionTimedOut():
+                return event.step in self._steps or bool(self._waiting)
+            case ActionStarted():
+                return event.step.id in self._steps
+            case _:
+                return True
+
     # Taking in what happened
 
     def handle(self, event: Event, touched: Touched) -> None:
         """Take in an event that was written down and that the ledger has settled."""
         self._waiting.wake(touched)
+        self._take(event)
+        if not isinstance(event, _OWN_BUSINESS):
+            self._notice_broken_off()
+
+    def _take(self, event: Event) -> None:
         match event:
             case ActionStarted():
                 self._started(event)
@@ -98,6 +132,7 @@ class Executor:
                 attempt = self._running[event.step]
                 attempt.cancelling = True
                 attempt.deadline_ms = event.at_ms + self._config.grace_ms
+                self._earliest_ms = min(self._earliest_ms, attempt.deadline_ms)
             case ActionFinished() if self._is_running(event):
                 del self._running[event.step]
                 self._finished += 1
@@ -115,7 +150,6 @@ class Executor:
                 self._cancel(event)
             case PlanEnded(plan=self.plan.id):
                 self.ended = True
-        self._notice_broken_off()
 
     def _is_running(
         self, event: ActionTimedOut | ActionFinished | ActionFailed | ActionLost
@@ -132,9 +166,9 @@ class Executor:
         if step.id in self._waiting:
             self._waiting.take(step.id)
         self._attempts[step.id] = event.attempt
-        self._running[step.id] = _Attempt(
-            step, event.attempt, event.at_ms + self._patience_ms(step)
-        )
+        deadline_ms = event.at_ms + self._patience_ms(step)
+        self._running[step.id] = _Attempt(step, event.attempt, deadline_ms)
+        self._earliest_ms = min(self._earliest_ms, deadline_ms)
 
     def _patience_ms(self, step: Step) -> int:
         config, expected_ms = self._config, step.duration_ms
@@ -144,13 +178,19 @@ class Executor:
         return max(config.timeout_ms_min, most_ms)
 
     def _answered_failed(self, event: ActionFailed) -> None:
-        waking = isinstance(self._steps[event.step].action, PowerOn)
-        most = self._config.wake_attempts_max if waking else self._config.attempts_max
+        most = self._attempts_max(self._steps[event.step])
         if event.attempt < most and not self._cancelled:
             del self._running[event.step]
             self._retries[event.step] = event.at_ms + self._config.retry_delay_ms
         else:
             self._give_up(event.step)
+
+    def _attempts_max(self, step: Step) -> int:
+        if isinstance(step.action, PowerOn):
+            return self._config.wake_attempts_max
+        if isinstance(step.action, RoleAction):
+            return self._config.role_attempts_max
+        return self._config.attempts_max
 
     def _give_up(self, step: StepId) -> None:
         self._running.pop(step, None)
@@ -186,7 +226,7 @@ class Executor:
 
     def decide(self, now_ms: int) -> Event | None:
         """Give the next thing to write down, or nothing if there is nothing to do now."""
-        if self.ended:
+        if self.ended or (now_ms < self._earliest_ms and self._only_runs()):
             return None
         return (
             self._loss(now_ms)
@@ -197,6 +237,12 @@ class Executor:
             or self._end(now_ms)
         )
 
+    def _only_runs(self) -> bool:
+        """Whether there is nothing to do but to wait for answers."""
+        return bool(self._running) and not (
+            self._waiting or self._retries or self._to_skip or self._broken_off or self._aborted
+        )
+
     def _loss(self, now_ms: int) -> Event | None:
         for name, attempt in self._broken_off.items():
             reason = "the host or VM it worked on was lost"
@@ -204,12 +250,16 @@ class Executor:
         return None
 
     def _overdue(self, now_ms: int) -> Event | None:
+        if now_ms < self._earliest_ms and not self._aborted:
+            return None
         for name, attempt in self._running.items():
             late = now_ms >= attempt.deadline_ms
             if late and attempt.cancelling:
                 return ActionLost(at_ms=now_ms, step=name, attempt=attempt.number)
             if (late or self._aborted) and not attempt.cancelling:
                 return ActionTimedOut(at_ms=now_ms, step=name, attempt=attempt.number)
+        deadlines = (attempt.deadline_ms for attempt in self._running.values())
+        self._earliest_ms = min(deadlines, default=NEVER_MS)
         return None
 
     def _pending_skip(self, now_ms: int) -> Event | None:

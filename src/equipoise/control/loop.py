@@ -8,15 +8,16 @@ on where the last one stopped.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from equipoise.control.arbitrate import arbitrate
 from equipoise.control.config import ControlConfig
 from equipoise.control.drift import drift
 from equipoise.control.executor import Executor, instruction
-from equipoise.control.ports import Cancel, Decider, Journal, Reconsidering, World
+from equipoise.control.ports import Cancel, Decider, Heeding, Journal, Reconsidering, World
 from equipoise.control.reopen import reopen, written_off
 from equipoise.errors import Conflict
-from equipoise.model.action import PowerOn
+from equipoise.model.action import PowerOn, RoleAction
 from equipoise.model.event import (
     ActionFailed,
     ActionFinished,
@@ -28,8 +29,10 @@ from equipoise.model.event import (
     PlanRefused,
     ProposalMade,
     ProposalsArbitrated,
+    ReignBegan,
+    SlotsFilled,
 )
-from equipoise.model.plan import Plan, Violation
+from equipoise.model.plan import Intent, Plan, Violation
 from equipoise.model.quantity import PlanId, StepId
 from equipoise.model.snapshot import Snapshot
 from equipoise.plan import Judge, Refusal, VerifiedPlan, order, verify
@@ -50,11 +53,15 @@ class Loop:
     ) -> None:
         self._world = world
         self._journal = journal
-        self._deciders = deciders
+        self._deciders = [one for one in deciders if not isinstance(one, Heeding)]
+        self._heeding = [one for one in deciders if isinstance(one, Heeding)]
         self._judges = judges
         self._config = config or ControlConfig()
         self._ledger = Ledger(Snapshot())
         self._executor: Executor | None = None
+        self._beside: dict[PlanId, Executor] = {}
+        """The plans of those who heed events; they do not wait for the plan of the others."""
+        self._lanes: tuple[Executor, ...] | None = None
         self._used: set[StepId] = set()
         """The ids of all steps so far: a world knows an attempt by them."""
         self._unsure = False
@@ -67,6 +74,8 @@ class Loop:
         else:
             self._begin()
         self._now_ms = self._ledger.draft.at_ms
+        self._reign()
+        self._now_ms = self._ledger.draft.at_ms
         self._next_pass_ms = self._next_look_ms = self._last_pass_ms = self._now_ms
 
     @property
@@ -76,7 +85,7 @@ class Loop:
 
     @property
     def idle(self) -> bool:
-        """Whether no plan is being carried out."""
+        """Whether no plan is being carried out, other than of those who heed events."""
         return self._executor is None
 
     def snapshot(self) -> Snapshot:
@@ -92,7 +101,7 @@ class Loop:
                 self._think()
             elif not self.idle and self._watched and self._now_ms >= self._next_look_ms:
                 self._look_again()
-            self._react()
+            self._act()
             if self._now_ms >= until_ms:
                 return
             self._wait(min(until_ms, self._next_ms(until_ms)))
@@ -126,10 +135,10 @@ class Loop:
 
     def finish(self) -> None:
         """Go on with the plan under way, if there is one, to its end."""
-        self._react()
+        self._act()
         while self._executor is not None:
             self._wait(None)
-            self._react()
+            self._act()
 
     def cancel(self, *, abort: bool = False, reason: str = "") -> None:
         """Stop the plan under way: nothing new starts; with ``abort`` what runs is cancelled."""
@@ -142,26 +151,53 @@ class Loop:
         observed = self._world.observe()
         self._record([ClusterLoaded(at_ms=observed.at_ms, inventory=observed.inventory())])
 
+    def _reign(self) -> None:
+        """Take over from whoever gave out roles before."""
+        if self._heeding and self._ledger.draft.settings.layout is not None:
+            if self._ledger.draft.duties.epoch:
+                self._observe()  # nobody has listened for a while
+            epoch = self._ledger.draft.duties.epoch + 1
+            self._record([ReignBegan(at_ms=self._now_ms, epoch=epoch)])
+
     def _recover(self) -> None:
         """Go on where the journal ends, and give the world its open instructions again."""
         past = reopen(self._journal)
         self._ledger = Ledger(past.snapshot)
         self._used = past.used
         self._unsure = past.unsure
-        if past.plan is None:
-            return
-        verdict = verify(past.snapshot, past.plan, self._judges)
-        if isinstance(verdict, VerifiedPlan):
-            self._executor = Executor(verdict, self._ledger, self._config)
+        refused: list[Plan] = []
         for event in past.events:
+            if isinstance(event, PlanAccepted) and event.plan.id in past.open:
+                verdict = verify(self.snapshot(), event.plan, self._judges)
+                if isinstance(verdict, VerifiedPlan):
+                    self._carry(Executor(verdict, self._ledger, self._config))
+                else:  # today's judges are stricter than those who let it pass
+                    refused.append(event.plan)
             self._take_in(event)
-        if self._executor is None:  # today's judges are stricter than those who let it pass
-            for running in self._ledger.draft.in_flight.values():
-                self._world.perform(Cancel(running.step.id, running.attempt))
-            self._record(written_off(past, self._ledger.draft))
-        else:
-            for given in self._executor.unanswered():
+        for executor in self._executors():
+            for given in executor.unanswered():
                 self._world.perform(given)
+        for plan in refused:
+            mine = {step.id for step in plan.steps}
+            for running in self._ledger.draft.in_flight.values():
+                if running.step.id in mine:
+                    self._world.perform(Cancel(running.step.id, running.attempt))
+            self._record(written_off(plan, past.events, self._ledger.draft))
+
+    def _carry(self, executor: Executor) -> None:
+        """Begin to carry out a plan: beside the others if there is nothing but roles in it."""
+        if all(isinstance(step.action, RoleAction) for step in executor.plan.steps):
+            self._beside[executor.plan.id] = executor
+        else:
+            self._executor = executor
+        self._lanes = None
+
+    def _executors(self) -> tuple[Executor, ...]:
+        """All that are under way, the one of the slow deciders first."""
+        if self._lanes is None:
+            main = () if self._executor is None else (self._executor,)
+            self._lanes = (*main, *self._beside.values())
+        return self._lanes
 
     def _think(self) -> None:
         """One pass: from what is observed to a plan under way, or to the reasons why not."""
@@ -180,6 +216,47 @@ class Loop:
             else:
                 self._submit(ordered)
 
+    def _act(self) -> None:
+        """Do all that can be done now, and ask those who heed events until they want no more."""
+        self._react()
+        while self._hasten():
+            self._react()
+
+    def _hasten(self) -> bool:
+        """Ask those who heed events, if it is time; and say whether somebody was asked."""
+        asked = False
+        for decider in self._heeding:
+            due_ms = decider.due_ms()
+            if due_ms is None or due_ms > self._now_ms:
+                continue
+            asked = True
+            if self._unsure:
+                self._observe()
+            at_ms = self._now_ms
+            proposal = decider.propose(replace(self.snapshot(), at_ms=at_ms))
+            if proposal.intents or proposal.fillings:
+                self._record([ProposalMade(at_ms=at_ms, proposal=proposal)])
+            self._record(
+                SlotsFilled(at_ms=at_ms, group=one.group, slots=one.slots, reason=one.reason)
+                for one in proposal.fillings
+            )
+            plan_id = PlanId(f"{proposal.decider}-{self._ledger.draft.version}")
+            self._begin_beside(arbitrate([proposal], plan_id).intents, plan_id)
+        return asked
+
+    def _begin_beside(self, intents: Sequence[Intent], plan_id: PlanId) -> None:
+        """Have what is wanted verified and begun; what cannot start does not hold up the rest."""
+        while intents:
+            ordered = order(self.snapshot(), intents, plan_id, base=self._ledger)
+            if isinstance(ordered, Plan):
+                self._submit(ordered)
+                return
+            self._refuse(ordered)
+            plan_id = PlanId(f"{plan_id}.")
+            blamed = {one.step for one in ordered.violations}
+            left = [one for one in intents if one.id not in blamed]
+            intents = left if len(left) < len(intents) else ()
+
     def _look_again(self) -> None:
         """A plan may take longer than things stay as they are: ask whether to go on with it."""
         self._next_look_ms = self._now_ms + self._config.pass_interval_ms
@@ -194,20 +271,24 @@ class Loop:
                 return
 
     def _observe(self) -> None:
-        self._record(drift(self.snapshot(), self._world.observe()))
+        observed = self._world.observe()
+        self._now_ms = max(self._now_ms, observed.at_ms)
+        self._record(drift(self.snapshot(), observed))
         self._unsure = False
 
     def _submit(self, plan: Plan) -> VerifiedPlan | Refusal:
         if self._unsure:
             self._observe()  # which makes the plan stale, as it should
-        verdict = self._used_before(plan) or verify(self.snapshot(), plan, self._judges)
+        verdict = self._used_before(plan) or verify(
+            self.snapshot(), plan, self._judges, self._ledger
+        )
         if isinstance(verdict, Refusal):
             self._refuse(verdict)
             return verdict
         executor = Executor(verdict, self._ledger, self._config)
         accepted = PlanAccepted(at_ms=self._now_ms, plan=plan)
         self._append([accepted])
-        self._executor = executor
+        self._carry(executor)
         self._next_look_ms = self._now_ms + self._config.pass_interval_ms
         self._take_in(accepted)
         return verdict
@@ -227,14 +308,15 @@ class Loop:
         )
 
     def _react(self) -> None:
-        """Let the executor decide until it has nothing more to do, then tell the world."""
+        """Let the executors decide until they have nothing more to do, then tell the world."""
         decisions: list[Event] = []
-        while self._executor is not None:
-            decision = self._executor.decide(self._now_ms)
-            if decision is None:
-                break
-            self._take_in(decision)
-            decisions.append(decision)
+        before = -1
+        while len(decisions) > before:  # what one of them ends may be what another waits for
+            before = len(decisions)
+            for executor in self._executors():
+                while (decision := executor.decide(self._now_ms)) is not None:
+                    self._take_in(decision)
+                    decisions.append(decision)
         self._append(decisions)
         for decision in decisions:
             asked = instruction(decision)
@@ -243,16 +325,19 @@ class Loop:
 
     def _wait(self, until_ms: int | None) -> None:
         """Let time pass until something happens, at most to the next alarm."""
-        alarm_ms = self._executor.alarm_ms() if self._executor is not None else None
-        times = [one for one in (until_ms, alarm_ms) if one is not None]
+        alarms = [executor.alarm_ms() for executor in self._executors()]
+        alarms += [decider.due_ms() for decider in self._heeding]
+        times = [one for one in (until_ms, *alarms) if one is not None]
         assert times, "nothing to wait for"
         limit_ms = max(self._now_ms, min(times))
         event = self._world.next_event(limit_ms)
         if event is None:
             self._now_ms = limit_ms
-        else:
+        while event is not None:
             self._now_ms = max(self._now_ms, event.at_ms)
             self._record([event])
+            # Who decides at once does so when all that happens at one instant is known.
+            event = self._world.next_event(self._now_ms) if self._heeding else None
 
     def _record(self, events: Iterable[Event]) -> None:
         batch = tuple(events)
@@ -281,7 +366,13 @@ class Loop:
                 soonest_ms = self._last_pass_ms + self._config.hurry_ms
                 self._next_pass_ms = min(self._next_pass_ms, max(event.at_ms, soonest_ms))
         touched = self._ledger.apply(event)
-        if self._executor is not None:
-            self._executor.handle(event, touched)
-            if self._executor.ended:
-                self._executor = None
+        for executor in self._executors():
+            if not executor.concerns(event):
+                continue
+            executor.handle(event, touched)
+            if executor.ended:
+                self._lanes = None
+                self._beside.pop(executor.plan.id, None)
+                self._executor = None if executor is self._executor else self._executor
+        for decider in self._heeding:
+            decider.heed(event, touched)

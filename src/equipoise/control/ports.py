@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from equipoise.model.change.draft import Touched
 from equipoise.model.event import Event
 from equipoise.model.plan import Proposal, Step
 from equipoise.model.quantity import StepId
@@ -113,4 +114,24 @@ class Engine(Protocol):
 
     def witness(self, event: Event) -> None:
         """Hear of an event that was written down, be it a decision or its own answer."""
+        ...
+
+
+@runtime_checkable
+class Heeding(Protocol):
+    """A decider that is asked as soon as something happens that matters to it.
+
+    Its plans are carried out beside those of the others, which are asked every few minutes.
+    """
+
+    def heed(self, event: Event, touched: Touched) -> None:
+        """Take note of an event that was written down, and of what it touched."""
+        ...
+
+    def due_ms(self) -> int | None:
+        """When it wants to be asked next; in the past, if at once."""
+        ...
+
+    def propose(self, snapshot: Snapshot) -> Proposal:
+        """Say what should be done now, and why."""
         ...

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from equipoise.model.quantity import Amount, HostId, HostKey, NameKey, VmId, VmKey
+from equipoise.model.quantity import (
+    Amount,
+    HostId,
+    HostKey,
+    NameKey,
+    ProcessorId,
+    RoleKey,
+    TeamKey,
+    Version,
+    VmId,
+    VmKey,
+)
+from equipoise.model.roles.duty import Duty, Post
 from equipoise.model.value import Value
 
 
@@ -101,9 +113,44 @@ class Kill(Value, tag="kill", tag_field="do"):
     vm: VmKey
 
 
+class _OnProcessor(Value, tag_field="do"):
+    """What is done with a role, on a host or in a VM: one of the two is given."""
+
+    group: TeamKey
+    role: RoleKey
+    host: HostKey | None = None
+    vm: VmKey | None = None
+    epoch: Version = 0
+    """Who asks for it: a world refuses what is lower than the highest it has seen."""
+
+    @property
+    def processor(self) -> ProcessorId:
+        """The host or VM."""
+        return ProcessorId(self.host or self.vm or "")
+
+    @property
+    def duty(self) -> Duty:
+        """The role, wherever it is."""
+        return Duty(self.group, self.role)
+
+    @property
+    def post(self) -> Post:
+        """The role, and where."""
+        return Post(self.group, self.role, self.processor)
+
+
+class StartRole(_OnProcessor, tag="start_role"):
+    """Start the applications of a role. The processor holds it once that has ended."""
+
+
+class StopRole(_OnProcessor, tag="stop_role"):
+    """Stop the applications of a role. The processor holds it until that has ended."""
+
+
 HostAction = PowerOn | PowerOff | EnterMaintenance | LeaveMaintenance
 VmAction = Forge | Boot | Shutdown | Migrate | Reinstantiate | Suspend | Resume | Allocate | Kill
-Action = HostAction | VmAction
+RoleAction = StartRole | StopRole
+Action = HostAction | VmAction | RoleAction
 Move = Migrate | Reinstantiate
 """What leads a running VM to another host."""
 
@@ -118,17 +165,21 @@ class Footprint(NamedTuple):
     """The host whose room it takes from its start on."""
     switched: HostId | None = None
     """The host whose state it changes."""
+    used: HostId | None = None
+    """The host on which it happens, without taking or freeing room."""
 
     @property
     def hosts(self) -> tuple[HostId, ...]:
         """Every host it touches, each once."""
-        named = (self.source, self.target, self.switched)
+        named = (self.source, self.target, self.switched, self.used)
         return tuple(dict.fromkeys(host for host in named if host is not None))
 
 
 def footprint(action: Action) -> Footprint:
     """Say what an action touches."""
     match action:
+        case StartRole() | StopRole():
+            return Footprint(vm=action.vm, used=action.host)
         case PowerOn() | PowerOff() | EnterMaintenance() | LeaveMaintenance():
             return Footprint(switched=action.host)
         case Migrate() | Reinstantiate() | Resume():
@@ -146,10 +197,10 @@ def describe(action: Action) -> str:
     match action:
         case PowerOn() | PowerOff() | EnterMaintenance() | LeaveMaintenance():
             return _HOST_WORDS[type(action)].format(action.host)
-        case Migrate():
-            return f"migrate {action.vm} from {action.source} to {action.target}"
-        case Reinstantiate():
-            return f"make {action.vm} of {action.source} anew on {action.target}"
+        case Migrate() | Reinstantiate():
+            anew = f"make {action.vm} of {action.source} anew on {action.target}"
+            moved = f"migrate {action.vm} from {action.source} to {action.target}"
+            return moved if isinstance(action, Migrate) else anew
         case Resume():
             place = "" if action.source == action.target else f" from {action.source}"
             return f"resume {action.vm}{place} on {action.target}"
@@ -163,6 +214,9 @@ def describe(action: Action) -> str:
             return f"allocate {action.amount} {action.resource} to {action.vm}"
         case Forge() | Kill():
             return f"{action.__struct_config__.tag} {action.vm}"
+        case StartRole() | StopRole():
+            verb = "start" if isinstance(action, StartRole) else "stop"
+            return f"{verb} {action.role} of {action.group} on {action.processor}"
 
 
 _HOST_WORDS: dict[type[HostAction], str] = {

@@ -15,7 +15,20 @@ import msgspec
 from equipoise.model.host import Host
 from equipoise.model.inventory import Inventory, Settings
 from equipoise.model.plan import Plan, Proposal, Rejection, Step, Violation
-from equipoise.model.quantity import Attempt, HostId, Milliseconds, PlanId, StepId, VmId
+from equipoise.model.quantity import (
+    Attempt,
+    HostId,
+    Milliseconds,
+    PlanId,
+    ProcessorKey,
+    RoleKey,
+    SlotKey,
+    StepId,
+    TeamKey,
+    Version,
+    VmId,
+)
+from equipoise.model.roles.layout import RoleLayout
 from equipoise.model.upgrade.event import UpgradeEvent
 from equipoise.model.value import Value
 from equipoise.model.vm import Demand, Vm
@@ -102,6 +115,57 @@ class DemandObserved(_Happening, tag="demand_observed"):
     demand: Mapping[VmId, Demand]
 
 
+# Facts about roles
+
+
+class ProcessorSuspected(_Happening, tag="processor_suspected"):
+    """A processor does not answer; it may be dead, or only slow."""
+
+    processor: ProcessorKey
+    reason: str = ""
+
+
+class ProcessorTrusted(_Happening, tag="processor_trusted"):
+    """A processor that was suspected answers again."""
+
+    processor: ProcessorKey
+
+
+class ProcessorLocked(_Happening, tag="processor_locked"):
+    """Somebody wants a processor to carry no roles: they leave it."""
+
+    processor: ProcessorKey
+    reason: str = ""
+
+
+class ProcessorUnlocked(_Happening, tag="processor_unlocked"):
+    """A processor may carry roles again."""
+
+    processor: ProcessorKey
+
+
+class RoleMoveAsked(_Happening, tag="role_move_asked"):
+    """Somebody wants a role to be in a slot; without a slot, where the controller likes."""
+
+    group: TeamKey
+    role: RoleKey
+    slot: SlotKey | None = None
+
+
+class LayoutChanged(_Happening, tag="layout_changed"):
+    """The operator changed roles or groups."""
+
+    layout: RoleLayout
+
+
+class RolesFound(_Happening, tag="roles_found"):
+    """A processor was found to run other roles than was believed; each with its group."""
+
+    processor: ProcessorKey
+    held: tuple[tuple[TeamKey, RoleKey], ...]
+    reason: str = ""
+
+
 # Answers of the world to an action
 
 
@@ -133,6 +197,20 @@ class ProposalsArbitrated(_Happening, tag="proposals_arbitrated"):
     """Of all that was wanted, this was dropped in favour of something more urgent."""
 
     dropped: tuple[Rejection, ...]
+
+
+class ReignBegan(_Happening, tag="reign_began"):
+    """A controller took over; its actions carry its epoch, those of earlier ones are refused."""
+
+    epoch: Version
+
+
+class SlotsFilled(_Happening, tag="slots_filled"):
+    """Who fills which slot of a group from now on was decided."""
+
+    group: TeamKey
+    slots: Mapping[SlotKey, ProcessorKey]
+    reason: str = ""
 
 
 class PlanAccepted(_Happening, tag="plan_accepted"):
@@ -215,10 +293,19 @@ Event = (
     | VmLeft
     | VmCrashed
     | DemandObserved
+    | ProcessorSuspected
+    | ProcessorTrusted
+    | ProcessorLocked
+    | ProcessorUnlocked
+    | RoleMoveAsked
+    | LayoutChanged
+    | RolesFound
     | ActionFinished
     | ActionFailed
     | ProposalMade
     | ProposalsArbitrated
+    | ReignBegan
+    | SlotsFilled
     | PlanAccepted
     | PlanRefused
     | PlanCancelled

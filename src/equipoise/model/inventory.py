@@ -11,6 +11,7 @@ from equipoise.model.plan import Limits
 from equipoise.model.policy import BalancePolicy, PowerPolicy
 from equipoise.model.pool import Pool
 from equipoise.model.resource import Dependency, Resource, ResourceGroup
+from equipoise.model.roles.layout import RoleLayout
 from equipoise.model.rule import Rule
 from equipoise.model.tenant import Tenant
 from equipoise.model.value import Value
@@ -31,6 +32,8 @@ class Settings(Value):
     limits: Limits = Limits()
     balance: BalancePolicy = BalancePolicy()
     power: PowerPolicy = PowerPolicy()
+    layout: RoleLayout | None = None
+    """Roles, and the groups of hosts or VMs that carry them."""
 
 
 class Inventory(Settings):

@@ -11,8 +11,11 @@ from equipoise.model.quantity import (
     PlanKey,
     Planned,
     PlannedPresent,
+    ProcessorKey,
     RuleKey,
+    SlotKey,
     StepKey,
+    TeamKey,
     Version,
 )
 from equipoise.model.value import Value
@@ -88,6 +91,14 @@ class Rejection(Value):
     detail: str
 
 
+class Filling(Value):
+    """Who is to fill which slot of a group: a decision that needs no act of the world."""
+
+    group: TeamKey
+    slots: Mapping[SlotKey, ProcessorKey]
+    reason: str = ""
+
+
 class Proposal(Value):
     """What one decider wants, what it promises, and what it decided against."""
 
@@ -104,6 +115,8 @@ class Proposal(Value):
     """What it would do as well, if somebody approved it."""
     mends: tuple[RuleKey, ...] = ()
     """The continuous rules that are broken now and hold again once all of it is done."""
+    fillings: tuple[Filling, ...] = ()
+    """Who is to fill which slot before any of it is done."""
 
 
 class Violation(Value):

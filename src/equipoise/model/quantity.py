@@ -20,6 +20,13 @@ GroupId = NewType("GroupId", str)
 ResourceId = NewType("ResourceId", str)
 PlanId = NewType("PlanId", str)
 StepId = NewType("StepId", str)
+RoleId = NewType("RoleId", str)
+SlotId = NewType("SlotId", str)
+TeamId = NewType("TeamId", str)
+"""A group of processors that share out roles (``GroupId`` is one of resources)."""
+ApplicationId = NewType("ApplicationId", str)
+ProcessorId = NewType("ProcessorId", str)
+"""The name of a host or of a VM that roles run on."""
 ResourceName = NewType("ResourceName", str)
 """The name of a shareable resource beyond CPU and memory, e.g. ``network_mbps``."""
 
@@ -36,6 +43,11 @@ GroupKey = Annotated[GroupId, _ID]
 ResourceKey = Annotated[ResourceId, _ID]
 PlanKey = Annotated[PlanId, _ID]
 StepKey = Annotated[StepId, _ID]
+RoleKey = Annotated[RoleId, _ID]
+SlotKey = Annotated[SlotId, _ID]
+TeamKey = Annotated[TeamId, _ID]
+ApplicationKey = Annotated[ApplicationId, _ID]
+ProcessorKey = Annotated[ProcessorId, _ID]
 NameKey = Annotated[ResourceName, _ID]
 
 Mhz = Annotated[int, Meta(ge=0, le=10**9)]

@@ -10,6 +10,7 @@ from equipoise.model.host import Host
 from equipoise.model.inventory import Inventory, Settings
 from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, StepId, VmId
+from equipoise.model.roles.duty import Duties
 from equipoise.model.value import FrozenMap
 from equipoise.model.vm import Demand, Vm
 
@@ -77,6 +78,8 @@ class Snapshot:
     """The last migration of each VM that has moved since the cluster was loaded."""
     switches: FrozenMap[HostId, LastSwitch] = field(default_factory=FrozenMap)
     """How the last waking or putting to sleep of each host went."""
+    duties: Duties = field(default_factory=Duties)
+    """Who fills which slot, and who runs which role."""
 
     @classmethod
     def of(cls, inventory: Inventory, *, at_ms: int = 0, version: int = 0) -> Self:

@@ -22,7 +22,7 @@ from equipoise.model.event import ActionFinished, ActionStarted
 from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, StepId, VmId
 from equipoise.plan.imagined import Imagined
-from equipoise.plan.objections import Objection
+from equipoise.plan.objection import Objection
 from equipoise.plan.worst import sides, worst
 from equipoise.spec.cells import Cell, CellIndex, WatchedView
 from equipoise.spec.demand import Demand

@@ -6,7 +6,6 @@ The gate asks it for each planned start, the executor asks it again at each real
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from equipoise.model.action import (
     Action,
@@ -19,26 +18,24 @@ from equipoise.model.action import (
     PowerOff,
     Reinstantiate,
     Resume,
+    RoleAction,
     VmAction,
 )
 from equipoise.model.change.lifecycle import HOST_PASSAGES, passage
 from equipoise.model.host import Host, HostState
-from equipoise.model.quantity import HostId, VmId
+from equipoise.model.quantity import HostId, ProcessorId, VmId
 from equipoise.model.vm import Vm, VmState
 from equipoise.plan.ledger import Ledger
-
-
-class Objection(NamedTuple):
-    """One reason why an action may not start."""
-
-    constraint: str
-    detail: str
+from equipoise.plan.objection import Objection
+from equipoise.plan.role_objections import role_objections
 
 
 def objections(ledger: Ledger, action: Action) -> tuple[Objection, ...]:
     """List everything that speaks against starting an action in the present state."""
     if isinstance(action, HostAction):
         return tuple(_host_action(ledger, action))
+    if isinstance(action, RoleAction):
+        return tuple(role_objections(ledger.draft, action))
     return tuple(_vm_action(ledger, action))
 
 
@@ -60,6 +57,8 @@ def _host_action(ledger: Ledger, action: HostAction) -> Iterator[Objection]:
         left = [vm for vm in draft.residents(name) if not draft.vms[vm].agent]
         if left:
             yield Objection("host_empty", f"{name} still has {_listed(left)}")
+        for duty in draft.duties.held.get(ProcessorId(name), ()):
+            yield Objection("host_empty", f"{name} still runs {duty.role} of {duty.group}")
 
 
 def _vm_action(ledger: Ledger, action: VmAction) -> Iterator[Objection]:

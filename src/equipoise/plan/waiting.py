@@ -16,7 +16,8 @@ from equipoise.model.plan import Limits, Step
 from equipoise.model.quantity import HostId, StepId
 from equipoise.plan.caution import Caution
 from equipoise.plan.ledger import Ledger
-from equipoise.plan.objections import Objection, objections
+from equipoise.plan.objection import Objection
+from equipoise.plan.objections import objections
 from equipoise.spec.rules import demands_of
 
 

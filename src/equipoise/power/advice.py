@@ -33,6 +33,8 @@ class Code(StrEnum):
     REQUESTED = "requested"
     IN_USE = "in_use"
     STUCK = "stuck"
+    ROLES = "roles"
+    """It carries roles, or is needed for them."""
     THRESHOLD = "threshold"
     OBSERVING = "observing"
     COOLDOWN = "cooldown"

@@ -8,11 +8,12 @@ from math import inf
 from equipoise.balance.mending.fault import listed
 from equipoise.model.host import Host, HostState
 from equipoise.model.policy.power import PowerAutomation, PowerOverride, PowerPolicy
-from equipoise.model.quantity import HostId
+from equipoise.model.quantity import HostId, ProcessorId
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.vm import VmState
 from equipoise.power.advice import Code, Told
 from equipoise.power.ground import Ground
+from equipoise.roles.leave import may_leave
 
 
 def sleepy(ground: Ground) -> tuple[list[HostId], list[Told]]:
@@ -41,7 +42,32 @@ def sleepy(ground: Ground) -> tuple[list[HostId], list[Told]]:
             found.append(host.id)
         else:
             told.append(Told(host.id, *against))
-    return found, told
+    return _without_carriers(snapshot, found, told)
+
+
+def _without_carriers(
+    snapshot: Snapshot, found: list[HostId], told: list[Told]
+) -> tuple[list[HostId], list[Told]]:
+    """Those that carry no roles, and that no role would miss if all of them slept."""
+    if snapshot.settings.layout is None:
+        return found, told
+    carried = {
+        host: [duty.role for duty in snapshot.duties.held.get(ProcessorId(host), ())]
+        for host in found
+    }
+    leave = may_leave(snapshot, [host for host in found if not carried[host]])
+    free = []
+    for host in found:
+        why = leave.stay.get(ProcessorId(host), "")
+        if carried[host]:
+            missed = may_leave(snapshot, [host]).stay.get(ProcessorId(host))
+            away = "they can go elsewhere, but only somebody who locks it can ask them to"
+            why = f"it carries {listed(carried[host])}: {missed or away}"
+        if why:
+            told.append(Told(host, Code.ROLES, why))
+        else:
+            free.append(host)
+    return free, told
 
 
 def _general(snapshot: Snapshot) -> tuple[Code, str] | None:

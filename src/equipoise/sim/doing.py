@@ -21,6 +21,7 @@ from equipoise.model.action import (
     PowerOn,
     Reinstantiate,
     Resume,
+    RoleAction,
     Shutdown,
     Suspend,
 )
@@ -32,6 +33,7 @@ from equipoise.model.story.scenario import Scenario
 from equipoise.sim.calendar import Calendar, Rank
 from equipoise.sim.chance import Dice
 from equipoise.sim.copying import Copying
+from equipoise.sim.role_faults import RoleFaults
 from equipoise.sim.truth import Truth
 
 Answer = ActionFinished | ActionFailed
@@ -49,6 +51,7 @@ class Doing:
         self._again: deque[Event] = deque()
         self.stuck_hosts: set[HostId] = set()
         """Hosts that will hang when they are woken next."""
+        self.role_faults = RoleFaults()
         migration = scenario.physics.migration
         slow = scenario.unrest.slow_migrations
         self.copying = None if migration is None else Copying(migration, slow, truth, calendar)
@@ -79,6 +82,8 @@ class Doing:
         self._truth.happen(ActionStarted(at_ms=now_ms, step=step, attempt=attempt))
         if step.id not in self._truth.state.in_flight:
             return  # a VM or host that is gone: what was asked for is as good as broken off
+        if isinstance(step.action, RoleAction) and self._is_stale(step, step.action, attempt):
+            return
         dice = Dice(self._scenario.seed, "action", step.id, str(attempt))
         if self.copying is not None and isinstance(step.action, Migrate):
             self.copying.begin(step, attempt, dice, self._end)
@@ -86,6 +91,17 @@ class Doing:
             reason = self._failure(step.action, dice)
             end = partial(self._end, step.id, attempt, reason)
             self._calendar.write(now_ms + self._duration_ms(step, dice), Rank.END, end)
+
+    def _is_stale(self, step: Step, action: RoleAction, attempt: int) -> bool:
+        """Refuse what somebody asks for who does not reign any more."""
+        duties = self._truth.state.duties
+        if action.epoch >= duties.epoch:
+            duties.reign(action.epoch)
+            return False
+        reason = f"refused: epoch {action.epoch} is over, {duties.epoch} reigns"
+        end = partial(self._end, step.id, attempt, reason)
+        self._calendar.write(self._truth.now_ms, Rank.END, end)
+        return True
 
     def _repeat(self, step: StepId, attempt: int) -> None:
         """The loop has crashed and asks again: what is still on its way will be answered anyway."""
@@ -124,6 +140,8 @@ class Doing:
         return by_chance or foretold
 
     def _failure(self, action: Action, dice: Dice) -> str:
+        if isinstance(action, RoleAction):
+            return self.role_faults.failure(action, self._scenario.physics.roles, dice)
         physics = self._scenario.physics.switching
         if physics is None:
             return ""
@@ -136,6 +154,11 @@ class Doing:
                 return ""
 
     def _duration_ms(self, step: Step, dice: Dice) -> int:
+        roles = self._scenario.physics.roles
+        if isinstance(step.action, RoleAction):
+            jitter_pct = 0.0 if roles is None else roles.jitter_pct
+            jitter = 1 + (2 * dice.roll() - 1) * jitter_pct / 100
+            return max(1, round(step.duration_ms * jitter))
         physics = self._scenario.physics.switching
         usual_s = None if physics is None else self._usual_s(step.action, physics)
         if physics is None or usual_s is None:

@@ -16,6 +16,7 @@ from equipoise.model.event import ActionFinished, ActionStarted, Event, PlanAcce
 from equipoise.model.plan import Violation
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.story.scenario import Scenario
+from equipoise.model.story.unrest import ControllerLost
 from equipoise.plan import Refusal
 from equipoise.sim.deciders import decider
 from equipoise.sim.measure.measures import Measures
@@ -62,10 +63,14 @@ class Play:
     ) -> None:
         self.scenario = scenario
         self._journal = journal
+        self._given = deciders
         named = [decider(name, scenario) for name in scenario.deciders]
         self._world = SimulatedWorld(scenario, folder=folder)
-        config = ControlConfig(pass_interval_ms=1000 * scenario.pass_s)
-        self._loop = Loop(self._world, journal, deciders=(*named, *deciders), config=config)
+        self._loop = self._new_loop(named)
+        self._absences = sorted(
+            (one for one in scenario.happenings if isinstance(one, ControllerLost)),
+            key=lambda one: one.at_ms,
+        )
         self._violations: tuple[Violation, ...] = ()
         if scenario.plan is not None:
             plan = scenario.plan.but(base_version=self._loop.snapshot().version)
@@ -77,9 +82,28 @@ class Play:
         """The time in the simulated world."""
         return self._loop.now_ms
 
+    def snapshot(self) -> Snapshot:
+        """What the loop believes."""
+        return self._loop.snapshot()
+
     def run(self, until_ms: int) -> None:
-        """Go on to the given time."""
+        """Go on to the given time; where the controller is lost, with a new one."""
+        while self._absences and self._absences[0].at_ms <= until_ms:
+            absence = self._absences.pop(0)
+            if absence.at_ms >= self.now_ms:
+                self._loop.run(absence.at_ms)
+            back_ms = absence.at_ms + absence.for_ms
+            while self._world.next_event(back_ms) is not None:
+                pass  # nobody listens
+            self._loop = self._new_loop(
+                [decider(name, self.scenario) for name in self.scenario.deciders]
+            )
         self._loop.run(until_ms)
+
+    def _new_loop(self, named: Sequence[Decider]) -> Loop:
+        config = ControlConfig(pass_interval_ms=1000 * self.scenario.pass_s)
+        deciders = (*named, *self._given)
+        return Loop(self._world, self._journal, deciders=deciders, config=config)
 
     def result(self) -> Result:
         """What has come out so far."""

@@ -10,24 +10,30 @@ from typing import Final
 
 from equipoise.model.event import (
     Event,
+    HostChanged,
     HostFailed,
     HostJoined,
     HostLeft,
     HostRecovered,
+    RolesFound,
     VmArrived,
     VmCrashed,
 )
 from equipoise.model.host import HostState
-from equipoise.model.quantity import HostId, VmId
+from equipoise.model.quantity import HostId, ProcessorId, VmId
+from equipoise.model.roles.duty import table_of
 from equipoise.model.story.load import Level
 from equipoise.model.story.unrest import (
+    ControllerLost,
     Gaps,
     Happening,
     HostChurn,
+    HostRequested,
     MigrationsSlowed,
     MonitoringLost,
     Outages,
     PowerOnStuck,
+    RoleStartsFail,
     VmChurn,
 )
 from equipoise.model.vm import VmState
@@ -79,12 +85,48 @@ class Turmoil:
             case VmArrived():
                 load = stage.scenario.vm_loads.get(happening.vm.id)
                 return self._newcomers.arrive(happening.vm, load)
+            case RoleStartsFail():
+                stage.doing.role_faults.foretell(happening)
+            case ControllerLost():
+                self._leave_alone(happening)
+            case HostRequested():
+                return self._request(happening)
             case HostFailed():
                 self._failed_ms[happening.host] = stage.now_ms
                 return stage.happen(happening)
             case _:
                 return stage.happen(happening)
         return None
+
+    def _request(self, wish: HostRequested) -> Event | None:
+        host = self._stage.truth.state.hosts.get(wish.host)
+        if host is None:
+            return None
+        changed = host.but(requested=wish.wish)
+        return self._stage.happen(HostChanged(at_ms=self._stage.now_ms, host=changed))
+
+    def _leave_alone(self, lost: ControllerLost) -> None:
+        """Roles run on without a controller, but single ones only for a while."""
+        layout = self._stage.truth.state.settings.layout
+        if layout is None or layout.hold_s is None or 1000 * layout.hold_s >= lost.for_ms:
+            return
+        for processor in table_of(layout).teams_of:
+            give_up = partial(self._give_up, processor)
+            self._stage.later(self._stage.now_ms + 1000 * layout.hold_s, Rank.FAULT, give_up)
+
+    def _give_up(self, processor: ProcessorId) -> Event | None:
+        """A processor stops what somebody else may have been given meanwhile."""
+        state, layout = self._stage.truth.state, self._stage.truth.state.settings.layout
+        if layout is None:
+            return None
+        held, single = state.duties.held.get(processor, ()), table_of(layout).single
+        left = tuple(duty for duty in held if duty not in single)
+        if left == held:
+            return None
+        reason = f"it heard of no controller for {layout.hold_s} s and stopped its single roles"
+        return self._stage.happen(
+            RolesFound(at_ms=self._stage.now_ms, processor=processor, held=left, reason=reason)
+        )
 
     def _chances(self) -> Iterator[_Chance]:
         unrest = self._stage.scenario.unrest

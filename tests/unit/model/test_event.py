@@ -7,7 +7,7 @@ import msgspec
 from builders import a_vm
 from equipoise.cli.story import _SENTENCES
 from equipoise.model import event as events
-from equipoise.model.action import Action, describe, footprint
+from equipoise.model.action import Action, RoleAction, describe, footprint
 from equipoise.model.event import (
     Event,
     HostFailed,
@@ -55,11 +55,14 @@ def test_equal_events_have_equal_bytes_however_they_came_about() -> None:
 
 def test_every_action_says_what_it_touches_and_what_it_is() -> None:
     for kind in get_args(Action):
-        fields = dict.fromkeys(kind.__struct_fields__, "x") | (
+        fields: dict[str, object] = dict.fromkeys(kind.__struct_fields__, "x") | (
             {"amount": 1} if "amount" in kind.__struct_fields__ else {}
         )
+        if issubclass(kind, RoleAction):
+            fields |= {"epoch": 1, "vm": None}
         action = msgspec.convert({"do": kind.__struct_config__.tag, **fields}, kind)
         seen = footprint(action)
         assert seen.vm == getattr(action, "vm", None)
         assert "x" in describe(action)
         assert (seen.switched is None) == hasattr(action, "vm")
+        assert seen.used == (action.host if isinstance(action, RoleAction) else None)

@@ -11,11 +11,12 @@ from builders import a_cluster, a_step, a_vm
 from equipoise.model.action import Migrate
 from equipoise.model.change import transition
 from equipoise.model.estimate import Estimates
-from equipoise.model.event import ActionStarted
+from equipoise.model.event import ActionStarted, RolesFound, SlotsFilled
 from equipoise.model.host import HostWish, PowerFigures
 from equipoise.model.policy import BalancePolicy, VmOverride
 from equipoise.model.policy.power import PowerAutomation, PowerOverride, PowerPolicy
-from equipoise.model.quantity import HostId, RuleId, VmId
+from equipoise.model.quantity import HostId, ProcessorId, RoleId, RuleId, SlotId, TeamId, VmId
+from equipoise.model.roles.layout import Role, RoleLayout, RolePreference, Slot, Team
 from equipoise.model.rule import Satisfy, StayWithin
 from equipoise.model.snapshot import DemandFrame, LastSwitch, Snapshot
 from equipoise.model.value import FrozenMap
@@ -263,3 +264,34 @@ def test_who_is_to_sleep_is_not_woken() -> None:
 def test_all_wake_where_power_management_is_off() -> None:
     (wake,) = advised(asleep(EAGER.but(automation=PowerAutomation.OFF))).wakes
     assert (wake.code, wake.automatic) == (Code.WAKE_WINDOW, True)
+
+
+def a_pair_with_roles() -> Snapshot:
+    team = Team(
+        id=TeamId("g"), hosts=(H0, H1), slots=(Slot(id=SlotId("s")),),
+        preferences=(RolePreference(role=RoleId("x"), slots=(SlotId("s"),)),),
+    )  # fmt: skip
+    layout = RoleLayout(roles=(Role(id=RoleId("x")),), groups=(team,))
+    return pair(EAGER.but(hosts_on_min=0), layout=layout)
+
+
+def test_a_host_that_carries_a_role_is_not_put_to_sleep_but_a_spare_is() -> None:
+    state = a_pair_with_roles()
+    filled = SlotsFilled(at_ms=NOW_MS, group=TeamId("g"), slots={SlotId("s"): ProcessorId("h0")})
+    runs = RolesFound(at_ms=NOW_MS, processor=ProcessorId("h0"), held=((TeamId("g"), RoleId("x")),))
+    advice = advised(transition.replay(state, (filled, runs)))
+    told = {one.host: one for one in advice.told}
+    assert told[H0].code is Code.ROLES
+    assert told[H0].sentence.startswith("it carries x: they can go elsewhere")
+    assert [one.host for one in advice.sleeps] == [H1]
+
+
+def test_the_last_host_of_a_role_stays_on_and_is_told_so() -> None:
+    state = a_pair_with_roles()
+    layout = state.settings.layout
+    assert layout is not None
+    alone = layout.but(groups=(layout.groups[0].but(hosts=(H0,)),))
+    state = replace(state, settings=state.settings.but(layout=alone))
+    told = {one.host: one for one in advised(state).told}
+    assert told[H0].code is Code.ROLES
+    assert told[H0].sentence == "x of g would be lost"

@@ -21,6 +21,7 @@ from equipoise.cli.bench import balance as bench_balance
 from equipoise.cli.bench import fuzz as bench_fuzz
 from equipoise.cli.bench import plan as bench_plan
 from equipoise.cli.bench import power as bench_power
+from equipoise.cli.bench import roles as bench_roles
 from equipoise.cli.bench import sim as bench_sim
 from equipoise.cli.bench import spec as bench_spec
 from equipoise.cli.bench.row import Row, a_cluster, best
@@ -189,4 +190,5 @@ SUITES: dict[str, Callable[[], Iterator[Row]]] = {
     "balance": bench_balance.rows,
     "power": bench_power.rows,
     "plan": bench_plan.rows,
+    "roles": bench_roles.rows,
 }

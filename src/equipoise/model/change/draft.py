@@ -12,9 +12,11 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from equipoise.model.host import Host
+from equipoise.model.change.duties import DutyDraft
+from equipoise.model.host import Host, HostState
 from equipoise.model.inventory import Settings
-from equipoise.model.quantity import HostId, StepId, VmId
+from equipoise.model.quantity import HostId, ProcessorId, StepId, VmId
+from equipoise.model.roles.duty import table_of
 from equipoise.model.snapshot import DemandFrame, LastMove, LastSwitch, Running, Snapshot
 from equipoise.model.value import FrozenMap
 from equipoise.model.vm import Demand, Vm, VmState
@@ -41,6 +43,7 @@ class Draft:
         self.in_flight: FrozenMap[StepId, Running] = base.in_flight
         self.moves: FrozenMap[VmId, LastMove] = base.moves
         self.switches: FrozenMap[HostId, LastSwitch] = base.switches
+        self.duties = DutyDraft(base.duties)
         self._owns_hosts = self._owns_vms = self._owns_in_flight = self._owns_moves = False
         self._residents: dict[HostId, dict[VmId, None]] | None = None
         self._runners: dict[HostId, frozenset[VmId]] = {}
@@ -70,6 +73,7 @@ class Draft:
             history=self.history,
             moves=self.moves,
             switches=self.switches,
+            duties=self.duties.freeze(),
         )
 
     def vm_names(self) -> frozenset[VmId]:
@@ -120,13 +124,19 @@ class Draft:
 
     def put_host(self, host: Host) -> None:
         """Add or replace a host."""
-        self.comings_and_goings += host.id not in self.hosts
+        before = self.hosts.get(host.id)
+        self.comings_and_goings += before is None
+        if self.settings.layout is not None:
+            was_up = before is not None and before.state is HostState.ON
+            self._note_up(host.id, was_up, host.state is HostState.ON)
         dict.__setitem__(self._own_hosts(), host.id, host)
         self.touched_hosts[host.id] = None
 
     def drop_host(self, host: HostId) -> None:
         """Remove a host."""
         self.comings_and_goings += 1
+        if self.settings.layout is not None:
+            self._note_up(host, self.hosts[host].state is HostState.ON, False)
         dict.__delitem__(self._own_hosts(), host)
         self.touched_hosts[host] = None
         if host in self.switches:
@@ -136,6 +146,9 @@ class Draft:
         """Add or replace a VM."""
         before = self.vms.get(vm.id)
         self.comings_and_goings += before is None
+        if self.settings.layout is not None:
+            was_up = before is not None and before.state is VmState.RUNNING
+            self._note_up(vm.id, was_up, vm.state is VmState.RUNNING)
         self._reside(vm.id, before.host if before else None, vm.host)
         dict.__setitem__(self._own_vms(), vm.id, vm)
 
@@ -149,6 +162,8 @@ class Draft:
     def drop_vm(self, vm: VmId) -> None:
         """Remove a VM."""
         self.comings_and_goings += 1
+        if self.settings.layout is not None:
+            self._note_up(vm, self.vms[vm].state is VmState.RUNNING, False)
         self._reside(vm, self.vms[vm].host, None)
         dict.__delitem__(self._own_vms(), vm)
         if vm in self.moves:
@@ -186,12 +201,30 @@ class Draft:
         self.hosts, self.vms = snapshot.hosts, snapshot.vms
         self.in_flight, self.history = snapshot.in_flight, snapshot.history
         self.moves, self.switches = snapshot.moves, snapshot.switches
+        reigned, self.duties = self.duties.epoch, DutyDraft(snapshot.duties)
+        self.duties.reign(reigned)  # who reigned once is obeyed no more, whatever is loaded
         self._owns_hosts = self._owns_vms = self._owns_in_flight = self._owns_moves = False
         self._residents = None
         self._runners = {}
         self._by_vm, self._by_host = {}, {}
         self.touched_vms.update(dict.fromkeys(self.vms))
         self.touched_hosts.update(dict.fromkeys(self.hosts))
+
+    def is_up(self, processor: ProcessorId) -> bool:
+        """Whether a host is on, or a VM runs."""
+        host = self.hosts.get(HostId(processor))
+        if host is not None:
+            return host.state is HostState.ON
+        vm = self.vms.get(VmId(processor))
+        return vm is not None and vm.state is VmState.RUNNING
+
+    def touch(self, processor: ProcessorId) -> None:
+        """Something about a processor has changed."""
+        host, vm = HostId(processor), VmId(processor)
+        if host in self.hosts:
+            self.touched_hosts[host] = None
+        elif vm in self.vms:
+            self.touched_vms[vm] = None
 
     def take_touched(self) -> Touched:
         """Say which VMs and hosts were touched since the last time, and start counting anew."""
@@ -212,6 +245,12 @@ class Draft:
             del self._by_vm[seen.vm][step]
         for host in seen.hosts:
             del self._by_host[host][step]
+
+    def _note_up(self, name: HostId | VmId, was_up: bool, up: bool) -> None:
+        assert self.settings.layout is not None
+        processor = ProcessorId(name)
+        if was_up != up and processor in table_of(self.settings.layout).teams_of:
+            self.duties.switched(processor, up=up, at_ms=self.at_ms)
 
     def _touch(self, running: Running) -> None:
         seen = running.step.footprint

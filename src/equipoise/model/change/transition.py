@@ -9,7 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from equipoise.model.action import Action, Allocate, HostAction, Kill, Migrate, PowerOff, PowerOn
+from equipoise.model.action import (
+    Action,
+    Allocate,
+    HostAction,
+    Kill,
+    Migrate,
+    PowerOff,
+    PowerOn,
+    RoleAction,
+    StartRole,
+    StopRole,
+)
+from equipoise.model.change import roles
 from equipoise.model.change.draft import Draft
 from equipoise.model.change.lifecycle import HOST_PASSAGES, passage
 from equipoise.model.event import (
@@ -25,7 +37,16 @@ from equipoise.model.event import (
     HostJoined,
     HostLeft,
     HostRecovered,
+    LayoutChanged,
+    ProcessorLocked,
+    ProcessorSuspected,
+    ProcessorTrusted,
+    ProcessorUnlocked,
+    ReignBegan,
+    RoleMoveAsked,
+    RolesFound,
     SettingsChanged,
+    SlotsFilled,
     VmArrived,
     VmChanged,
     VmCrashed,
@@ -74,6 +95,7 @@ def _cluster_loaded(draft: Draft, event: ClusterLoaded) -> None:
 
 def _settings_changed(draft: Draft, event: SettingsChanged) -> None:
     draft.settings = event.settings
+    roles.relayout(draft)
 
 
 def _host_put(draft: Draft, event: HostJoined | HostChanged) -> None:
@@ -162,6 +184,9 @@ def _action_ended(draft: Draft, event: ActionFinished | ActionFailed | ActionLos
     if running is None or running.attempt != event.attempt:
         return
     draft.drop_running(event.step)
+    if isinstance(running.step.action, StartRole | StopRole):
+        roles.action_ended(draft, running.step.action, event)
+        return
     if isinstance(event, ActionFinished):
         _finish(draft, running.step.action)
         if isinstance(running.step.action, Migrate):
@@ -184,6 +209,7 @@ def _finish(draft: Draft, action: Action) -> None:
         if draft.hosts[action.host].state is before:
             _switch(draft, action.host, after)
         return
+    assert not isinstance(action, RoleAction), "roles have a file of their own"
     vm = draft.vms[action.vm]
     way = passage(action)
     if way is not None:
@@ -221,7 +247,7 @@ def _break_off(draft: Draft, host: HostId) -> None:
         draft.drop_running(running.step.id)
     for vm in draft.residents(host):
         for running in draft.running_on(vm):
-            if isinstance(running.step.action, Allocate):
+            if isinstance(running.step.action, Allocate | RoleAction):
                 draft.drop_running(running.step.id)
 
 
@@ -238,6 +264,15 @@ _EFFECTS: Final[dict[type[Any], Callable[[Draft, Any], None]]] = {
     VmLeft: _vm_left,
     VmCrashed: _vm_crashed,
     DemandObserved: _demand_observed,
+    ProcessorSuspected: roles.processor_suspected,
+    ProcessorTrusted: roles.processor_trusted,
+    ProcessorLocked: roles.processor_locked,
+    ProcessorUnlocked: roles.processor_unlocked,
+    RoleMoveAsked: roles.role_move_asked,
+    LayoutChanged: roles.layout_changed,
+    RolesFound: roles.roles_found,
+    ReignBegan: roles.reign_began,
+    SlotsFilled: roles.slots_filled,
     ActionStarted: _action_started,
     ActionFinished: _action_ended,
     ActionFailed: _action_ended,

@@ -15,6 +15,7 @@ from equipoise.model.files.parse import (
     parse_plan,
     parse_problem,
     parse_scenario,
+    parse_story,
 )
 from equipoise.model.files.schema import schema
 from equipoise.model.files.text import check_size
@@ -30,6 +31,7 @@ __all__ = [
     "parse_plan",
     "parse_problem",
     "parse_scenario",
+    "parse_story",
     "problems_of",
     "schema",
     "to_json",

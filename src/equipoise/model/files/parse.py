@@ -20,7 +20,7 @@ from equipoise.model.files.check.amendment import check_amendment
 from equipoise.model.files.check.scenario import ruled_cluster
 from equipoise.model.files.collector import undisturbed
 from equipoise.model.files.counted import with_demands
-from equipoise.model.files.findings import Enough, Findings
+from equipoise.model.files.findings import Enough, Findings, LineOf
 from equipoise.model.files.json_tree import has_doubled_keys, read_json
 from equipoise.model.files.shape import examine
 from equipoise.model.files.text import (
@@ -87,6 +87,19 @@ def parse_problem(content: bytes, source: str, also: Also | None = None) -> Prob
             else:
                 value = _judge(tree, source, Problem, further)
         return with_demands(value if isinstance(value, Problem) else Problem(cluster=value))
+
+
+def parse_story(
+    content: bytes, source: str, also: Also | None = None
+) -> tuple[Scenario | Inventory, LineOf]:
+    """Read a scenario, or an inventory alone; and a way to ask for the line of anything in it."""
+    languages, text = _opened(content, source)
+    further = _inventory_check(also)
+    with undisturbed():
+        tree = _read(text, source, languages)
+        if isinstance(tree.root, dict) and "cluster" not in tree.root and "hosts" in tree.root:
+            return with_demands(_judge(tree, source, Inventory, further)), tree.line_of
+        return with_demands(_judge(tree, source, Scenario, further)), tree.line_of
 
 
 def _is_inventory(root: Any) -> bool:

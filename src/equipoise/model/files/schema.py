@@ -51,20 +51,22 @@ def schema(kind: FileKind) -> dict[str, Any]:
     }
 
 
-def _records(kind: object) -> Iterator[type[msgspec.Struct]]:
-    """Every class of record that a kind is made of."""
+def _records(
+    kind: object, within: tuple[type[msgspec.Struct], ...] = ()
+) -> Iterator[type[msgspec.Struct]]:
+    """Every class of record that a kind is made of; one may be part of itself."""
     match kind:
-        case inspect.StructType():
+        case inspect.StructType() if kind.cls not in within:
             yield kind.cls
             for field in kind.fields:
-                yield from _records(field.type)
+                yield from _records(field.type, (*within, kind.cls))
         case inspect.VarTupleType():
-            yield from _records(kind.item_type)
+            yield from _records(kind.item_type, within)
         case inspect.DictType():
-            yield from _records(kind.value_type)
+            yield from _records(kind.value_type, within)
         case inspect.UnionType():
             for branch in kind.types:
-                yield from _records(branch)
+                yield from _records(branch, within)
 
 
 def _notes(record: type[msgspec.Struct]) -> dict[str, str]:

@@ -67,11 +67,20 @@ class MemoryPhysics(Value):
     """A VM that misses a part m of its active memory runs at 1 / (1 + swap_slowdown * m)."""
 
 
+class RolePhysics(Value):
+    """What it takes to start and stop roles, besides the time that they say."""
+
+    jitter_pct: Percent = 10
+    start_failed_pct: Percent = 0
+    stop_failed_pct: Percent = 0
+
+
 class Physics(Value):
     """How the machines behave. What is left out goes as the plan says."""
 
     migration: MigrationPhysics | None = None
     switching: SwitchPhysics | None = None
     memory: MemoryPhysics = MemoryPhysics()
+    roles: RolePhysics | None = None
     overhead_mib: Count = 0
     """What the hypervisor needs for each VM besides its memory."""

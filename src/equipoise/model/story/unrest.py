@@ -11,11 +11,26 @@ from equipoise.model.event import (
     HostJoined,
     HostLeft,
     HostRecovered,
+    LayoutChanged,
+    ProcessorLocked,
+    ProcessorSuspected,
+    ProcessorTrusted,
+    ProcessorUnlocked,
+    RoleMoveAsked,
     VmArrived,
     VmCrashed,
     VmLeft,
 )
-from equipoise.model.quantity import HostKey, Milliseconds, MillisecondsPresent, TenantKey
+from equipoise.model.host import HostWish
+from equipoise.model.quantity import (
+    CountPresent,
+    HostKey,
+    Milliseconds,
+    MillisecondsPresent,
+    ProcessorKey,
+    RoleKey,
+    TenantKey,
+)
 from equipoise.model.story.load import Level, Period
 from equipoise.model.story.physics import Percent, Rate
 from equipoise.model.value import Value
@@ -45,6 +60,31 @@ class PowerOnStuck(Value, tag="power_on_stuck", tag_field="event"):
     host: HostKey
 
 
+class HostRequested(Value, tag="host_requested", tag_field="event"):
+    """Somebody wants a host to go into maintenance or standby; without a wish, to stay on."""
+
+    at_ms: Milliseconds
+    host: HostKey
+    wish: HostWish | None = None
+
+
+class RoleStartsFail(Value, tag="role_starts_fail", tag_field="event"):
+    """From now on a processor fails to start roles, or one of them, so many times."""
+
+    at_ms: Milliseconds
+    processor: ProcessorKey
+    role: RoleKey | None = None
+    """Which one; all without it."""
+    times: CountPresent = 1
+
+
+class ControllerLost(Value, tag="controller_lost", tag_field="event"):
+    """The controller dies; later another one takes over, with nothing but the journal."""
+
+    at_ms: Milliseconds
+    for_ms: MillisecondsPresent
+
+
 Happening = (
     HostFailed
     | HostRecovered
@@ -56,6 +96,15 @@ Happening = (
     | MonitoringLost
     | MigrationsSlowed
     | PowerOnStuck
+    | HostRequested
+    | ProcessorSuspected
+    | ProcessorTrusted
+    | ProcessorLocked
+    | ProcessorUnlocked
+    | RoleMoveAsked
+    | LayoutChanged
+    | RoleStartsFail
+    | ControllerLost
 )
 """What a file may foretell; each carries its ``at_ms``, counted from the start."""
 

@@ -16,6 +16,7 @@ from equipoise.model.action import (
     Kill,
     Move,
     Reinstantiate,
+    RoleAction,
     footprint,
 )
 from equipoise.model.change.lifecycle import HOST_PASSAGES, passage
@@ -89,7 +90,7 @@ class Imposed(Timeline):
         for step in sorted(self._given.steps, key=lambda one: (one.start_ms, one.end_ms, one.id)):
             if isinstance(step.action, HostAction):
                 self._impose_switch(step, step.action)
-            else:
+            elif not isinstance(step.action, RoleAction):  # which takes no room and moves nobody
                 by_vm.setdefault(step.action.vm, []).append(step)
         for vm in self.snapshot.vms.values():
             if vm.agent:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -272,7 +273,12 @@ class Fluid:
 
 
 def _power_curve(host: Host) -> Floats:
-    figures = host.power.curve
+    return _evenly(host.power.curve)
+
+
+@lru_cache(maxsize=256)
+def _evenly(figures: tuple[int, ...]) -> Floats:
+    """Most hosts of a cluster have the same figures."""
     places = np.linspace(0, 1, CURVE)
     return np.interp(places, np.linspace(0, 1, len(figures)), figures)
 

@@ -72,7 +72,8 @@ def test_the_document_names_every_key_and_every_word() -> None:
 def test_the_kinds_of_action_are_those_of_plans() -> None:
     actions = schema("plan")["$defs"]["Step"]["properties"]["action"]["anyOf"]
     tags = {one["$ref"].removeprefix("#/$defs/") for one in actions}
-    assert {"".join(word.title() for word in kind.split("_")) for kind in ActionKind} == tags
+    planned = tags - {"StartRole", "StopRole"}  # which the controller of roles alone asks for
+    assert {"".join(word.title() for word in kind.split("_")) for kind in ActionKind} == planned
 
 
 def test_only_a_cluster_is_required() -> None:
@@ -276,12 +277,17 @@ def test_what_cannot_be_read_does_not_make_the_rest_look_wrong() -> None:
 
 def test_every_kind_of_value_in_a_problem_can_be_examined() -> None:
     seen: set[type] = set()
+    records: set[type] = set()
 
     def visit(kind: object) -> None:
         if isinstance(kind, inspect.Field):
             visit(kind.type)
         elif isinstance(kind, inspect.Type):
             seen.add(type(kind))
+            if isinstance(kind, inspect.StructType):
+                if kind.cls in records:  # one may be part of itself
+                    return
+                records.add(kind.cls)
             assert noun(kind)
             for name in kind.__struct_fields__:
                 part = getattr(kind, name)

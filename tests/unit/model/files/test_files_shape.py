@@ -353,12 +353,17 @@ def test_a_load_of_an_unknown_kind() -> None:
 
 def test_every_kind_in_the_model_can_be_examined() -> None:
     seen: set[type] = set()
+    records: set[type] = set()
 
     def visit(kind: object) -> None:
         if isinstance(kind, inspect.Field):
             visit(kind.type)
         elif isinstance(kind, inspect.Type):
             seen.add(type(kind))
+            if isinstance(kind, inspect.StructType):
+                if kind.cls in records:  # one may be part of itself
+                    return
+                records.add(kind.cls)
             assert noun(kind)
             assert not any(getattr(kind, bound, None) for bound in ("gt", "lt", "multiple_of"))
             assert not isinstance(kind, inspect.UnionType) or is_told_apart(kind)

@@ -22,6 +22,7 @@ from equipoise.model.action import (
     PowerOn,
     Reinstantiate,
     Resume,
+    RoleAction,
     Shutdown,
     Suspend,
 )
@@ -128,7 +129,7 @@ class _Writer:
         kind = _KINDS.get(type(step.action))
         if kind is None:
             what = f"BtrPlace has no action such as {step.action.__struct_config__.tag}"
-            self._refuse(step, what, "leave maintenance out")
+            self._refuse(step, what, "leave maintenance and roles out")
         return {
             "id": kind,
             **self._subjects(step),
@@ -141,6 +142,7 @@ class _Writer:
         action, hosts = step.action, self._numbers.hosts
         if isinstance(action, HostAction):
             return {"node": hosts[action.host]}
+        assert not isinstance(action, RoleAction), "it has no kind of BtrPlace's"
         vm: Record = {"vm": self._vms[action.vm]}
         match action:
             case Migrate() | Resume():

@@ -10,6 +10,10 @@ from equipoise.model.event import (
     HostJoined,
     HostLeft,
     HostRecovered,
+    ProcessorLocked,
+    ProcessorSuspected,
+    ProcessorTrusted,
+    ProcessorUnlocked,
     VmArrived,
     VmCrashed,
     VmLeft,
@@ -22,7 +26,15 @@ from equipoise.model.files.tree import Gap
 from equipoise.model.files.words import Path, quoted
 from equipoise.model.host import Host, HostState
 from equipoise.model.story.scenario import Scenario
-from equipoise.model.story.unrest import Happening, PowerOnStuck
+from equipoise.model.story.unrest import (
+    ControllerLost,
+    Happening,
+    HostRequested,
+    MigrationsSlowed,
+    MonitoringLost,
+    PowerOnStuck,
+    RoleStartsFail,
+)
 from equipoise.model.vm import Vm
 
 
@@ -158,7 +170,30 @@ def _check_subject(happening: Happening, present: _Present, path: Path, found: F
         case VmLeft(vm=name):
             if vms.check(name, (*path, "vm"), found):
                 vms.leave(name, path)
-        case HostFailed(host=name) | HostRecovered(host=name) | PowerOnStuck(host=name):
+        case (
+            HostFailed(host=name)
+            | HostRecovered(host=name)
+            | PowerOnStuck(host=name)
+            | HostRequested(host=name)
+        ):
             hosts.check(name, (*path, "host"), found)
         case VmCrashed(vm=name):
             vms.check(name, (*path, "vm"), found)
+        case ControllerLost() | MonitoringLost() | MigrationsSlowed():
+            pass  # they are about nobody in particular
+        case _:
+            _check_processor(happening, present, path, found)
+
+
+def _check_processor(happening: Happening, present: _Present, path: Path, found: Findings) -> None:
+    hosts, vms = present
+    match happening:
+        case (
+            ProcessorLocked(processor=name)
+            | ProcessorUnlocked(processor=name)
+            | ProcessorSuspected(processor=name)
+            | ProcessorTrusted(processor=name)
+            | RoleStartsFail(processor=name)
+        ):
+            if name not in vms.known:
+                hosts.check(name, (*path, "processor"), found)

@@ -32,15 +32,17 @@ def check_scenario(scenario: Scenario, roster: Roster, found: Findings, gaps: Ga
 
 
 def ruled_cluster(scenario: Scenario) -> Inventory:
-    """The cluster with those members of fleets that its rules of kind ``satisfy`` speak of.
+    """The cluster with those members of fleets that its ``satisfy`` rules and its layout speak of.
 
-    Only these are made: somebody who judges the rules asks for no others, and there may be many.
+    Only these are made: somebody who judges them asks for no others, and there may be many.
     """
     cluster, crowds = scenario.cluster, Crowds.of(scenario, {})
     rules = [rule for rule in cluster.rules if isinstance(rule, Satisfy)]
     said = dict.fromkeys(
         name for rule in rules for given in rule.arguments.values() for name in _names(given)
     )
+    if cluster.layout is not None:
+        said |= dict.fromkeys(name for team in cluster.layout.groups for name in team.processors)
     hosts = [host for host in map(crowds.hosts.get, said) if host is not None]
     vms = [vm.but(state=VmState.READY) for vm in map(crowds.vms.get, said) if vm is not None]
     return cluster.but(hosts=(*cluster.hosts, *hosts), vms=(*cluster.vms, *vms))

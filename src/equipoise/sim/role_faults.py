@@ -1,0 +1,35 @@
+"""How roles fail in the simulated world: foretold so many times, or by chance."""
+
+from __future__ import annotations
+
+from equipoise.model.action import RoleAction, StartRole
+from equipoise.model.quantity import ProcessorId, RoleId
+from equipoise.model.story.physics import RolePhysics
+from equipoise.model.story.unrest import RoleStartsFail
+from equipoise.sim.chance import Dice
+
+
+class RoleFaults:
+    """The starts that are foretold to fail."""
+
+    def __init__(self) -> None:
+        self._left: dict[tuple[ProcessorId, RoleId | None], int] = {}
+
+    def foretell(self, fault: RoleStartsFail) -> None:
+        """From now on so many starts fail."""
+        key = fault.processor, fault.role
+        self._left[key] = self._left.get(key, 0) + fault.times
+
+    def failure(self, action: RoleAction, physics: RolePhysics | None, dice: Dice) -> str:
+        """Why an action fails; nothing if it does not."""
+        starting = isinstance(action, StartRole)
+        for key in ((action.processor, action.role), (action.processor, None)):
+            if starting and self._left.get(key, 0) > 0:
+                self._left[key] -= 1
+                return "the applications did not start"
+        if physics is None:
+            return ""
+        pct = physics.start_failed_pct if starting else physics.stop_failed_pct
+        if dice.roll() * 100 >= pct:
+            return ""
+        return f"the applications did not {'start' if starting else 'stop'}"

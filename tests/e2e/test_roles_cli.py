@@ -1,0 +1,160 @@
+"""``equipoise roles`` as a person or a program calls it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from command import answer, call
+from equipoise.cli.roles.check import defects, read
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "roles"
+PAIR = str(EXAMPLES / "mated-pair.yaml")
+DEFECTS = EXAMPLES / "defects.yaml"
+SOUND = sorted(path.name for path in EXAMPLES.glob("*.yaml") if path != DEFECTS)
+
+
+def test_every_defect_is_named_with_its_line_and_its_cure() -> None:
+    found = answer("roles", "check", str(DEFECTS), code=1)
+    assert not found["clean"]
+    assert {one["code"] for one in found["defects"]} == {
+        "application_in_two_roles",
+        "contradiction",
+        "coverage_lost_by_joining",
+        "duplicate_definition",
+        "duplicate_pair",
+        "list_can_be_empty",
+        "reserved_slot_name",
+        "single_role_twice",
+        "unclear_element",
+        "uncovered_role",
+        "unknown_name",
+    }
+    lines = DEFECTS.read_text().splitlines()
+    for one in found["defects"]:
+        assert one["cure"], one
+        named = re.findall(r'"([^"]+)"', one["what"])
+        assert not named or any(word in lines[one["line"] - 1] for word in named), one
+
+
+def test_the_defects_are_told_to_people_with_file_and_line() -> None:
+    done = call("roles", "check", str(DEFECTS))
+    assert done.returncode == 1
+    assert f'{DEFECTS}: line 20: layout.groups[0].layout[0].slot: there is no slot "lift"' in (
+        done.stdout
+    )
+    assert '(did you mean "left"?' in done.stdout
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_an_example_is_sound_and_its_story_ends_well(name: str) -> None:
+    path = EXAMPLES / name
+    assert not list(defects(*read(path)))
+    told = answer("roles", "run", str(path))
+    assert told["events"] > 10
+    assert all(one["reason"] for one in told["story"] if one["event"] == "action_started")
+    assert all(one["most_holders"] >= 1 for one in told["roles"])
+
+
+def test_the_mated_pair_shows_a_failover_and_a_return_with_reasons() -> None:
+    done = call("roles", "run", PAIR)
+    assert done.returncode == 0, done.stderr
+    story = done.stdout
+    failed = story.index("host cp-1 failed: power supply")
+    over = story.index("start active of pair on cp-2", failed)
+    back = story.index("host cp-1 recovered", over)
+    stopped = story.index("stop active of pair on cp-2", back)
+    again = story.index("start active of pair on cp-1", stopped)
+    returned = story.index("start oam of pair on cp-1", again)
+    for place in (over, stopped, again, returned):
+        assert story[place:].splitlines()[1].strip().startswith("because ")
+
+
+def test_the_same_seed_gives_the_same_journal() -> None:
+    one, two = (answer("roles", "run", PAIR, "--seed", "7") for _ in range(2))
+    assert one["journal_sha256"] == two["journal_sha256"]
+    assert one["seed"] == 7
+    assert one["roles"][0]["most_holders"] == 1
+
+
+def test_a_plan_says_what_would_be_done_and_does_nothing() -> None:
+    first = answer("roles", "plan", PAIR)
+    assert [one["event"] for one in first["actions"]].count("action_started") == 5
+    assert first["uncovered"] == []
+    after = answer("roles", "plan", PAIR, "--fail", "cp-1")
+    assert [one["what"] for one in after["actions"]] == [
+        "start active of pair on cp-2",
+        "start oam of pair on cp-2",
+        "stop standby of pair on cp-2",
+    ]
+    assert "cp-1 is failed" in after["actions"][0]["reason"]
+
+
+def test_who_may_leave_is_computed() -> None:
+    path = str(EXAMPLES / "n-plus-m.yaml")
+    asked = ("--leave", "gw-1", "--leave", "gw-2", "--leave", "gw-3")
+    told = answer("roles", "plan", path, *asked, code=1)["may_leave"]
+    assert told["may"] == ["gw-1", "gw-2"]
+    assert told["stay"] == {"gw-3": "gateway of gateways would be lost"}
+
+
+def test_the_journal_can_be_told_and_replayed(tmp_path: Path) -> None:
+    journal = str(tmp_path / "roles.db")
+    assert call("roles", "run", PAIR, "--journal", journal).returncode == 0
+    told = call("journal", journal, "--kind", "slots_filled")
+    assert "slots of pair: left cp-1, right cp-2" in told.stdout
+    again = call("roles", "run", PAIR, "--journal", journal)
+    assert again.returncode == 2
+    assert "already has the journal of another run" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("hosts: [", "line 1"),
+        ("hosts: [{id: h, cores: 1, mhz_per_core: 1, memory_mib: 1}]", "layout: is missing"),
+        (
+            (
+                "hosts: [{id: h, cores: 1, mhz_per_core: 1, memory_mib: 1}]\n"
+                "layout: {roles: [{id: a}], groups: [{id: g, hosts: [h], slots: [{id: s}],\n"
+                "  preferences: [{role: a, slots: [s], choose: best}]}]}"
+            ),
+            'line 3: layout.groups[0].preferences[0].choose: "best" is not one of the allowed',
+        ),
+        (
+            (
+                "hosts: [{id: h, cores: 1, mhz_per_core: 1, memory_mib: 1}]\n"
+                "layout: {roles: [{id: a}], groups: [{id: g, hosts: [h], slots: [s]}]}"
+            ),
+            "line 2: layout.groups[0].slots[0]: found the text",
+        ),
+        (
+            (
+                "hosts: [{id: h, cores: 1, mhz_per_core: 1, memory_mib: 1}]\n"
+                "layout: {roles: [{id: a}], groups: [{id: g, hosts: [h], slots: [{id: s}],\n"
+                "  layout: [{if_active: 1, layout: [{on_eech: [a]}]}]}]}"
+            ),
+            'did you mean "on_each"?',
+        ),
+    ],
+)
+def test_a_wrong_file_is_refused_with_the_place(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "wrong.yaml"
+    path.write_text(text)
+    done = call("roles", "check", str(path))
+    assert done.returncode == 2, done.stdout
+    assert said in done.stderr
+
+
+def test_other_commands_refuse_a_layout_without_meaning(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.yaml"
+    path.write_text(
+        "hosts: [{id: h, cores: 1, mhz_per_core: 1, memory_mib: 1}]\n"
+        "layout:\n  roles: [{id: a}]\n  groups:\n"
+        "    - {id: g, hosts: [h], slots: [{id: s}], layout: [{slot: t, roles: [a]}]}\n"
+    )
+    done = call("show", str(path))
+    assert done.returncode == 2
+    assert 'line 5: layout.groups[0].layout[0].slot: there is no slot "t"' in done.stderr

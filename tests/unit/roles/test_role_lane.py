@@ -1,0 +1,140 @@
+"""Roles in the loop and the simulated world: lanes, epochs, crashes, and no controller at all."""
+
+from __future__ import annotations
+
+from builders import a_host, a_step, a_vm
+from equipoise.control import Loop, Start
+from equipoise.model.action import Migrate, StartRole
+from equipoise.model.event import (
+    ActionFailed,
+    ActionFinished,
+    ActionStarted,
+    HostFailed,
+    PlanAccepted,
+    PlanEnded,
+    ReignBegan,
+)
+from equipoise.model.host import HostWish
+from equipoise.model.plan import Plan
+from equipoise.model.quantity import HostId, PlanId, ProcessorId, RoleId, VmId
+from equipoise.model.roles.layout import Role, RoleLayout, RolePreference
+from equipoise.model.story.unrest import ControllerLost, HostRequested
+from equipoise.roles import Roles
+from equipoise.sim.world import SimulatedWorld
+from equipoise.store import MemoryJournal
+from role_stories import a_story, played
+from role_walks import FREE, GROUP, SLOTS, a_layout_of, a_team, an_inventory_for
+
+X, Y = FREE
+P1, P2 = HostId("p1"), HostId("p2")
+
+
+def a_layout(**more: object) -> RoleLayout:
+    wanted = (RolePreference(role=X, slots=SLOTS), RolePreference(role=Y, slots=SLOTS, count=2))
+    return a_layout_of(a_team((), wanted)).but(**more)
+
+
+def a_start(role: RoleId, host: HostId, epoch: int) -> StartRole:
+    return StartRole(group=GROUP, role=role, host=host, epoch=epoch)
+
+
+def test_the_world_refuses_what_an_earlier_controller_asks_for() -> None:
+    world = SimulatedWorld(a_story(a_layout()))
+    world.perform(Start(a_step("a", a_start(X, P1, epoch=2)), 1))
+    world.perform(Start(a_step("b", a_start(Y, P2, epoch=1)), 1))
+    first = world.next_event(100_000)
+    assert isinstance(first, ActionFailed)
+    assert first.step == "b"
+    assert first.reason == "refused: epoch 1 is over, 2 reigns"
+    second = world.next_event(100_000)
+    assert isinstance(second, ActionFinished)
+    assert world.truth().duties.held == {ProcessorId("p1"): ((GROUP, X),)}
+
+
+def test_every_action_carries_the_epoch_of_who_reigns() -> None:
+    lost = ControllerLost(at_ms=100_000, for_ms=5000)
+    fails = HostFailed(at_ms=200_000, host=P1)
+    _, journal = played(a_story(a_layout(), lost, fails))
+    epochs, reigns = [], 0
+    for event in journal.events():
+        if isinstance(event, ReignBegan):
+            reigns = event.epoch
+        if isinstance(event, ActionStarted) and isinstance(event.step.action, StartRole):
+            assert event.step.action.epoch == reigns
+            epochs.append(reigns)
+    assert set(epochs) == {1, 2}
+
+
+def test_without_a_controller_roles_run_on_and_single_ones_stop_after_a_while() -> None:
+    lost = ControllerLost(at_ms=100_000, for_ms=200_000)
+    held: dict[str, object] = {}
+    for name, layout in (("for ever", a_layout()), ("a minute", a_layout(hold_s=60))):
+        world = SimulatedWorld(a_story(layout, lost))
+        Loop(world, MemoryJournal(), deciders=[Roles()]).run(99_000)
+        before = world.truth().duties.held
+        while world.next_event(250_000) is not None:
+            pass
+        after = world.truth().duties.held
+        held[name] = {p: set(before[p]) - set(after.get(p, ())) for p in before}
+    assert held["for ever"] == {ProcessorId("p1"): set(), ProcessorId("p2"): set()}
+    assert held["a minute"] == {ProcessorId("p1"): {(GROUP, X)}, ProcessorId("p2"): set()}
+
+
+def test_the_next_controller_gives_them_back() -> None:
+    lost = ControllerLost(at_ms=100_000, for_ms=200_000)
+    play, _ = played(a_story(a_layout(hold_s=60), lost))
+    assert (GROUP, X) in play.snapshot().duties.held[ProcessorId("p1")]
+
+
+def test_roles_do_not_wait_for_a_long_plan_of_others() -> None:
+    layout = a_layout()
+    cluster = an_inventory_for(layout)
+    cluster = cluster.but(hosts=(*cluster.hosts, a_host("far", cores=64)), vms=(a_vm("v1", "p3"),))
+    move = Migrate(vm=VmId("v1"), source=HostId("p3"), target=HostId("far"))
+    plan = Plan(id=PlanId("slow"), steps=(a_step("move", move, 0, 300_000),))
+    fails = HostFailed(at_ms=60_000, host=P1)
+    _, journal = played(a_story(layout, fails, cluster=cluster, plan=plan))
+    events = list(journal.events())
+    slow_ms = next(e.at_ms for e in events if isinstance(e, PlanEnded) and e.plan == "slow")
+    again_ms = next(
+        e.at_ms
+        for e in events
+        if isinstance(e, ActionStarted)
+        and isinstance(e.step.action, StartRole)
+        and e.step.action.role == X
+        and e.at_ms > 0
+    )
+    assert slow_ms == 300_000
+    assert again_ms == 60_000
+
+
+def test_a_loop_that_crashes_with_several_plans_open_goes_on_with_all_of_them() -> None:
+    """Each role takes a minute to start, so that failures at two times leave two plans open."""
+    layout = a_layout_of(
+        a_team((), (RolePreference(role=X, slots=SLOTS), RolePreference(role=Y, slots=SLOTS[1:]))),
+        roles=[Role(id=r, start_ms=60_000) for r in FREE],
+    )
+    told = (HostFailed(at_ms=100_000, host=P1), HostFailed(at_ms=110_000, host=P2))
+    world, journal = SimulatedWorld(a_story(layout, *told)), MemoryJournal()
+    Loop(world, journal, deciders=[Roles()]).run(120_000)
+    opened = {e.plan.id for e in journal.events() if isinstance(e, PlanAccepted)}
+    closed = {e.plan for e in journal.events() if isinstance(e, PlanEnded)}
+    assert len(opened - closed) == 2
+    again = Loop(world, journal, deciders=[Roles()])
+    again.run(400_000)
+    closed = {e.plan for e in journal.events() if isinstance(e, PlanEnded)}
+    opened = {e.plan.id for e in journal.events() if isinstance(e, PlanAccepted)}
+    assert opened == closed
+    held = again.snapshot().duties.held
+    assert sum((GROUP, X) in some for some in held.values()) == 1
+    assert held == world.truth().duties.held
+
+
+def test_a_host_that_somebody_wants_in_maintenance_is_emptied_of_roles_and_then_switched() -> None:
+    wish = HostRequested(at_ms=60_000, host=P1, wish=HostWish.MAINTENANCE)
+    story = a_story(a_layout(), wish, deciders=("balance", "roles"), pass_s=60)
+    play, _ = played(story)
+    snapshot = play.snapshot()
+    assert snapshot.hosts[P1].state == "maintenance"
+    assert not snapshot.duties.held.get(ProcessorId("p1"))
+    assert sum((GROUP, X) in some for some in snapshot.duties.held.values()) == 1
