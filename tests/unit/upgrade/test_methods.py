@@ -123,6 +123,17 @@ def test_of_more_than_two_constituents_each_is_a_partition_of_its_own() -> None:
     assert len(unit.partitions) >= 5
 
 
+def test_constituents_behind_links_go_one_at_a_time_and_return_at_once() -> None:
+    needs = [(one, 5, LINK, True) for one in range(1, 5)]
+    graph = wired(6, [*needs, *((6, one, AGGREGATION, False) for one in range(1, 5))])
+    members = [named(one) for one in range(1, 6)]
+    unit = unit_of(graph, UnitId("u"), members, remote_links=True)
+    assert unit is not None
+    assert unit.method is Method.MODIFIED_SPLIT_LINKS
+    assert all(len(one) == 1 for one in unit.partitions)
+    assert all(one.on == one.off for one in passages_of(graph, unit))
+
+
 def test_three_aggregates_in_a_ring_cannot_be_halved() -> None:
     ring = [(4, 1), (4, 2), (5, 2), (5, 3), (6, 3), (6, 1)]
     wires = [(1, 2, PEER, True), (2, 3, PEER, True)]

@@ -21,6 +21,8 @@ from equipoise.upgrade.methods.partitions import (
 
 CONSTITUENTS_MAX: Final = 2
 """So many constituents of one aggregate fit into two halves."""
+_SWITCHABLE: Final = (Method.MODIFIED_SPLIT, Method.MODIFIED_SPLIT_CONSTITUENTS)
+"""What links can do instead of keeping resources off; the partitions stay as they are."""
 
 
 def unit_of(
@@ -36,7 +38,7 @@ def unit_of(
     if chosen is None:
         return None
     method, partitions = chosen
-    if method is Method.MODIFIED_SPLIT and remote_links and links_suffice(graph, members):
+    if method in _SWITCHABLE and remote_links and links_suffice(graph, members):
         method = Method.MODIFIED_SPLIT_LINKS
     unit = UpgradeUnit(
         id=id_,
