@@ -13,6 +13,7 @@ import typer
 from equipoise import __version__
 from equipoise.cli.fuzz_commands import fuzz
 from equipoise.cli.spec_commands import Json, spec_app
+from equipoise.cli.upgrading.commands import upgrade
 
 app = typer.Typer(
     help="Keeps a virtualised cluster in balance, and proves every decision it makes.",
@@ -83,7 +84,7 @@ def schema(
     kind: Annotated[
         str,
         typer.Argument(
-            help="inventory, scenario, plan, case, amendment or problem.", metavar="KIND"
+            help="inventory, scenario, plan, case, amendment, problem or campaign.", metavar="KIND"
         ),
     ] = "inventory",
     json: Json = False,
@@ -361,6 +362,7 @@ def wake(
 
 app.add_typer(spec_app, name="spec")
 app.command()(fuzz)
+app.command()(upgrade)
 
 
 @app.command()
@@ -368,7 +370,7 @@ def bench(
     name: Annotated[
         Optional[str],  # noqa: UP045
         typer.Argument(
-            help="model, gate, spec, journal, files, sim, balance, power, plan; all without it."
+            help="model, gate, spec, fuzz, journal, files, sim, balance, power, plan, upgrade."
         ),
     ] = None,
     json: Json = False,

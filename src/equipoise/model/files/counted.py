@@ -14,11 +14,12 @@ from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
 from equipoise.model.problem import Problem
 from equipoise.model.story.scenario import Scenario
+from equipoise.model.upgrade.campaign import Campaign
 from equipoise.model.usage import demand_of
 from equipoise.model.value import Value
 from equipoise.model.vm import Vm
 
-F = TypeVar("F", Inventory, Plan, Scenario, CaseFile, Amendment, Problem)
+F = TypeVar("F", Inventory, Plan, Scenario, CaseFile, Amendment, Problem, Campaign)
 FindHost = Callable[[str], Host | None]
 
 
@@ -28,13 +29,13 @@ def with_demands(value: F) -> F:
 
 
 def _with_demands(
-    value: Inventory | Plan | Scenario | CaseFile | Amendment | Problem,
+    value: Inventory | Plan | Scenario | CaseFile | Amendment | Problem | Campaign,
 ) -> Value:
     match value:
         case Inventory():
             hosts: dict[str, Host] = {host.id: host for host in value.hosts}
             return _in_inventory(value, hosts.get)
-        case CaseFile() | Problem():
+        case CaseFile() | Problem() | Campaign():
             return value.but(cluster=_with_demands(value.cluster))
         case Scenario():
             return _in_story(value)

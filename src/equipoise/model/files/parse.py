@@ -36,8 +36,9 @@ from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
 from equipoise.model.problem import Problem
 from equipoise.model.story.scenario import Scenario
+from equipoise.model.upgrade.campaign import Campaign
 
-F = TypeVar("F", Inventory, Plan, Scenario, CaseFile, Amendment, Problem)
+F = TypeVar("F", Inventory, Plan, Scenario, CaseFile, Amendment, Problem, Campaign)
 Further = Callable[[Any, Findings], None]
 
 
@@ -63,6 +64,11 @@ def parse_scenario(content: bytes, source: str, also: Also | None = None) -> Sce
 def parse_case(content: bytes, source: str, also: Also | None = None) -> CaseFile:
     """Read a case; ``source`` is what messages call the file."""
     return _parse(content, source, CaseFile, _inventory_check(also))
+
+
+def parse_campaign(content: bytes, source: str, also: Also | None = None) -> Campaign:
+    """Read an upgrade campaign; ``source`` is what messages call the file."""
+    return _parse(content, source, Campaign, _inventory_check(also))
 
 
 def parse_problem(content: bytes, source: str, also: Also | None = None) -> Problem:
@@ -112,7 +118,7 @@ def _inventory_check(also: Also | None) -> Further:
             return
         if isinstance(value, Scenario):
             also(ruled_cluster(value), found.below("cluster"))
-        elif isinstance(value, CaseFile | Problem):
+        elif isinstance(value, CaseFile | Problem | Campaign):
             also(value.cluster, found.below("cluster"))
         else:
             also(value, found)

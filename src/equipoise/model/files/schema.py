@@ -17,8 +17,9 @@ from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
 from equipoise.model.problem import Problem
 from equipoise.model.story.scenario import Scenario
+from equipoise.model.upgrade.campaign import Campaign
 
-FileKind = Literal["inventory", "scenario", "plan", "case", "amendment", "problem"]
+FileKind = Literal["inventory", "scenario", "plan", "case", "amendment", "problem", "campaign"]
 
 _FORMS: Final[dict[FileKind, type[msgspec.Struct]]] = {
     "inventory": Inventory,
@@ -27,6 +28,7 @@ _FORMS: Final[dict[FileKind, type[msgspec.Struct]]] = {
     "case": CaseFile,
     "amendment": Amendment,
     "problem": Problem,
+    "campaign": Campaign,
 }
 
 

@@ -18,8 +18,9 @@ from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
 from equipoise.model.problem import Problem
 from equipoise.model.story.scenario import Scenario
+from equipoise.model.upgrade.campaign import Campaign
 
-Written = Inventory | Plan | Scenario | Problem
+Written = Inventory | Plan | Scenario | Problem | Campaign
 
 _WIDTH: Final = 100
 _SCALARS: Final = frozenset((str, int, float, bool, type(None)))

@@ -53,6 +53,8 @@ class Need(Value):
     """Which of its versions will do; none named: any."""
     along: DependencyKind | None = None
     """Along which dependency, in either direction; nothing: on the resource itself."""
+    install: bool = False
+    """Whoever is at that end must have the component; else only those that have it are meant."""
 
 
 class Description(Value):

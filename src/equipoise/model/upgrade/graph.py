@@ -115,8 +115,8 @@ class Group:
     modification: Modification
     """What the most demanding of them goes through: add, remove, upgrade, nothing."""
     active: bool = True
-    host: HostId | None = None
-    """The compute host that is out of service while it is changed."""
+    hosts: tuple[HostId, ...] = ()
+    """The compute hosts that are out of service while it is changed."""
     isolated: bool = False
     failed: bool = False
 

@@ -7,7 +7,15 @@ from typing import Annotated, NewType
 
 from msgspec import Meta
 
-from equipoise.model.quantity import ID_PATTERN, Attempt, CountPresent, HostKey, ResourceKey, VmKey
+from equipoise.model.quantity import (
+    ID_PATTERN,
+    Attempt,
+    Count,
+    CountPresent,
+    HostKey,
+    ResourceKey,
+    VmKey,
+)
 from equipoise.model.upgrade.catalog import ComponentKey, Doing, Recipe
 from equipoise.model.upgrade.request import SetKey
 from equipoise.model.value import Value
@@ -50,6 +58,8 @@ class Level(Value):
     """Actions that are carried out on a resource within one iteration (an execution level)."""
 
     unit: UnitKey
+    order: Count = 1
+    """Which request it belongs to, in the order they came; 0: it takes back what was done."""
     works: Annotated[tuple[Work, ...], Meta(min_length=1)]
 
 

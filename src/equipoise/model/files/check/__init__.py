@@ -11,6 +11,7 @@ from contextlib import suppress
 from equipoise.errors import Problem
 from equipoise.model.amendment import Amendment
 from equipoise.model.case import CaseFile
+from equipoise.model.files.check.campaign import check_campaign
 from equipoise.model.files.check.crowd import NOBODY, Crowds
 from equipoise.model.files.check.infrastructure import check_infrastructure
 from equipoise.model.files.check.machines import check_hosts, check_vms
@@ -31,8 +32,9 @@ from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
 from equipoise.model.problem import Problem as ClusterProblem
 from equipoise.model.story.scenario import Scenario
+from equipoise.model.upgrade.campaign import Campaign
 
-Form = Inventory | Plan | Scenario | CaseFile | Amendment | ClusterProblem
+Form = Inventory | Plan | Scenario | CaseFile | Amendment | ClusterProblem | Campaign
 
 
 def problems_of(value: Form) -> list[Problem]:
@@ -67,6 +69,11 @@ def check(value: Form, found: Findings, gaps: Gaps) -> None:
             _check_hosts(value.cluster, found.below("cluster"), _inner(gaps))
             _check_inventory(roster, found.below("cluster"))
             check_problem(value, roster, found, gaps)
+        case Campaign():
+            roster = Roster(value.cluster, _inner(gaps))
+            _check_hosts(value.cluster, found.below("cluster"), _inner(gaps))
+            _check_inventory(roster, found.below("cluster"))
+            check_campaign(value, roster, found)
 
 
 def _check_hosts(inventory: Inventory, found: Findings, gaps: Gaps) -> None:

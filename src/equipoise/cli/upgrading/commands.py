@@ -1,0 +1,54 @@
+"""The arguments of ``equipoise upgrade``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Optional
+
+import typer
+
+from equipoise.cli.spec_commands import Json
+
+
+def upgrade(  # noqa: PLR0913, PLR0917  (typer has no other way to say what a command takes)
+    scenario: Annotated[str, typer.Argument(help="A file, or the name of a built-in campaign.")],
+    paper: Annotated[
+        bool, typer.Option("--paper", help="Follow the thesis to the letter where it is unclear.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what is to be expected.")
+    ] = False,
+    engine: Annotated[
+        str, typer.Option("--engine", help="Who carries it out: sim, or another that is installed.")
+    ] = "sim",
+    journal: Annotated[
+        Optional[str],  # noqa: UP045  (typer reads the annotation at run time)
+        typer.Option("--journal", help="Keep the journal here; one that is there is continued."),
+    ] = None,
+    command: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(
+            "--command",
+            help="undo:SET, cancel:SET, pause, resume, approve:SET, priority:SET=N; repeatable.",
+        ),
+    ] = None,
+    seed: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option("--seed", min=0, max=2**63 - 1, help="Other chance than the campaign's."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Change resources of any kind while every promise to the tenants holds.
+
+    Exit code 1 if a promise was broken, a set was refused, or it could not go on.
+    """
+    from equipoise.cli.upgrading import run as work
+
+    wishes = work.Wishes(
+        paper=paper,
+        dry_run=dry_run,
+        engine=engine,
+        journal_url=journal,
+        commands=tuple(command or ()),
+        seed=seed,
+    )
+    raise typer.Exit(work.run(scenario, wishes, as_json=json))

@@ -1,0 +1,86 @@
+"""A campaign for a person: what happens when, what waits and why, and what is left of the room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from equipoise.cli.answer import clock, console, plain
+from equipoise.cli.upgrading.document import lowest_headroom
+from equipoise.model.upgrade.campaign import Campaign
+from equipoise.model.words import counted
+from equipoise.upgrade.account import Account, IterationAccount
+
+FEW = 8
+
+
+def show(campaign: Campaign, made: Account, *, dry_run: bool) -> None:
+    """Print a campaign."""
+    out = console()
+    out.print(plain(campaign.about or campaign.name))
+    if dry_run:
+        out.print("What is to be expected if nothing fails and no tenant scales. Nothing was done.")
+    for set_, complements in made.complements.items():
+        for one in complements:
+            out.print(plain(f"set {set_}, added by the catalog: {one}"))
+    for iteration in made.iterations:
+        out.print()
+        for line in _told(iteration):
+            out.print(plain(line))
+    out.print()
+    for set_, (outcome, reason) in made.sets.items():
+        out.print(plain(f"set {set_}: {outcome}{f' ({reason})' if reason else ''}"))
+    for line in _sums(made):
+        out.print(plain(line))
+
+
+def _told(one: IterationAccount) -> Iterable[str]:
+    until = f" to {clock(one.ended_ms)}" if one.ended_ms else ""
+    spare = f"{counted(one.z, 'host')} can be spared (Z)"
+    movable = "" if one.v is None else f", {one.v} VMs may move (V)"
+    yield f"iteration {one.i}  {clock(one.began_ms)}{until}  {spare}{movable}"
+    for vms in one.consolidation:
+        yield f"  make room  {_few(vms)}"
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for vertex in one.batch:
+        alike.setdefault(one.works.get(vertex, ("back into service",)), []).append(vertex)
+    for works, vertices in alike.items():
+        yield f"  change     {_few(vertices)}: {', '.join(dict.fromkeys(works))}"
+    for resource, why in one.failed.items():
+        yield f"  failed     {resource}: {why}"
+    for number, vms in enumerate(one.vm_batches, 1):
+        yield f"  move {number}     {_few(vms)}"
+    for round_ in one.rounds:
+        if round_.size < round_.wanted:
+            yield f"  held back  {round_.wanted - round_.size} VMs: {round_.reason}"
+    for group in one.eliminated:
+        rule = f"rule {group.rule}" if group.rule else "no room or held"
+        yield f"  waits      {_few(group.vertices)}: {group.reason} ({rule})"
+    if one.paused:
+        yield "  the upgrade pauses until something changes"
+
+
+def _few(names: Iterable[str]) -> str:
+    all_ = list(names)
+    return ", ".join(all_[:FEW]) + (f" and {len(all_) - FEW} more" if len(all_) > FEW else "")
+
+
+def _sums(made: Account) -> Iterable[str]:
+    yield (
+        f"{made.status} after {counted(len(made.iterations), 'iteration')} and "
+        f"{clock(made.duration_ms)}{f': {made.reason}' if made.reason else ''}"
+    )
+    most = max(made.moves.values(), default=0)
+    yield (
+        f"{counted(sum(made.moves.values()), 'move')} of {counted(len(made.moves), 'VM')}, "
+        f"at most {most} each"
+    )
+    lowest = lowest_headroom(made)
+    if lowest is not None:
+        yield f"lowest headroom: {counted(lowest, 'host')} beyond what is reserved"
+    outage_s = sum(made.outage_ms.values()) / 1000
+    tenants = f" ({', '.join(made.outage_ms)})" if made.outage_ms else ""
+    yield f"{counted(len(made.violations), 'SLA violation')}, {outage_s:g} s of outage{tenants}"
+    for resource, why in made.isolated.items():
+        yield f"isolated: {resource}, {why}"
+    for one in made.violations:
+        yield f"violation at {clock(one.at_ms)}: {one.what}"

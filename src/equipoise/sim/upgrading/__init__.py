@@ -1,0 +1,1 @@
+"""A simulated engine for upgrades: durations, failures, and tenants that scale meanwhile."""

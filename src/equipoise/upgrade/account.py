@@ -1,0 +1,203 @@
+"""The account of a campaign: what came of each iteration, of each set and of each promise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from equipoise.model.event import Event
+from equipoise.model.quantity import ResourceId, TenantId, VmId
+from equipoise.model.upgrade import event as past
+from equipoise.model.upgrade.event import CampaignStatus, Eliminated
+from equipoise.model.upgrade.request import Change, SetId
+from equipoise.model.upgrade.work import Errand, VmBatch
+from equipoise.upgrade.coordinator import Coordinator
+from equipoise.upgrade.graphs import grouping
+from equipoise.upgrade.scene import look_at_sides
+from equipoise.upgrade.state import State
+
+
+@dataclass
+class VmRound:
+    """One sub-iteration: how many VMs were in question, and how many could move."""
+
+    wanted: int
+    size: int
+    reason: str
+
+
+@dataclass
+class IterationAccount:
+    """One iteration."""
+
+    i: int
+    began_ms: int
+    ended_ms: int = 0
+    z: int = 0
+    v: int | None = None
+    """Nothing if the hosts were not divided, so that step 4 of the thesis did not apply."""
+    batch: tuple[str, ...] = ()
+    eliminated: tuple[Eliminated, ...] = ()
+    vm_batches: list[tuple[VmId, ...]] = field(default_factory=list)
+    consolidation: list[tuple[VmId, ...]] = field(default_factory=list)
+    rounds: list[VmRound] = field(default_factory=list)
+    works: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """What was done with each group of the batch, in words."""
+    failed: dict[ResourceId, str] = field(default_factory=dict)
+    paused: str = ""
+    headroom: int | None = None
+    """How many more compute hosts could have been spared."""
+
+
+@dataclass
+class Violation:
+    """A promise that was not kept."""
+
+    at_ms: int
+    tenant: TenantId | None
+    what: str
+
+
+@dataclass
+class Account:
+    """All of a campaign."""
+
+    status: CampaignStatus = CampaignStatus.RUNNING
+    reason: str = ""
+    iterations: list[IterationAccount] = field(default_factory=list)
+    sets: dict[SetId, tuple[str, str]] = field(default_factory=dict)
+    """How each set ended, and why."""
+    complements: dict[SetId, list[str]] = field(default_factory=dict)
+    violations: list[Violation] = field(default_factory=list)
+    outage_ms: dict[TenantId, int] = field(default_factory=dict)
+    """How long no VM at all of a tenant answered."""
+    isolated: dict[ResourceId, str] = field(default_factory=dict)
+    moves: dict[VmId, int] = field(default_factory=dict)
+    duration_ms: int = 0
+
+
+def account(events: Iterable[Event]) -> Account:
+    """Tell a campaign from its journal."""
+    keeper = _Keeper()
+    for event in events:
+        keeper.take_in(event)
+    return keeper.made
+
+
+class _Keeper:
+    def __init__(self) -> None:
+        self.made = Account()
+        self._coordinator = Coordinator()
+
+    @property
+    def _now(self) -> IterationAccount:
+        return self.made.iterations[-1]
+
+    def take_in(self, event: Event) -> None:
+        """Note what an event says, with the state it happened in."""
+        note = getattr(self, f"_{type(event).__name__}", None)
+        before = not isinstance(event, past.IterationBegan)
+        if before and note is not None:
+            note(event)
+        self._coordinator.handle(event)
+        if not before and note is not None:
+            note(event)
+        self.made.duration_ms = max(self.made.duration_ms, event.at_ms)
+
+    @property
+    def _state(self) -> State:
+        return self._coordinator.state
+
+    def _IterationBegan(self, event: past.IterationBegan) -> None:  # noqa: N802
+        self.made.iterations.append(IterationAccount(event.iteration, event.at_ms))
+        for standing in self._state.standings.values():
+            said = [_complement(one) for one in standing.set.changes if one.complements]
+            if said:
+                self.made.complements[standing.id] = said
+
+    def _BatchDecided(self, event: past.BatchDecided) -> None:  # noqa: N802
+        now = self._now
+        now.z, now.batch, now.eliminated = event.z, event.batch, event.eliminated
+        hosts = grouping(self._state).hosts_of
+        taken = {host for one in event.batch for host in hosts.get(one, ())}
+        now.headroom = event.z - len(taken)
+
+    def _BatchStarted(self, event: past.BatchStarted) -> None:  # noqa: N802
+        for task in event.batch.tasks:
+            if task.errand is Errand.APPLY:
+                said = tuple(_words(work.component, work.before, work.after) for work in task.works)
+                self._now.works[task.vertex] = (*self._now.works.get(task.vertex, ()), *said)
+
+    def _VmBatchDecided(self, event: past.VmBatchDecided) -> None:  # noqa: N802
+        if look_at_sides(self._state).divided:
+            self._now.v = event.v
+        self._now.rounds.append(VmRound(event.wanted, event.size, event.reason))
+
+    def _VmBatchStarted(self, event: past.VmBatchStarted) -> None:  # noqa: N802
+        moved = tuple(move.vm for move in event.batch.moves)
+        (self._now.consolidation if event.why else self._now.vm_batches).append(moved)
+        self._disturb(event.batch, event.at_ms)
+
+    def _disturb(self, batch: VmBatch, at_ms: int) -> None:
+        """Count who does not answer for a moment, and whether a group loses too many at once."""
+        tenants: dict[TenantId, int] = {}
+        groups: dict[str, int] = {}
+        for move in batch.moves:
+            seat = self._state.seats[move.vm]
+            if seat.tenant is not None:
+                tenants[seat.tenant] = tenants.get(seat.tenant, 0) + 1
+            if seat.group is not None:
+                groups[seat.group] = groups.get(seat.group, 0) + 1
+                if groups[seat.group] > self._state.disturbed_max[seat.group]:
+                    what = f"{groups[seat.group]} VMs of group {seat.group} are disturbed at once"
+                    self.made.violations.append(Violation(at_ms, seat.tenant, what))
+        for tenant, moving in tenants.items():
+            if moving == self._state.sizes[tenant]:
+                had = self.made.outage_ms.get(tenant, 0)
+                self.made.outage_ms[tenant] = had + self._state.settings.vm_outage_ms
+
+    def _VmMoved(self, event: past.VmMoved) -> None:  # noqa: N802
+        self.made.moves[event.vm] = self.made.moves.get(event.vm, 0) + 1
+
+    def _TaskFailed(self, event: past.TaskFailed) -> None:  # noqa: N802
+        self._now.failed[event.resource] = f"{event.errand}: {event.reason or 'failed'}"
+
+    def _ScalingAnswered(self, event: past.ScalingAnswered) -> None:  # noqa: N802
+        if event.refused:
+            what = f"{event.refused} VMs within the SLA found no place"
+            self.made.violations.append(Violation(event.at_ms, event.tenant, what))
+
+    def _VmsRestarted(self, event: past.VmsRestarted) -> None:  # noqa: N802
+        for vm in event.unplaced:
+            seat = self._state.seats.get(vm)
+            what = f"VM {vm} of the failed host {event.host} found no place"
+            tenant = None if seat is None else seat.tenant
+            self.made.violations.append(Violation(event.at_ms, tenant, what))
+
+    def _ResourceIsolated(self, event: past.ResourceIsolated) -> None:  # noqa: N802
+        self.made.isolated[event.resource] = event.reason
+
+    def _ResourceReleased(self, event: past.ResourceReleased) -> None:  # noqa: N802
+        self.made.isolated.pop(event.resource, None)
+
+    def _SetEnded(self, event: past.SetEnded) -> None:  # noqa: N802
+        self.made.sets[event.set] = (event.outcome.value, event.reason)
+
+    def _IterationEnded(self, event: past.IterationEnded) -> None:  # noqa: N802
+        self._now.ended_ms, self._now.paused = event.at_ms, event.paused
+
+    def _CampaignEnded(self, event: past.CampaignEnded) -> None:  # noqa: N802
+        self.made.status, self.made.reason = event.status, event.reason
+
+
+def _complement(change: Change) -> str:
+    """A change that nobody asked for, in words."""
+    what = " ".join(one for one in (change.component, change.version) if one)
+    whom = ", ".join(change.resources)
+    return f"{change.does} {what + ' on ' if what else ''}{whom}: {change.complements}"
+
+
+def _words(component: str, before: str | None, after: str | None) -> str:
+    if before is None:
+        return f"{component} {after} installed"
+    return f"{component} {before} removed" if after is None else f"{component} {before} to {after}"

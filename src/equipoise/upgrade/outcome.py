@@ -1,0 +1,153 @@
+"""What becomes of a resource when the engine has answered."""
+
+from __future__ import annotations
+
+from equipoise.model.quantity import ResourceId
+from equipoise.model.upgrade import event as past
+from equipoise.model.upgrade.request import SetId
+from equipoise.model.upgrade.work import Batch, Errand, Level, Task, VmBatch
+from equipoise.model.value import FrozenMap
+from equipoise.upgrade.requests.undo import rebased
+from equipoise.upgrade.state import Part, State
+
+
+def opened(state: State, batch: str) -> Batch | VmBatch | None:
+    """The schedule under way, if it is the one of that name."""
+    if state.open is None or state.open.schedule.id != batch:
+        return None
+    return state.open.schedule
+
+
+def _task(state: State, event: past.TaskFinished | past.TaskFailed) -> Task | None:
+    """The task that is answered; late and repeated answers belong to none."""
+    schedule = opened(state, event.batch)
+    key = f"{event.errand} {event.resource}"
+    if not isinstance(schedule, Batch) or state.open is None or key in state.open.answered:
+        return None
+    for task in schedule.tasks:
+        if task.resource == event.resource and task.errand is event.errand:
+            state.open.answered.add(key)
+            return task
+    return None
+
+
+def task_finished(state: State, event: past.TaskFinished) -> None:
+    """The engine has done it."""
+    task = _task(state, event)
+    if task is None:
+        return
+    part = state.parts[task.resource]
+    match task.errand:
+        case Errand.APPLY:
+            state.last_done[task.resource] = part.levels[0]
+            state.to_check = (*state.to_check, task.resource)
+            _put(state, applied(part))
+        case Errand.REVERT:
+            level = state.last_done.pop(task.resource, None)
+            if level is not None:
+                _put(state, reverted(part, level))
+        case Errand.ACTIVATE | Errand.DEACTIVATE:
+            _put(state, part.but(active=task.errand is Errand.ACTIVATE))
+
+
+def _put(state: State, part: Part) -> None:
+    before = state.parts[part.resource.id]
+    state.parts[part.resource.id] = part
+    split = any(len(unit.resources) > 1 for unit in state.units.values())
+    if before.present != part.present or split:
+        state.grouping = None
+
+
+def applied(part: Part) -> Part:
+    """The resource after its first level was carried out."""
+    level, *rest = part.levels
+    components = dict(part.components)
+    done = list(part.applied)
+    for work in level.works:
+        if work.after is None:
+            components.pop(work.component, None)
+        else:
+            components[work.component] = work.after
+        if work.undoing:
+            done = [one for one in done if one.set != work.set or one.component != work.component]
+        else:
+            done.append(work)
+    present = part.main in components
+    sets = {work.set for work in level.works}
+    return part.but(
+        components=FrozenMap(components),
+        present=present,
+        active=part.active if present == part.present else present,
+        levels=tuple(rest),
+        applied=tuple(done),
+        attempts=FrozenMap({one: n for one, n in part.attempts.items() if one not in sets}),
+    )
+
+
+def reverted(part: Part, level: Level) -> Part:
+    """The resource after a level that was carried out was taken back: it is to be done again."""
+    components = dict(part.components)
+    done = list(part.applied)
+    for work in reversed(level.works):
+        if work.before is None:
+            components.pop(work.component, None)
+        else:
+            components[work.component] = work.before
+        if work in done:
+            done.remove(work)
+    present = part.main in components
+    back = part.but(
+        components=FrozenMap(components),
+        present=present,
+        active=part.active if present == part.present else present,
+        levels=(level, *part.levels),
+        applied=tuple(done),
+    )
+    return rebased(back)
+
+
+def task_failed(state: State, event: past.TaskFailed) -> None:
+    """The engine has not done it, or nobody knows."""
+    task = _task(state, event)
+    if task is None:
+        return
+    reason = event.reason or "it failed"
+    match task.errand:
+        case Errand.APPLY:
+            set_ = task.works[min(event.done, len(task.works) - 1)].set
+            _count(state, task.resource, set_)
+            if event.unreachable:
+                state.broken[task.resource] = reason
+            elif event.done:
+                state.to_revert[task.resource] = task.works[: event.done]
+        case Errand.CHECK:
+            level = state.last_done.get(task.resource)
+            if level is not None:
+                _count(state, task.resource, level.works[-1].set)
+                state.to_revert[task.resource] = level.works
+        case Errand.REVERT:
+            state.broken[task.resource] = f"taking a failed attempt back failed: {reason}"
+        case _:
+            state.broken[task.resource] = f"{task.errand} failed: {reason}"
+
+
+def _count(state: State, resource: ResourceId, set_: SetId) -> None:
+    part = state.parts[resource]
+    attempts = part.attempts.but({set_: part.attempts.get(set_, 0) + 1})
+    state.parts[resource] = part.but(attempts=attempts)
+
+
+def revert_mates(state: State, batch: Batch) -> None:
+    """When one resource of a vertex has failed, those done with it before go back as well."""
+    done: dict[str, list[ResourceId]] = {}
+    hurt: set[str] = set()
+    for task in batch.tasks:
+        if task.errand is not Errand.APPLY:
+            continue
+        if task.resource in state.last_done:
+            done.setdefault(task.vertex, []).append(task.resource)
+        else:
+            hurt.add(task.vertex)
+    for vertex in hurt:
+        for resource in done.get(vertex, ()):
+            state.to_revert.setdefault(resource, state.last_done[resource].works)

@@ -1,0 +1,9 @@
+"""Requests: from what an administrator asks for to what is done with each resource, and back.
+
+Enter by ``schedule`` and ``take_back``. Never decides when something is done.
+"""
+
+from equipoise.upgrade.requests.schedule import schedule
+from equipoise.upgrade.requests.undo import drop, take_back
+
+__all__ = ["drop", "schedule", "take_back"]

@@ -1,0 +1,112 @@
+"""Sets that can never succeed, found before anything is touched."""
+
+from __future__ import annotations
+
+from equipoise.model.quantity import HostId, ResourceId
+from equipoise.model.resource import DependencyKind
+from equipoise.model.upgrade.request import ChangeKind, ChangeSet
+from equipoise.upgrade.demands import least_constituents
+from equipoise.upgrade.requests.complete import Impossible
+from equipoise.upgrade.state import State, main_component
+
+
+def check_feasible(state: State, set_: ChangeSet) -> None:
+    """Raise ``Impossible`` if no course of events could complete a set."""
+    _check_windows(state, set_)
+    _check_aggregates(state, set_)
+    _check_replacements(state, set_)
+    _check_room(state, set_)
+
+
+def _check_windows(state: State, set_: ChangeSet) -> None:
+    """No window is long enough for the longest work in it."""
+    if not set_.windows:
+        return
+    widest_s = max(min(one.closes_s, one.every_s) - one.opens_s for one in set_.windows)
+    for change in set_.changes:
+        for id_ in change.resources:
+            component = change.component or main_component(state.parts[id_].resource)
+            said = state.catalog.get((component, change.version or ""))
+            recipe = None if said is None else said.upgrade or said.install
+            if recipe is not None and recipe.duration_s + recipe.taking_back_s > widest_s:
+                raise Impossible(
+                    f"changing {id_} takes up to {recipe.duration_s + recipe.taking_back_s} s "
+                    f"with its recovery, and no window is longer than {widest_s} s"
+                )
+
+
+def _check_aggregates(state: State, set_: ChangeSet) -> None:
+    """Every constituent is needed, and one of them is to be changed."""
+    touched = {id_ for change in set_.changes for id_ in change.resources}
+    gone = {
+        id_
+        for change in set_.changes
+        if change.does is ChangeKind.REMOVE and change.component is None
+        for id_ in change.resources
+    }
+    constituents: dict[ResourceId, list[ResourceId]] = {}
+    for bond in state.bonds:
+        one = bond.dependency
+        if one.kind is DependencyKind.AGGREGATION and bond.set is None:
+            constituents.setdefault(one.dependent, []).append(one.sponsor)
+    for aggregate, those in constituents.items():
+        least = least_constituents(state, state.parts[aggregate])
+        changed = [one for one in those if one in touched]
+        if changed and aggregate not in gone and len(those) - 1 < least:
+            raise Impossible(
+                f"{aggregate} needs {least} of its {len(those)} constituents at any time, "
+                f"so that {changed[0]} can never be taken out"
+            )
+
+
+def _check_replacements(state: State, set_: ChangeSet) -> None:
+    """Old and new infrastructure together need more hosts than there are (equation 7)."""
+    for change in set_.changes:
+        if change.replaces is None:
+            continue
+        for new in change.new:
+            said = state.catalog.get((main_component(new), new.version))
+            needed = max(said.constituents_min or 0, said.storing_min or 0) if said else 0
+            needed += least_constituents(state, state.parts[change.replaces])
+            hosts = {
+                bond.dependency.sponsor
+                for bond in state.bonds
+                if bond.dependency.kind is DependencyKind.AGGREGATION
+                and bond.dependency.dependent == change.replaces
+            }
+            hosts |= {
+                one.sponsor
+                for one in change.dependencies
+                if one.kind is DependencyKind.AGGREGATION and one.dependent == new.id
+            }
+            if hosts and len(hosts) < needed:
+                raise Impossible(
+                    f"{change.replaces} and {new.id} side by side take {needed} hosts, "
+                    f"and there are {len(hosts)}"
+                )
+
+
+def _check_room(state: State, set_: ChangeSet) -> None:
+    """Even with every tenant at its smallest, no host that runs VMs can ever be spared."""
+    hosts: set[HostId] = set()
+    for change in set_.changes:
+        for id_ in change.resources:
+            host = state.parts[id_].resource.host
+            if host is not None and host in state.places and state.places[host].places:
+                hosts.add(host)
+    if not hosts:
+        return
+    capacities = sorted((one.places for one in state.places.values() if one.places), reverse=True)
+    kept = capacities[: len(capacities) - 1]
+    kept = kept[min(state.settings.failover_hosts, len(kept)) :]
+    least = sum(min(one.sla.vms_min, len(capacities)) for one in state.tenants.values())
+    crowd = max((one.sla.vms_min for one in state.tenants.values()), default=0)
+    if least > sum(kept) or (crowd > len(kept) and _is_apart(state)):
+        raise Impossible(
+            f"with one host out and {state.settings.failover_hosts} in reserve, "
+            f"{len(kept)} hosts with {sum(kept)} places are left; tenants have {least} VMs or more"
+        )
+
+
+def _is_apart(state: State) -> bool:
+    return any(one.anti_affinity for one in state.tenants.values())

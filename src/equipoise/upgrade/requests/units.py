@@ -1,0 +1,140 @@
+"""Upgrade units: resources bound by dependencies along which versions would not understand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from equipoise.model.quantity import ResourceId
+from equipoise.model.resource import Dependency
+from equipoise.model.upgrade.catalog import ComponentId
+from equipoise.model.upgrade.graph import Edge, ResourceGraph, Vertex
+from equipoise.model.upgrade.work import UnitId, UpgradeUnit, Work
+from equipoise.model.value import FrozenMap
+from equipoise.upgrade.bonds import presence
+from equipoise.upgrade.demands import least_constituents
+from equipoise.upgrade.methods import unit_of
+from equipoise.upgrade.requests.project import projected
+from equipoise.upgrade.state import Bond, Part, State
+
+
+def units_for(
+    state: State, works: dict[ResourceId, list[Work]]
+) -> tuple[list[UpgradeUnit], dict[str, str]]:
+    """Group the resources of a request into units. Gives the sets as well that have no method."""
+    units: list[UpgradeUnit] = []
+    hopeless: dict[str, str] = {}
+    for those in _bound(state, works, _note_clashes(state, works)):
+        if len(those) == 1:
+            continue
+        name = UnitId(f"{state.taken_up}/{those[0]}")
+        unit = unit_of(_around(state, those), name, those, remote_links=state.settings.remote_links)
+        if unit is not None:
+            units.append(unit)
+            continue
+        why = f"no method is known to change {', '.join(those)} together"
+        hopeless |= {work.set: why for id_ in those for work in works[id_]}
+    return units, hopeless
+
+
+def _note_clashes(state: State, works: dict[ResourceId, list[Work]]) -> list[Dependency]:
+    """Say of each dependency between resources of a request whether it clashes on the way."""
+    found: list[Dependency] = []
+    for place, bond in enumerate(state.bonds):
+        if bond.dependency.dependent in works and bond.dependency.sponsor in works:
+            clash = clashes(state, bond, works)
+            found += [bond.dependency] if clash else []
+            if clash is not bond.clashes:
+                state.bonds[place] = replace(bond, clashes=clash)
+    return found
+
+
+def _bound(
+    state: State, works: dict[ResourceId, list[Work]], clashing: list[Dependency]
+) -> Iterator[list[ResourceId]]:
+    """The resources that hang together by clashing dependencies, in the order of the cluster."""
+    root = {id_: id_ for id_ in works}
+
+    def find(one: ResourceId) -> ResourceId:
+        while root[one] != one:
+            one = root[one]
+        return one
+
+    for dependency in clashing:
+        root[find(dependency.sponsor)] = find(dependency.dependent)
+    members: dict[ResourceId, list[ResourceId]] = {}
+    for id_ in state.parts:
+        if id_ in works:
+            members.setdefault(find(id_), []).append(id_)
+    yield from members.values()
+
+
+def clashes(state: State, bond: Bond, works: dict[ResourceId, list[Work]]) -> bool:
+    """Whether the two ends of a dependency do not understand each other half way."""
+    one = bond.dependency
+    if bond.set is not None or one.kind.is_vm_supporting:
+        return False
+    if presence(state, bond) is None:
+        return False
+    if one.incompatible:
+        return True
+    dependent, sponsor = state.parts[one.dependent], state.parts[one.sponsor]
+    before = projected(dependent), projected(sponsor)
+    after = _changed(dependent, works), _changed(sponsor, works)
+    return not (talk(state, one, before[0], after[1]) and talk(state, one, after[0], before[1]))
+
+
+def _changed(part: Part, works: dict[ResourceId, list[Work]]) -> dict[ComponentId, str]:
+    components = projected(part)
+    for work in works[part.resource.id]:
+        if work.after is None:
+            components.pop(work.component, None)
+        else:
+            components[work.component] = work.after
+    return components
+
+
+def talk(
+    state: State, along: Dependency, one: dict[ComponentId, str], other: dict[ComponentId, str]
+) -> bool:
+    """Whether what is on the two ends of a dependency works together."""
+    return _suits(state, along, one, other) and _suits(state, along, other, one)
+
+
+def _suits(
+    state: State, along: Dependency, one: dict[ComponentId, str], other: dict[ComponentId, str]
+) -> bool:
+    for component, version in one.items():
+        said = state.catalog.get((component, version))
+        for need in said.needs if said else ():
+            has = other.get(need.component)
+            meant = need.along is along.kind and bool(need.versions) and has is not None
+            if meant and has not in need.versions:
+                return False
+    return True
+
+
+def _around(state: State, members: list[ResourceId]) -> ResourceGraph:
+    """The part of the new request graph that a unit lies in."""
+    inside = set(members)
+    return ResourceGraph(
+        FrozenMap({id_: _vertex(state, state.parts[id_]) for id_ in members}),
+        tuple(_edges(state, inside)),
+    )
+
+
+def _vertex(state: State, part: Part) -> Vertex:
+    return Vertex(
+        part.resource.id,
+        part.resource.kind,
+        host=part.resource.host,
+        constituents_min=least_constituents(state, part),
+    )
+
+
+def _edges(state: State, inside: set[ResourceId]) -> Iterator[Edge]:
+    for bond in state.bonds:
+        one, holds = bond.dependency, presence(state, bond)
+        # An aggregate may lie outside: that its constituents are its own must be seen all the same.
+        if holds is not None and (one.dependent in inside or one.sponsor in inside):
+            yield Edge(one.dependent, one.sponsor, one.kind, holds, bond.clashes, link=one.link)

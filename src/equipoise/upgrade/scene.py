@@ -1,0 +1,119 @@
+"""The scene: everything an iteration is decided from, looked at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from equipoise.model.quantity import HostId
+from equipoise.model.resource import DependencyKind
+from equipoise.model.upgrade.graph import ControlGraph, Group, GroupEdge, ResourceGraph
+from equipoise.model.upgrade.request import SetId
+from equipoise.model.upgrade.work import Level, UpgradeUnit, VertexId
+from equipoise.upgrade.graphs import control_graph, grouping, is_present, resource_graph
+from equipoise.upgrade.sides import Sides, sides_of
+from equipoise.upgrade.state import State
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The state, its two graphs and the sides of its hosts."""
+
+    state: State
+    sides: Sides
+    graph: ResourceGraph
+    control: ControlGraph
+
+    @cached_property
+    def place(self) -> dict[VertexId, int]:
+        """The place of each group in the order of the cluster."""
+        return {vertex: place for place, vertex in enumerate(self.control.groups)}
+
+    def level(self, vertex: VertexId) -> dict[str, Level]:
+        """What the next iteration would do with each member of a group: its oldest request."""
+        parts = (self.state.parts[one] for one in self.control.groups[vertex].members)
+        first = {part.resource.id: part.levels[0] for part in parts if part.levels}
+        least = min((level.order for level in first.values()), default=0)
+        return {id_: level for id_, level in first.items() if level.order == least}
+
+    def sets(self, vertex: VertexId) -> tuple[SetId, ...]:
+        """The sets on whose behalf the next iteration would change a group."""
+        levels = self.level(vertex).values()
+        return tuple(dict.fromkeys(work.set for level in levels for work in level.works))
+
+    def unit(self, vertex: VertexId) -> UpgradeUnit | None:
+        """The unit of several resources that a group goes with, if it goes with one."""
+        for level in self.level(vertex).values():
+            unit = self.state.units.get(level.unit)
+            if unit is not None:
+                return unit
+        return None
+
+    def is_undoing(self, vertex: VertexId) -> bool:
+        """Whether the next thing to do with a group is to take something back."""
+        return any(level.order == 0 for level in self.level(vertex).values())
+
+    def operational(self, group: Group) -> bool:
+        """Whether a group does its work now."""
+        return not (group.isolated or group.failed) and group.active and self.present(group)
+
+    def present(self, group: Group) -> bool:
+        """Whether a group is there now."""
+        return any(self.state.parts[one].present for one in group.members)
+
+
+def scene_of(state: State, *, with_vms: bool = True) -> Scene:
+    """Look at everything."""
+    sides = look_at_sides(state)
+    graph = resource_graph(state, sides, with_vms=with_vms)
+    return Scene(state, sides, graph, control_graph(state, graph))
+
+
+def look_at_sides(state: State) -> Sides:
+    """Which compute hosts are on which side."""
+    return sides_of(state, grouping(state).by_host)
+
+
+def affected_hosts(scene: Scene, vertex: VertexId) -> set[HostId]:
+    """The compute hosts that would be out of service while a group is."""
+    control = scene.control
+    hosts = set(control.groups[vertex].hosts)
+    if hosts:
+        return hosts
+    out = {vertex}
+    queue = [vertex, *_behind_links(scene, vertex)]
+    out |= set(queue)
+    for one in queue:
+        hosts |= set(control.groups[one].hosts)
+        for edge in control.dependants.get(one, ()):
+            if edge.dependent in out or not is_present(edge):
+                continue
+            if edge.kind is not DependencyKind.AGGREGATION and not _has_other(scene, edge, out):
+                out.add(edge.dependent)
+                queue.append(edge.dependent)
+    return hosts
+
+
+def _has_other(scene: Scene, edge: GroupEdge, out: set[VertexId]) -> bool:
+    """Whether somebody else does for a dependent what its sponsor does."""
+    return any(
+        other.kind is edge.kind
+        and other.sponsor not in out
+        and is_present(other)
+        and scene.operational(scene.control.groups[other.sponsor])
+        for other in scene.control.sponsorships.get(edge.dependent, ())
+    )
+
+
+def _behind_links(scene: Scene, vertex: VertexId) -> list[VertexId]:
+    """Who would be cut off if a link were out of service."""
+    members = set(scene.control.groups[vertex].members)
+    cut = [edge for edge in scene.control.edges if edge.link is not None and edge.link in members]
+    return [
+        edge.dependent
+        for edge in cut
+        if not any(
+            other.kind is edge.kind and other.link not in members and is_present(other)
+            for other in scene.control.sponsorships.get(edge.dependent, ())
+        )
+    ]

@@ -1,0 +1,142 @@
+"""Step 3: how many compute hosts may be out of service (Z), and which groups make the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from equipoise.model.quantity import HostId
+from equipoise.model.upgrade.event import Eliminated
+from equipoise.model.upgrade.work import VertexId
+from equipoise.upgrade.room import Seating, growth, reserve, whole_hosts
+from equipoise.upgrade.rules import eliminate
+from equipoise.upgrade.rules.use import IN_USE
+from equipoise.upgrade.scene import Scene, affected_hosts
+from equipoise.upgrade.sides import growing, old_only, unused, used
+from equipoise.upgrade.state import State
+
+MOVES = "a VM, which moves in step 4"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What step 3 comes to."""
+
+    z: int
+    batch: tuple[VertexId, ...]
+    eliminated: tuple[Eliminated, ...]
+
+
+def select(scene: Scene) -> Selection:
+    """Choose the batch: what the rules leave, as far as hosts can be spared."""
+    left, removed = eliminate(scene)
+    lasting_s = duration_s(scene, left)
+    hosts = {one: affected_hosts(scene, one) for one in left}
+    ordered = in_turn(scene, list(left))
+    wanted = [host for one in ordered for host in sorted(hosts[one])]
+    free = spared(scene, wanted, lasting_s)
+    z = len(free)
+    out: set[HostId] = set()
+    batch: list[VertexId] = []
+    capped: dict[VertexId, str] = {}
+    for vertex in ordered:
+        more = hosts[vertex] - out
+        undo_alone = scene.is_undoing(vertex) and not out and len(more) == 1
+        if undo_alone or (len(out | more) <= z and _may_go(scene, more, free)):
+            batch.append(vertex)
+            out |= more
+        else:
+            why = f"{z} hosts can be spared, and {len(out)} are in the batch"
+            capped[vertex] = why if z else "no host can be spared"
+    reasons = [*removed, (0, capped)]
+    return Selection(
+        z,
+        tuple(one for one in scene.control.groups if one in set(batch)),
+        tuple(_told(scene, reasons)),
+    )
+
+
+def _may_go(scene: Scene, hosts: set[HostId], free: Sequence[HostId]) -> bool:
+    """Whether these very hosts can be spared; by whole hosts one is as good as another."""
+    return scene.state.settings.readings.reserve_whole_hosts or hosts <= set(free)
+
+
+def in_turn(scene: Scene, vertices: list[VertexId]) -> list[VertexId]:
+    """The order in which groups are taken: taking back, then urgent sets, then the last host first.
+
+    VMs are packed from one end of the cluster, so that hosts at the other end are free the longest.
+    """
+
+    def rank(vertex: VertexId) -> tuple[bool, int, bool, int]:
+        urgent = max((scene.state.standings[one].priority for one in scene.sets(vertex)), default=0)
+        has_hosts = bool(scene.control.groups[vertex].hosts)
+        place = scene.place[vertex]
+        return not scene.is_undoing(vertex), -urgent, has_hosts, -place if has_hosts else place
+
+    return sorted(vertices, key=rank)
+
+
+def duration_s(scene: Scene, vertices: dict[VertexId, None]) -> int:
+    """T of equation 3: how long the longest of these changes takes, with its recovery."""
+    return max(
+        (
+            sum(work.risk_s for level in scene.level(one).values() for work in level.works)
+            for one in vertices
+        ),
+        default=0,
+    )
+
+
+def spared(scene: Scene, wanted: Sequence[HostId], lasting_s: int) -> list[HostId]:
+    """The hosts still to be changed that can be out of service for a time; Z is how many."""
+    state, sides = scene.state, scene.sides
+    hosts = list(sides.old) if sides.divided else [*sides.old, *sides.new]
+    tenants = old_only(state, sides) if sides.divided else growing(state)
+    idle = unused(state, sides.old)
+    if not used(state, hosts) and (sides.new or not sides.divided or not tenants):
+        return idle
+    failover = state.settings.failover_hosts
+    if state.settings.readings.reserve_whole_hosts:
+        kept = whole_hosts(state, hosts, len(tenants), lasting_s) + failover
+        z = max(0, len(unused(state, hosts)) - kept)
+        return idle[: min(z, len(idle))]
+    first = [one for one in wanted if one in sides.old]
+    rest = [one for one in reversed(idle) if one not in set(first)]
+    others = [one for one in unused(state, hosts) if one not in sides.old]
+    made = reserve(
+        state,
+        Seating.of(state, hosts),
+        growth(state, tenants, lasting_s),
+        busy=used(state, hosts),
+        empty=[*first, *rest, *others],
+        failover=failover,
+    )
+    if made.short:
+        return []
+    return [one for one in (*first, *rest) if one not in made.kept]
+
+
+def _told(scene: Scene, reasons: list[tuple[int, dict[VertexId, str]]]) -> list[Eliminated]:
+    """Who is not in the batch, put together by rule and reason; VMs that have to move as well."""
+    told: dict[tuple[int, str], list[VertexId]] = {}
+    for rule, found in reasons:
+        for vertex, why in found.items():
+            told.setdefault((rule, why), []).append(vertex)
+    moving = _vms_to_move(scene.state, scene)
+    if moving:
+        told[1, MOVES] = moving
+    return [
+        Eliminated(rule=rule, reason=why, vertices=tuple(those))
+        for (rule, why), those in sorted(told.items(), key=lambda one: one[0][0] or 8)
+    ]
+
+
+def _vms_to_move(state: State, scene: Scene) -> list[VertexId]:
+    return [
+        VertexId(seat.vm)
+        for seat in state.seats.values()
+        if seat.host is not None and scene.sides.must_leave(seat.host)
+    ]
+
+
+__all__ = ["IN_USE", "Selection", "select"]

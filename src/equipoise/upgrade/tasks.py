@@ -1,0 +1,111 @@
+"""Schedules: what the engine is asked to do for a batch, stage by stage."""
+
+from __future__ import annotations
+
+from equipoise.model.quantity import ResourceId
+from equipoise.model.upgrade.work import (
+    Batch,
+    BatchId,
+    Errand,
+    Method,
+    Task,
+    UpgradeUnit,
+    VertexId,
+)
+from equipoise.upgrade.rules.methods import turn_of
+from equipoise.upgrade.scene import Scene
+from equipoise.upgrade.state import State
+
+Stage = list[Task]
+
+
+def schedule(scene: Scene, batch: tuple[VertexId, ...], id_: BatchId) -> Batch:
+    """Turn a batch into stages: out of service, back into service, the work, back into service."""
+    off: Stage = []
+    back: Stage = []
+    work: Stage = []
+    on: Stage = []
+    for vertex in batch:
+        group = scene.control.groups[vertex]
+        levels = scene.level(vertex)
+        unit = scene.unit(vertex)
+        if not levels and not group.active:
+            back += [_task(scene.state, vertex, one, Errand.ACTIVATE) for one in group.members]
+            continue
+        work += [_apply(scene.state, vertex, one) for one in group.members if one in levels]
+        if unit is not None:
+            members = [one for one in group.members if one in levels]
+            if uses_links(scene.state, unit):
+                off += _links(scene, vertex, unit, members, Errand.LINK_OFF)
+                on += _links(scene, vertex, unit, members, Errand.LINK_ON)
+                continue
+            live = [one for one in members if scene.state.parts[one].active]
+            off += [_task(scene.state, vertex, one, Errand.DEACTIVATE) for one in live]
+            if not stays_off(scene.state, unit):
+                on += [_task(scene.state, vertex, one, Errand.ACTIVATE) for one in members]
+    stages = tuple(tuple(stage) for stage in (off, back, work, on) if stage)
+    return Batch(id=id_, stages=stages)
+
+
+def stays_off(state: State, unit: UpgradeUnit) -> bool:
+    """Whether the partition whose turn it is stays out of service until the last one."""
+    turn = turn_of(state, unit)
+    return turn is not None and turn < len(unit.partitions) - 1
+
+
+def uses_links(state: State, unit: UpgradeUnit) -> bool:
+    """Whether links are switched instead of resources."""
+    many = unit.method is Method.MODIFIED_SPLIT_CONSTITUENTS and state.settings.remote_links
+    return many or unit.method is Method.MODIFIED_SPLIT_LINKS
+
+
+def _task(state: State, vertex: VertexId, resource: ResourceId, errand: Errand) -> Task:
+    return Task(
+        resource=resource, vertex=vertex, errand=errand, host=state.parts[resource].resource.host
+    )
+
+
+def _apply(state: State, vertex: VertexId, resource: ResourceId) -> Task:
+    part = state.parts[resource]
+    works = part.levels[0].works
+    attempt = 1 + max((part.attempts.get(work.set, 0) for work in works), default=0)
+    return _task(state, vertex, resource, Errand.APPLY).but(works=works, attempt=attempt)
+
+
+def _links(
+    scene: Scene, vertex: VertexId, unit: UpgradeUnit, members: list[ResourceId], errand: Errand
+) -> Stage:
+    """Links to partners that speak the other version go off, those to partners of the same go on.
+
+    A partner speaks the new version once nothing of the unit is left to do with it.
+    """
+    found: Stage = []
+    inside = set(unit.resources)
+    for edge in scene.graph.edges:
+        ends = (edge.dependent, edge.sponsor)
+        for one, other in (ends, ends[::-1]):
+            if one in members and other in inside and other not in members and edge.incompatible:
+                waits = any(level.unit == unit.id for level in scene.state.parts[other].levels)
+                if waits == (errand is Errand.LINK_OFF):
+                    task = _task(scene.state, vertex, one, errand)
+                    found.append(task.but(link_to=other))
+    return found
+
+
+def reverting(state: State, group_of: dict[ResourceId, VertexId], id_: BatchId) -> Batch:
+    """Take back what failed attempts have done, last work first."""
+    tasks = tuple(
+        _task(state, group_of[one], one, Errand.REVERT).but(works=tuple(reversed(works)))
+        for one, works in state.to_revert.items()
+    )
+    return Batch(id=id_, stages=(tasks,))
+
+
+def checking(state: State, group_of: dict[ResourceId, VertexId], id_: BatchId) -> Batch:
+    """See whether what was changed is well after it was watched for a while."""
+    tasks = tuple(
+        _task(state, group_of[one], one, Errand.CHECK).but(works=state.last_done[one].works)
+        for one in state.to_check
+        if one in state.last_done and state.parts[one].present
+    )
+    return Batch(id=id_, stages=(tasks,) if tasks else ())

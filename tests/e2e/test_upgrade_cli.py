@@ -1,0 +1,153 @@
+"""``equipoise upgrade`` by the installed command: what the thesis prints, and what we do better."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command import answer, call
+from equipoise.store import open_journal
+
+MOST = {"nabi-compute": 6, "nabi-ceph-ipv6": 14, "nabi-failure": 16, "nabi-new-request": 16}
+"""How many iterations the thesis takes."""
+
+
+@cache
+def upgraded(*arguments: str) -> dict[str, Any]:
+    document: dict[str, Any] = answer("upgrade", *arguments)
+    return document
+
+
+def batches(document: dict[str, Any]) -> list[set[str]]:
+    return [set(one["batch"]) for one in document["iterations"]]
+
+
+def test_ten_compute_hosts_take_the_steps_of_the_thesis() -> None:
+    made = upgraded("nabi-compute", "--paper")
+    steps = made["iterations"]
+    assert made["status"] == "completed"
+    assert [one["z"] for one in steps] == [4, 3, 1, 0, 0, 2]
+    assert [one["v"] for one in steps] == [9, 6, 0, 0, 0, None]
+    assert batches(made) == [
+        {"n7", "n8", "n9", "n10"}, {"n4", "n5", "n6"}, {"n3"}, set(), set(), {"n1", "n2"}
+    ]  # fmt: skip
+    assert [[len(batch) for batch in one["vm_batches"]] for one in steps] == [
+        [3, 3], [3], [], [], [], []
+    ]  # fmt: skip
+    assert [(one["wanted"], one["size"]) for one in steps[0]["w"]] == [(4, 3), (4, 3), (3, 0)]
+    assert [(one["wanted"], one["size"]) for one in steps[1]["w"]] == [(3, 3), (1, 0)]
+    assert [bool(one["paused"]) for one in steps] == [False, False, False, True, True, False]
+    assert made["sla_violations"] == 0
+
+
+def test_ceph_and_ipv6_take_the_fourteen_batches_of_the_thesis() -> None:
+    made = upgraded("nabi-ceph-ipv6", "--paper")
+    assert [one["z"] for one in made["iterations"]] == [4] * 11 + [2, 3, 4]
+    values = [one["v"] for one in made["iterations"] if one["v"] is not None]
+    assert values == [6, 4, 2]
+    assert batches(made) == [
+        {"R37"}, {"R38"}, {"R31", "R33", "R35"}, {"R32", "R34", "R36"},
+        {"GR1"}, {"GR2"}, {"GR3"}, {"GR4"}, {"GR5"}, {"R45"},
+        {"GR6", "GR10", "GR11", "GR12"}, {"GR13"}, {"GR14"}, {"GR15", "GR7", "GR8", "GR9", "R46"},
+    ]  # fmt: skip
+    moved = [one["vm_batches"] for one in made["iterations"][10:]]
+    assert moved == [[["R39", "R40"]], [["R41", "R42"]], [["R43", "R44"]], []]
+    assert made["sets"][0]["complementary"] == ["remove R46: it is replaced by R45"]
+
+
+def test_every_resource_that_waits_has_the_rule_of_the_thesis() -> None:
+    steps = upgraded("nabi-ceph-ipv6", "--paper")["iterations"]
+
+    def rules(step: dict[str, Any]) -> dict[str, int]:
+        assert all(one["reason"] for one in step["eliminated"])
+        return {one["resource"]: one["rule"] for one in step["eliminated"]}
+
+    first = rules(steps[0])
+    hosts = {f"GR{n}": 4 for n in range(1, 13)} | {f"GR{n}": 1 for n in (13, 14, 15)}
+    switches = {f"R{n}": 4 for n in range(31, 37)}
+    vms = {f"R{n}": 1 for n in range(39, 45)}
+    assert first == hosts | switches | vms | {"R46": 2, "R45": 3, "R38": 6}
+    fifth = rules(steps[4])
+    assert {fifth[f"GR{n}"] for n in range(6, 13)} == {4}
+    assert {fifth[f"GR{n}"] for n in range(2, 6)} == {6}
+    assert {rules(steps[11])[f"GR{n}"] for n in (7, 8, 9)} == {6}
+
+
+def test_a_switch_that_fails_undoes_its_set_and_no_other() -> None:
+    made = upgraded("nabi-failure", "--paper")
+    assert batches(made)[2:8] == [
+        {"R31", "R33", "R35"}, {"R31", "R34", "R36"}, {"R37"}, {"R38"},
+        {"R33", "R35", "GR1"}, {"R34", "R36", "GR2"},
+    ]  # fmt: skip
+    assert len(made["iterations"]) == 16
+    assert {one["set"]: one["outcome"] for one in made["sets"]} == {
+        "set-1": "applied", "set-2": "undone"
+    }  # fmt: skip
+    assert made["isolated"] == []
+
+
+def test_a_new_request_comes_behind_the_work_under_way() -> None:
+    made = upgraded("nabi-new-request", "--paper")
+    assert batches(made)[:6] == [
+        {"R37"}, {"R38"}, {"R37"}, {"R38"}, {"R31", "R33", "R35"}, {"R32", "R34", "R36"}
+    ]  # fmt: skip
+    assert len(made["iterations"]) == 16
+    assert {one["outcome"] for one in made["sets"]} == {"applied"}
+
+
+@pytest.mark.parametrize("paper", [True, False])
+def test_case_a_takes_as_long_as_the_thesis_measured(paper: bool) -> None:
+    made = upgraded("nabi-case-a", *(["--paper"] if paper else []))
+    assert made["duration_s"] == pytest.approx(192.69)
+    assert [len(one["batch"]) for one in made["iterations"]] == [4, 4, 2]
+    assert made["moves"] == 9
+    assert made["moves_per_vm_max"] == 1
+    assert made["outages"] == {"t4": 0.6}
+
+
+@pytest.mark.parametrize("name", MOST)
+def test_by_default_it_takes_no_more_iterations_and_breaks_no_promise(name: str) -> None:
+    made = upgraded(name)
+    assert made["status"] == "completed"
+    assert len(made["iterations"]) <= MOST[name]
+    assert made["sla_violations"] == 0
+
+
+def test_a_dry_run_is_for_people_to_read() -> None:
+    done = call("upgrade", "nabi-ceph-ipv6", "--dry-run")
+    assert done.returncode == 0
+    for words in ("Nothing was done", "iteration 13", "ceph V1-CEPH installed", "lowest headroom"):
+        assert words in done.stdout
+
+
+def test_a_campaign_goes_on_where_its_journal_ends(tmp_path: Path) -> None:
+    whole = tmp_path / "whole.db"
+    first = upgraded("nabi-failure", "--journal", str(whole))
+    with open_journal(str(whole)) as journal:
+        events = list(journal.events())
+    for length in (len(events) // 3, len(events) // 2):
+        part = tmp_path / f"part-{length}.db"
+        with open_journal(str(part)) as journal:
+            journal.append(events[:length])
+        again = upgraded("nabi-failure", "--journal", str(part))
+        assert batches(again) == batches(first)
+        assert again["sets"] == first["sets"]
+
+
+def test_bad_input_is_told_with_its_place(tmp_path: Path) -> None:
+    done = call("upgrade", "nabi-compue")
+    assert done.returncode == 2
+    assert "did you mean nabi-compute?" in done.stderr
+    bad = tmp_path / "bad.yaml"
+    bad.write_text(
+        "name: x\ncluster: {hosts: [{id: h, cores: 1, mhz_per_core: 1, memory_mib: 1}]}\n"
+    )
+    done = call("upgrade", str(bad))
+    assert done.returncode == 2
+    assert "requests" in done.stderr
+    done = call("upgrade", "nabi-compute", "--engine", "magic")
+    assert done.returncode == 2
+    assert "there is no engine" in done.stderr
