@@ -84,7 +84,7 @@ def control_graph(resources: ResourceGraph, hosts: int = 15) -> ControlGraph:
     for one in range(1, hosts + 1):
         id_ = VertexId(f"GR{one}")
         members = tuple(ResourceId(f"{part}{one}") for part in "HSCN")
-        groups[id_] = Group(id_, members, UPGRADE, host=HostId(f"host{one}"))
+        groups[id_] = Group(id_, members, UPGRADE, hosts=(HostId(f"host{one}"),))
     for one in [*range(31, 39), 45, 46]:
         id_ = VertexId(f"R{one}")
         change = resources.vertices[_named(one)].modification

@@ -43,7 +43,11 @@ def words(svg: str) -> list[str]:
 
 def test_the_picture_is_a_whole_svg_with_every_box_once() -> None:
     drawn = words(written(view(), ".svg", groups_only=False))
-    for one in [*(f"host{n}" for n in range(1, 16)), *(f"R{n}" for n in range(31, 39)), "R45"]:
+    for one in [
+        *(f"GR{n} · host{n}" for n in range(1, 16)),
+        *(f"R{n}" for n in range(31, 39)),
+        "R45",
+    ]:
         assert drawn.count(one) == 1, one
     assert "↑ H7 hypervisor" in drawn
     assert "VMs on host7" in drawn
@@ -51,7 +55,7 @@ def test_the_picture_is_a_whole_svg_with_every_box_once() -> None:
 
 def test_the_control_graph_has_no_vms_and_no_rows() -> None:
     drawn = words(written(view(), ".svg", groups_only=True))
-    assert "host7" in drawn
+    assert "GR7 · host7" in drawn
     assert not any("VMs" in one and "on host" in one for one in drawn)
     assert "↑ H7 hypervisor" not in drawn
 

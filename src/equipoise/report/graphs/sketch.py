@@ -6,7 +6,7 @@ resources of one box to each other is told by the box itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from equipoise.model.quantity import ResourceId
@@ -118,7 +118,7 @@ def _groups(
         there = [resources.vertices[one] for one in group.members if one in resources.vertices]
         yield Box(
             id=id_,
-            title=group.host or id_,
+            title=_title(id_, there),
             rows=tuple(map(_row, there)),
             modification=group.modification,
             active=group.active,
@@ -128,6 +128,13 @@ def _groups(
             note=verdict.note,
             reason=verdict.reason,
         )
+
+
+def _title(id_: VertexId, there: Sequence[Vertex]) -> str:
+    """Its name, and the host if it is one."""
+    hosts = {vertex.host for vertex in there}
+    host = hosts.pop() if len(hosts) == 1 else None
+    return f"{id_} · {host}" if host is not None and str(host) != str(id_) else id_
 
 
 def _of_vms(resources: ResourceGraph, guests: Mapping[str, list[ResourceId]]) -> Iterator[Box]:

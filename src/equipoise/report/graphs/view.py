@@ -35,7 +35,7 @@ def check_form(path: Path) -> None:
     """Refuse a file whose name does not say in which form it is wanted."""
     if path.suffix not in FORMS:
         problem = Problem(
-            key="--graph",
+            key="",
             what=f"there is no picture of the kind {path.suffix or 'without an ending'}",
             cure=f"end the name of the file with {', '.join(FORMS)}",
         )
@@ -112,7 +112,7 @@ def _group(view: View, one: VertexId) -> dict[str, Any]:
         "members": list(group.members),
         "modification": group.modification.value,
         "active": group.active,
-        "host": group.host,
+        "hosts": list(group.hosts),
         "isolated": group.isolated,
         "failed": group.failed,
         "in_batch": verdict.chosen if verdict else None,
