@@ -10,6 +10,7 @@ from equipoise.model.upgrade.event import Eliminated
 from equipoise.model.upgrade.work import VertexId
 from equipoise.upgrade.room import Seating, growth, reserve, whole_hosts
 from equipoise.upgrade.rules import eliminate
+from equipoise.upgrade.rules.methods import returning
 from equipoise.upgrade.rules.use import IN_USE
 from equipoise.upgrade.scene import Scene, affected_hosts
 from equipoise.upgrade.sides import growing, old_only, unused, used
@@ -31,7 +32,7 @@ def select(scene: Scene) -> Selection:
     """Choose the batch: what the rules leave, as far as hosts can be spared."""
     left, removed = eliminate(scene)
     lasting_s = duration_s(scene, left)
-    hosts = {one: affected_hosts(scene, one) for one in left}
+    hosts = {one: _taken_out(scene, one) for one in left}
     ordered = in_turn(scene, list(left))
     wanted = [host for one in ordered for host in sorted(hosts[one])]
     free = spared(scene, wanted, lasting_s)
@@ -48,12 +49,34 @@ def select(scene: Scene) -> Selection:
         else:
             why = f"{z} hosts can be spared, and {len(out)} are in the batch"
             capped[vertex] = why if z else "no host can be spared"
-    reasons = [*removed, (0, capped)]
+    back, waiting = _back(scene, set(batch))
+    batch += back
+    reasons = [*removed, (5, waiting), (0, capped)]
     return Selection(
         z,
         tuple(one for one in scene.control.groups if one in set(batch)),
         tuple(_told(scene, reasons)),
     )
+
+
+def _taken_out(scene: Scene, vertex: VertexId) -> set[HostId]:
+    """The hosts that a group costs: one that only returns costs none, nor do hosts that are out."""
+    if not scene.control.groups[vertex].changes:
+        return set()
+    serving = scene.sides.old.keys() | scene.sides.new.keys()
+    return affected_hosts(scene, vertex) & serving
+
+
+def _back(scene: Scene, batch: set[VertexId]) -> tuple[list[VertexId], dict[VertexId, str]]:
+    """Who returns into service with this batch, and who waits for the last of their unit."""
+    back: list[VertexId] = []
+    waiting: dict[VertexId, str] = {}
+    for one in returning(scene):
+        if one.due and batch.issuperset(one.behind):
+            back += one.groups
+        else:
+            waiting |= dict.fromkeys(one.groups, "it returns when the last of its unit leaves")
+    return back, waiting
 
 
 def _may_go(scene: Scene, hosts: set[HostId], free: Sequence[HostId]) -> bool:
@@ -98,11 +121,13 @@ def spared(scene: Scene, wanted: Sequence[HostId], lasting_s: int) -> list[HostI
     failover = state.settings.failover_hosts
     if state.settings.readings.reserve_whole_hosts:
         kept = whole_hosts(state, hosts, len(tenants), lasting_s) + failover
-        z = max(0, len(unused(state, hosts)) - kept)
+        z = max(0, len(unused(state, hosts)) + len(_hosts_back(scene)) - kept)
         return idle[: min(z, len(idle))]
     first = [one for one in wanted if one in sides.old]
     rest = [one for one in reversed(idle) if one not in set(first)]
     others = [one for one in unused(state, hosts) if one not in sides.old]
+    others += _hosts_back(scene)
+    hosts += _hosts_back(scene)
     made = reserve(
         state,
         Seating.of(state, hosts),
@@ -114,6 +139,12 @@ def spared(scene: Scene, wanted: Sequence[HostId], lasting_s: int) -> list[HostI
     if made.short:
         return []
     return [one for one in (*first, *rest) if one not in made.kept]
+
+
+def _hosts_back(scene: Scene) -> list[HostId]:
+    """Hosts that return into service in the moment in which the last of their unit leaves it."""
+    due = [vertex for one in returning(scene) if one.due for vertex in one.groups]
+    return [host for vertex in due for host in scene.control.groups[vertex].hosts]
 
 
 def _told(scene: Scene, reasons: list[tuple[int, dict[VertexId, str]]]) -> list[Eliminated]:

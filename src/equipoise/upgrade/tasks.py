@@ -35,7 +35,7 @@ def schedule(scene: Scene, batch: tuple[VertexId, ...], id_: BatchId) -> Batch:
         work += [_apply(scene.state, vertex, one) for one in group.members if one in levels]
         if unit is not None:
             members = [one for one in group.members if one in levels]
-            if uses_links(scene.state, unit):
+            if uses_links(unit):
                 off += _links(scene, vertex, unit, members, Errand.LINK_OFF)
                 on += _links(scene, vertex, unit, members, Errand.LINK_ON)
                 continue
@@ -53,10 +53,9 @@ def stays_off(state: State, unit: UpgradeUnit) -> bool:
     return turn is not None and turn < len(unit.partitions) - 1
 
 
-def uses_links(state: State, unit: UpgradeUnit) -> bool:
+def uses_links(unit: UpgradeUnit) -> bool:
     """Whether links are switched instead of resources."""
-    many = unit.method is Method.MODIFIED_SPLIT_CONSTITUENTS and state.settings.remote_links
-    return many or unit.method is Method.MODIFIED_SPLIT_LINKS
+    return unit.method is Method.MODIFIED_SPLIT_LINKS
 
 
 def _task(state: State, vertex: VertexId, resource: ResourceId, errand: Errand) -> Task:

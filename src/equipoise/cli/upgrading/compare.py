@@ -29,9 +29,9 @@ def compared(campaign: Campaign, events: Iterable[Event]) -> list[Line]:
         seeds = range(campaign.seed, campaign.seed + count)
         runs: list[Penalties] = [
             penalties_of(course_of(roll(campaign, size, seed)))
-            for seed in watched(seeds, f"rolling, {size} at a time", count)
+            for seed in watched(seeds, f"rolling by {size}", count)
         ]
-        lines.append(line_of(f"rolling, {size} at a time", runs))
+        lines.append(line_of(f"rolling by {size}", runs))
     return lines
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from equipoise.model.upgrade.work import VertexId
 from equipoise.upgrade.rules.brakes import brakes
-from equipoise.upgrade.rules.methods import in_order_of_method
+from equipoise.upgrade.rules.methods import in_order_of_method, returning
 from equipoise.upgrade.rules.parallel import room_for_both
 from equipoise.upgrade.rules.peers import service_of_peers
 from equipoise.upgrade.rules.sponsors import before_adding, before_removing, sponsors_first
@@ -46,11 +46,17 @@ def eliminate(scene: Scene) -> tuple[Candidates, list[tuple[int, Reasons]]]:
 
 
 def candidates(scene: Scene) -> Candidates:
-    """All groups with something left to do, or out of service and to be put back."""
+    """All groups with something left to do, or out of service and to be put back.
+
+    Those that return with the last partition of their unit are no candidates of their own.
+    """
+    with_others = {vertex for one in returning(scene) for vertex in one.groups}
     return {
         vertex: None
         for vertex, group in scene.control.groups.items()
-        if not group.failed and (group.changes or _waits_to_return(scene, vertex))
+        if vertex not in with_others
+        and not group.failed
+        and (group.changes or _waits_to_return(scene, vertex))
     }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from equipoise.model.quantity import ResourceId
 from equipoise.model.upgrade.work import UnitId, UpgradeUnit, VertexId
 from equipoise.upgrade.scene import Scene
@@ -18,7 +20,6 @@ def in_order_of_method(scene: Scene, left: dict[VertexId, None]) -> dict[VertexI
         turn = turn_of(state, unit)
         if turn is None:
             continue
-        last = turn == len(unit.partitions) - 1
         for place, partition in enumerate(unit.partitions):
             for vertex in {scene.control.group_of[one] for one in partition}:
                 if vertex not in left:
@@ -26,11 +27,51 @@ def in_order_of_method(scene: Scene, left: dict[VertexId, None]) -> dict[VertexI
                 waiting = any(_is_next(state, one, unit.id) for one in partition)
                 if waiting and place != turn:
                     found[vertex] = f"partition {turn + 1} of its unit comes first"
-                elif not waiting and place < turn and not last:
-                    found[vertex] = "it returns with the last partition of its unit"
                 elif not waiting and place != turn and scene.control.groups[vertex].changes:
                     found[vertex] = f"its unit {unit.id} is not finished"
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Returning:
+    """Groups of a unit that are changed and kept out of service until others leave it."""
+
+    groups: tuple[VertexId, ...]
+    behind: tuple[VertexId, ...]
+    """With these in the batch they return, as soon as these are out of service; none: now."""
+    due: bool
+    """Whether it is the turn of the last partition, or no partition is left."""
+
+
+def returning(scene: Scene) -> tuple[Returning, ...]:
+    """Who waits to return into service, unit by unit."""
+    state, control = scene.state, scene.control
+    found = []
+    for unit in state.units.values():
+        if len(unit.partitions) == 1:
+            continue
+        vertices = dict.fromkeys(
+            control.group_of[one]
+            for partition in unit.partitions
+            for one in partition
+            if one in scene.graph.vertices
+        )
+        groups = tuple(one for one in vertices if _is_kept_off(scene, one))
+        turn = turn_of(state, unit)
+        if groups:
+            last = () if turn is None else unit.partitions[turn]
+            behind = dict.fromkeys(
+                control.group_of[one] for one in last if _is_next(state, one, unit.id)
+            )
+            due = turn is None or turn == len(unit.partitions) - 1
+            found.append(Returning(groups, tuple(behind), due))
+    return tuple(found)
+
+
+def _is_kept_off(scene: Scene, vertex: VertexId) -> bool:
+    group = scene.control.groups[vertex]
+    lost = group.isolated or group.failed
+    return not (group.active or group.changes or lost) and scene.present(group)
 
 
 def turn_of(state: State, unit: UpgradeUnit) -> int | None:

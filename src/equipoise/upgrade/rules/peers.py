@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from equipoise.model.resource import DependencyKind
 from equipoise.model.upgrade.graph import Group, Modification
-from equipoise.model.upgrade.work import VertexId
+from equipoise.model.upgrade.work import Method, VertexId
 from equipoise.upgrade.graphs import is_present
 from equipoise.upgrade.rules.sponsors import still_needed, supports_vms
 from equipoise.upgrade.scene import Scene
@@ -92,10 +92,11 @@ def _links(scene: Scene, left: dict[VertexId, None]) -> dict[VertexId, str]:
 
 def _constituents(scene: Scene, left: dict[VertexId, None]) -> dict[VertexId, str]:
     found: dict[VertexId, str] = {}
-    aggregates: dict[VertexId, list[VertexId]] = {}
+    # One group may be bound to its aggregate by several of its members.
+    aggregates: dict[VertexId, dict[VertexId, None]] = {}
     for edge in scene.control.edges:
         if edge.kind is DependencyKind.AGGREGATION and is_present(edge):
-            aggregates.setdefault(edge.dependent, []).append(edge.sponsor)
+            aggregates.setdefault(edge.dependent, {})[edge.sponsor] = None
     for aggregate, constituents in aggregates.items():
         group = scene.control.groups[aggregate]
         if not scene.present(group) or _is_given_up(scene, aggregate, left):
@@ -106,6 +107,8 @@ def _constituents(scene: Scene, left: dict[VertexId, None]) -> dict[VertexId, st
         for one in constituents:
             if one not in left or one in found or not _is_taken_out(scene.control.groups[one]):
                 continue
+            if _by_method(scene, one):
+                continue  # its method takes them one at a time, and keeps those that are done off
             if able - 1 < least:
                 found[one] = f"{aggregate} needs {least} constituents, and {able} are in service"
             elif chosen is not None:
@@ -113,6 +116,11 @@ def _constituents(scene: Scene, left: dict[VertexId, None]) -> dict[VertexId, st
             else:
                 chosen = one
     return found
+
+
+def _by_method(scene: Scene, vertex: VertexId) -> bool:
+    unit = scene.unit(vertex)
+    return unit is not None and unit.method is Method.MODIFIED_SPLIT_CONSTITUENTS
 
 
 def _is_given_up(scene: Scene, aggregate: VertexId, left: dict[VertexId, None]) -> bool:

@@ -101,12 +101,23 @@ def sponsors_first(scene: Scene, left: dict[VertexId, None]) -> dict[VertexId, s
             continue
         if edge.dependent not in left and edge.sponsor not in left:
             continue
+        if _of_one_unit(scene, edge):
+            continue
         verdict = _second(scene, edge)
         if verdict is not None:
             vertex, reason = verdict
             if vertex in left:
                 found.setdefault(vertex, reason)
     return found
+
+
+def _of_one_unit(scene: Scene, edge: GroupEdge) -> bool:
+    """Whether rule 5 says who comes first: both ends are in the same unit."""
+    unit = scene.unit(edge.dependent)
+    if unit is None:
+        return False
+    inside = set(unit.resources)
+    return bool(inside & set(scene.control.groups[edge.sponsor].members))
 
 
 ORDER: Final = {

@@ -75,8 +75,8 @@ def test_very_many_iterations_share_lanes() -> None:
 
 def test_others_are_compared_where_there_are_any() -> None:
     course = course_of(told())
-    line = line_of("rolling, 2 at a time", [penalties_of(course)] * 2)
-    assert "rolling, 2 at a time" in page_of(course, [line])
+    line = line_of("rolling by 2", [penalties_of(course)] * 2)
+    assert "rolling by 2" in page_of(course, [line])
     assert "Compared with" not in page_of(course)
     assert line.runs == 2
     assert line.duration_s == 61.0
