@@ -29,13 +29,15 @@ def largest_step(state: State, lasting_s: int) -> int:
     return max((steps(state, one, lasting_s) for one in state.tenants), default=0)
 
 
-def growth(state: State, tenants: Iterable[TenantId], lasting_s: int) -> dict[TenantId, int]:
-    """By how many VMs each tenant may grow within a time, up to what it was promised."""
-    return {
-        one: more
-        for one in tenants
-        if (more := min(steps(state, one, lasting_s), left_of(state, one))) > 0
-    }
+def growth(state: State, tenants: Iterable[TenantId], lasting_s: int | None) -> dict[TenantId, int]:
+    """By how many VMs each tenant may grow within a time, up to what it was promised.
+
+    Without a time: as far as it was promised.
+    """
+    most = {one: left_of(state, one) for one in tenants}
+    if lasting_s is not None:
+        most = {one: min(steps(state, one, lasting_s), more) for one, more in most.items()}
+    return {one: more for one, more in most.items() if more > 0}
 
 
 def left_of(state: State, tenant: TenantId) -> int:

@@ -10,7 +10,7 @@ from equipoise.model.upgrade.event import Eliminated
 from equipoise.model.upgrade.work import VertexId
 from equipoise.upgrade.room import Seating, growth, reserve, whole_hosts
 from equipoise.upgrade.rules import eliminate
-from equipoise.upgrade.rules.methods import returning
+from equipoise.upgrade.rules.methods import returning, turn_of
 from equipoise.upgrade.rules.use import IN_USE
 from equipoise.upgrade.scene import Scene, affected_hosts
 from equipoise.upgrade.sides import growing, old_only, unused, used
@@ -42,6 +42,10 @@ def select(scene: Scene) -> Selection:
     capped: dict[VertexId, str] = {}
     for vertex in ordered:
         more = hosts[vertex] - out
+        short = _short_of_spare(scene, vertex, len(out))
+        if short:
+            capped[vertex] = short
+            continue
         undo_alone = scene.is_undoing(vertex) and not out and len(more) == 1
         if undo_alone or (len(out | more) <= z and _may_go(scene, more, free)):
             batch.append(vertex)
@@ -79,6 +83,20 @@ def _back(scene: Scene, batch: set[VertexId]) -> tuple[list[VertexId], dict[Vert
     return back, waiting
 
 
+def _short_of_spare(scene: Scene, vertex: VertexId, out: int) -> str:
+    """Why a unit cannot begin: hosts that it keeps off must not be missed, however long it takes.
+
+    Only once all tenants could grow as far as they were promised are hosts spare (5.1.4.2).
+    """
+    unit = scene.unit(vertex)
+    if unit is None or not unit.degraded_hosts or turn_of(scene.state, unit) != 0:
+        return ""
+    spare = len(spared(scene, sorted(scene.control.groups[vertex].hosts), None)) - out
+    if spare >= unit.degraded_hosts:
+        return ""
+    return f"its unit keeps {unit.degraded_hosts} hosts off, and {max(0, spare)} are spare"
+
+
 def _may_go(scene: Scene, hosts: set[HostId], free: Sequence[HostId]) -> bool:
     """Whether these very hosts can be spared; by whole hosts one is as good as another."""
     return scene.state.settings.readings.reserve_whole_hosts or hosts <= set(free)
@@ -110,8 +128,11 @@ def duration_s(scene: Scene, vertices: dict[VertexId, None]) -> int:
     )
 
 
-def spared(scene: Scene, wanted: Sequence[HostId], lasting_s: int) -> list[HostId]:
-    """The hosts still to be changed that can be out of service for a time; Z is how many."""
+def spared(scene: Scene, wanted: Sequence[HostId], lasting_s: int | None) -> list[HostId]:
+    """The hosts still to be changed that can be out of service for a time; Z is how many.
+
+    Without a time: however long it takes, and however far tenants grow.
+    """
     state, sides = scene.state, scene.sides
     hosts = list(sides.old) if sides.divided else [*sides.old, *sides.new]
     tenants = old_only(state, sides) if sides.divided else growing(state)
@@ -119,7 +140,7 @@ def spared(scene: Scene, wanted: Sequence[HostId], lasting_s: int) -> list[HostI
     if not used(state, hosts) and (sides.new or not sides.divided or not tenants):
         return idle
     failover = state.settings.failover_hosts
-    if state.settings.readings.reserve_whole_hosts:
+    if lasting_s is not None and state.settings.readings.reserve_whole_hosts:
         kept = whole_hosts(state, hosts, len(tenants), lasting_s) + failover
         z = max(0, len(unused(state, hosts)) + len(_hosts_back(scene)) - kept)
         return idle[: min(z, len(idle))]
