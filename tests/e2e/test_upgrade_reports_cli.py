@@ -86,7 +86,6 @@ def test_the_graphs_of_an_iteration_are_drawn(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (("--graph", "graph.png"), ".svg"),
-        (("--graph", "graph.svg", "--iteration", "99"), "name one from 1 to"),
         (("--report", "nowhere/page.html"), "cannot be written"),
     ],
 )
@@ -96,6 +95,15 @@ def test_what_cannot_be_drawn_is_refused(
     done = call("upgrade", "nabi-case-a", *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert words in done.stderr
+
+
+def test_an_iteration_too_many_draws_the_last_one_and_keeps_the_answer(tmp_path: Path) -> None:
+    path = tmp_path / "graph.json"
+    done = call("upgrade", "nabi-case-a", "--json", "--graph", str(path), "--iteration", "99")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["status"] == "completed"
+    assert "there is no iteration 99" in done.stderr
+    assert json.loads(path.read_text())["iteration"] == 3
 
 
 def test_the_page_tells_every_iteration_and_every_reason(tmp_path: Path) -> None:

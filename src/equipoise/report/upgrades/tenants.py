@@ -16,7 +16,7 @@ from equipoise.report.upgrades.course import Course
 from equipoise.report.upgrades.penalties import Penalties, TenantPenalty, out_at_once
 from equipoise.report.words import number
 
-CHARTS_MAX: Final = 12
+CHARTS_MAX: Final = 6
 ROWS_MAX: Final = 200
 _COLUMNS: Final = (
     "tenant",
