@@ -122,7 +122,8 @@ class Coordinator:
         state = self.state
         at_ms = state.at_ms
         sets = state.standings.values()
-        if not state.requests and all(one.progress is Progress.ENDED for one in sets):
+        done = all(one.progress is Progress.ENDED for one in sets)
+        if done and not state.requests and not _someone_returns(state):
             if state.standings or state.iteration:
                 return CampaignEnded(at_ms=at_ms, status=CampaignStatus.COMPLETED)
             return None
@@ -254,6 +255,11 @@ class Coordinator:
                         why = f"{waiting} cannot be taken out, since its peer {lost} is lost"
                         return SetUndoBegan(at_ms=state.at_ms, set=work.set, reason=why)
         return None
+
+
+def _someone_returns(state: State) -> bool:
+    """Whether a method has kept something off that can be put back."""
+    return any(one.present and one.operational and not one.active for one in state.parts.values())
 
 
 def instruction(decision: Event) -> Batch | VmBatch | None:

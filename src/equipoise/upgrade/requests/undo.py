@@ -8,6 +8,7 @@ from equipoise.model.quantity import ResourceId
 from equipoise.model.upgrade.catalog import ComponentId, Doing
 from equipoise.model.upgrade.request import SetId
 from equipoise.model.upgrade.work import Level, UnitId, Work
+from equipoise.upgrade.requests.units_back import units_back
 from equipoise.upgrade.state import Part, Progress, State
 
 
@@ -23,14 +24,17 @@ def take_back(state: State, set_: SetId) -> None:
     """Drop what is left of a set, and undo what was done of it, before anything else."""
     drop(state, set_)
     wanted = _undo_versions(state, set_)
-    for id_, part in list(state.parts.items()):
-        if part.failed or not any(work.set == set_ for work in part.applied):
-            continue
-        works = _backwards(part, set_, wanted)
-        if works:
-            unit = UnitId(f"undo/{set_}/{id_}")
-            level = Level(unit=unit, order=0, works=works)
-            state.parts[id_] = rebased(part.but(levels=(level, *part.levels)))
+    undone: dict[ResourceId, tuple[Work, ...]] = {}
+    for id_, part in state.parts.items():
+        if not part.failed and any(work.set == set_ for work in part.applied):
+            works = _backwards(part, set_, wanted)
+            undone |= {id_: works} if works else {}
+    units = units_back(state, undone)
+    for id_, works in undone.items():
+        part = state.parts[id_]
+        unit = units.get(id_, UnitId(f"undo/{set_}/{id_}"))
+        level = Level(unit=unit, order=0, works=works)
+        state.parts[id_] = rebased(part.but(levels=(level, *part.levels)))
     state.standings[set_] = replace(state.standings[set_], progress=Progress.UNDOING)
 
 
