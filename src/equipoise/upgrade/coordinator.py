@@ -62,6 +62,8 @@ class Coordinator:
             self._state = begin(event.campaign)
             self._state.at_ms = event.at_ms
             return
+        if not isinstance(event, VmBatchDecided):
+            self._moves = ()  # chosen from a state that is past
         change(self.state, event)
 
     def decide(self, now_ms: int) -> Event | None:

@@ -68,9 +68,9 @@ class Seating:
 
     @classmethod
     def of(cls, state: State, hosts: Iterable[HostId]) -> Seating:
-        """The places as they are."""
+        """The places as they are, with those taken to which VMs are on their way."""
         chosen = list(hosts)
-        return cls(
+        made = cls(
             {one: state.free(one) for one in chosen},
             {
                 one: {
@@ -81,6 +81,10 @@ class Seating:
                 for one in chosen
             },
         )
+        for vm, target in state.on_their_way():
+            if target in made.free:
+                made.take(target, state.seats[vm].group)
+        return made
 
     def takes(self, host: HostId, group: GroupId | None) -> bool:
         """Whether a VM of a group could run on a host."""
@@ -99,6 +103,8 @@ class Reserve:
 
     kept: dict[HostId, None]
     short: bool
+    missing: dict[TenantId, int]
+    """How many VMs that a tenant may ask for found no place."""
 
 
 def reserve(
@@ -116,6 +122,7 @@ def reserve(
     ``failover`` of them are kept for hosts that fail: as large as the largest in use.
     """
     kept: dict[HostId, None] = {}
+    homeless: dict[TenantId, int] = {}
     largest = max((state.places[one].places for one in busy), default=0)
     spare = [one for one in reversed(empty) if state.places[one].places >= largest]
     for host in spare[:failover]:
@@ -132,10 +139,11 @@ def reserve(
             kept[host] = None
             open_.append(host)
             missing -= _seat_some(seating, [host], growing_group(state, tenant), 1)
-        short = short or missing > 0
+        if missing > 0:
+            short, homeless[tenant] = True, missing
         if seating_full(seating, open_):
             open_ = [one for one in open_ if seating.free[one] > 0]
-    return Reserve(kept, short)
+    return Reserve(kept, short, homeless)
 
 
 def seating_full(seating: Seating, hosts: list[HostId]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from equipoise.model.quantity import HostId
+from equipoise.model.quantity import HostId, TenantId
 from equipoise.model.upgrade.event import Eliminated
 from equipoise.model.upgrade.work import VertexId
 from equipoise.upgrade.room import Seating, growth, reserve, whole_hosts
@@ -13,7 +13,7 @@ from equipoise.upgrade.rules import eliminate
 from equipoise.upgrade.rules.methods import returning, turn_of
 from equipoise.upgrade.rules.use import IN_USE
 from equipoise.upgrade.scene import Scene, affected_hosts
-from equipoise.upgrade.sides import growing, old_only, unused, used
+from equipoise.upgrade.sides import Sides, growing, old_only, unused, used, with_new
 from equipoise.upgrade.state import State
 
 MOVES = "a VM, which moves in step 4"
@@ -46,7 +46,7 @@ def select(scene: Scene) -> Selection:
         if short:
             capped[vertex] = short
             continue
-        undo_alone = scene.is_undoing(vertex) and not out and len(more) == 1
+        undo_alone = scene.is_undoing(vertex) and not out
         if undo_alone or (len(out | more) <= z and _may_go(scene, more, free)):
             batch.append(vertex)
             out |= more
@@ -136,30 +136,44 @@ def spared(scene: Scene, wanted: Sequence[HostId], lasting_s: int | None) -> lis
     state, sides = scene.state, scene.sides
     hosts = list(sides.old) if sides.divided else [*sides.old, *sides.new]
     tenants = old_only(state, sides) if sides.divided else growing(state)
-    idle = unused(state, sides.old)
-    if not used(state, hosts) and (sides.new or not sides.divided or not tenants):
+    alone = state.settings.readings.sides_alone or not sides.divided
+    overflow = {} if alone else _overflow(state, sides, lasting_s)
+    idle, busy = unused(state, sides.old), used(state, hosts)
+    if not busy and not tenants and not overflow:
         return idle
-    failover = state.settings.failover_hosts
-    if lasting_s is not None and state.settings.readings.reserve_whole_hosts:
-        kept = whole_hosts(state, hosts, len(tenants), lasting_s) + failover
-        z = max(0, len(unused(state, hosts)) + len(_hosts_back(scene)) - kept)
-        return idle[: min(z, len(idle))]
+    failover = state.settings.failover_hosts if busy else 0
+    back = _hosts_back(scene)
     first = [one for one in wanted if one in sides.old]
     rest = [one for one in reversed(idle) if one not in set(first)]
     others = [one for one in unused(state, hosts) if one not in sides.old]
-    others += _hosts_back(scene)
-    hosts += _hosts_back(scene)
+    literal = lasting_s is not None and state.settings.readings.reserve_whole_hosts
     made = reserve(
         state,
-        Seating.of(state, hosts),
-        growth(state, tenants, lasting_s),
-        busy=used(state, hosts),
-        empty=[*first, *rest, *others],
-        failover=failover,
+        Seating.of(state, [*hosts, *back]),
+        overflow if literal else growth(state, tenants, lasting_s) | overflow,
+        busy=busy,
+        empty=[*first, *rest, *others, *back],
+        failover=0 if literal else failover,
     )
-    if made.short:
-        return []
-    return [one for one in (*first, *rest) if one not in made.kept]
+    if literal and lasting_s is not None:
+        kept = whole_hosts(state, hosts, len(tenants), lasting_s) + failover + len(made.kept)
+        z = max(0, len(unused(state, hosts)) + len(back) - kept)
+        return idle[: min(z, len(idle))]
+    return [] if made.short else [one for one in (*first, *rest) if one not in made.kept]
+
+
+def _overflow(state: State, sides: Sides, lasting_s: int | None) -> dict[TenantId, int]:
+    """VMs that tenants of the new side may ask for, and that only the old side has places for."""
+    busy, empty = used(state, sides.new), unused(state, sides.new)
+    made = reserve(
+        state,
+        Seating.of(state, sides.new),
+        growth(state, with_new(state, sides), lasting_s),
+        busy=busy,
+        empty=empty,
+        failover=state.settings.failover_hosts if busy and sides.new else 0,
+    )
+    return made.missing
 
 
 def _hosts_back(scene: Scene) -> list[HostId]:

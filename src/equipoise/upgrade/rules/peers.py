@@ -38,10 +38,17 @@ def _peers(scene: Scene, left: dict[VertexId, None]) -> dict[VertexId, str]:
                 if _comes_later(scene, vertex, peer):
                     found[vertex] = f"its peer {peer} is in the batch"
                     break
-            elif not scene.operational(other) and scene.present(other):
+            elif _is_missing(scene, other) and not scene.is_undoing(vertex):
                 found[vertex] = f"its peer {peer} is out of service"
                 break
     return found
+
+
+def _is_missing(scene: Scene, group: Group) -> bool:
+    """Whether a group should be in service and is not. Whoever is taken back does not wait for it:
+    else a machine that is lost would keep its peer from ever being well again.
+    """
+    return scene.present(group) and not scene.operational(group)
 
 
 def _comes_later(scene: Scene, vertex: VertexId, peer: VertexId) -> bool:
