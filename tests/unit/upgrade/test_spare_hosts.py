@@ -101,3 +101,14 @@ def test_a_unit_does_not_begin_what_it_could_not_end() -> None:
     assert isinstance(end, past.CampaignEnded)
     assert end.status is CampaignStatus.PAUSED
     assert "keeps 4 hosts off, and 2 are spare" in end.reason
+
+
+def test_a_partition_is_changed_side_by_side() -> None:
+    started: dict[str, int] = {}
+    lasted = []
+    for event in run("storage", 2):
+        if isinstance(event, past.BatchStarted):
+            started[event.batch.id] = event.at_ms
+        elif isinstance(event, past.BatchEnded) and event.batch in started:
+            lasted.append(event.at_ms - started[event.batch])
+    assert lasted == [40_000, 40_000]
