@@ -34,15 +34,16 @@ def select(scene: Scene) -> Selection:
     hosts = {one: affected_hosts(scene, one) for one in left}
     ordered = in_turn(scene, list(left))
     wanted = [host for one in ordered for host in sorted(hosts[one])]
-    free = spared(scene, wanted, lasting_s)
+    free = dict.fromkeys(spared(scene, wanted, lasting_s))
     z = len(free)
     out: set[HostId] = set()
     batch: list[VertexId] = []
     capped: dict[VertexId, str] = {}
     for vertex in ordered:
-        more = hosts[vertex] - out
+        more = hosts[vertex]
         undo_alone = scene.is_undoing(vertex) and not out
-        if undo_alone or (len(out | more) <= z and _may_go(scene, more, free)):
+        together = len(out) + len(more - out)
+        if undo_alone or (together <= z and _may_go(scene, more, free)):
             batch.append(vertex)
             out |= more
         else:
@@ -51,14 +52,14 @@ def select(scene: Scene) -> Selection:
     reasons = [*removed, (0, capped)]
     return Selection(
         z,
-        tuple(one for one in scene.control.groups if one in set(batch)),
+        tuple(sorted(batch, key=scene.place.__getitem__)),
         tuple(_told(scene, reasons)),
     )
 
 
-def _may_go(scene: Scene, hosts: set[HostId], free: Sequence[HostId]) -> bool:
+def _may_go(scene: Scene, hosts: set[HostId], free: dict[HostId, None]) -> bool:
     """Whether these very hosts can be spared; by whole hosts one is as good as another."""
-    return scene.state.settings.readings.reserve_whole_hosts or hosts <= set(free)
+    return scene.state.settings.readings.reserve_whole_hosts or hosts <= free.keys()
 
 
 def in_turn(scene: Scene, vertices: list[VertexId]) -> list[VertexId]:
