@@ -85,7 +85,7 @@ class Upgrades(RuleBasedStateMachine):
             for s in (1, 2)
         ]
         if contained:  # one resource inside another, changed with it
-            inner = hypervisors(hosts)[0].but(id=ResourceId("inner"), kind="host_os")  # type: ignore[arg-type]
+            inner = hypervisors(hosts)[0].but(id=ResourceId("inner"), kind="host_os")
             resources.append(inner.but(component="agent"))
             links.append(binds("inner", "k1", DependencyKind.CONTAINER))
         self.targets = [f"k{n}" for n in range(1, hosts + 1)]

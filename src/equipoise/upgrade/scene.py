@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from equipoise.model.files.collector import undisturbed
 from equipoise.model.quantity import HostId
 from equipoise.model.resource import DependencyKind
 from equipoise.model.upgrade.graph import ControlGraph, Group, GroupEdge, ResourceGraph
@@ -64,9 +65,10 @@ class Scene:
 
 def scene_of(state: State, *, with_vms: bool = True) -> Scene:
     """Look at everything."""
-    sides = look_at_sides(state)
-    graph = resource_graph(state, sides, with_vms=with_vms)
-    return Scene(state, sides, graph, control_graph(state, graph))
+    with undisturbed():  # the collector would look through hundred thousands of vertices in vain
+        sides = look_at_sides(state)
+        graph = resource_graph(state, sides, with_vms=with_vms)
+        return Scene(state, sides, graph, control_graph(state, graph))
 
 
 def look_at_sides(state: State) -> Sides:

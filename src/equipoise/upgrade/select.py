@@ -35,19 +35,20 @@ def select(scene: Scene) -> Selection:
     hosts = {one: _taken_out(scene, one) for one in left}
     ordered = in_turn(scene, list(left))
     wanted = [host for one in ordered for host in sorted(hosts[one])]
-    free = spared(scene, wanted, lasting_s)
+    free = dict.fromkeys(spared(scene, wanted, lasting_s))
     z = len(free)
     out: set[HostId] = set()
     batch: list[VertexId] = []
     capped: dict[VertexId, str] = {}
     for vertex in ordered:
-        more = hosts[vertex] - out
+        more = hosts[vertex]
         short = _short_of_spare(scene, vertex, len(out))
         if short:
             capped[vertex] = short
             continue
         undo_alone = scene.is_undoing(vertex) and not out
-        if undo_alone or (len(out | more) <= z and _may_go(scene, more, free)):
+        together = len(out) + len(more - out)
+        if undo_alone or (together <= z and _may_go(scene, more, free)):
             batch.append(vertex)
             out |= more
         else:
@@ -58,7 +59,7 @@ def select(scene: Scene) -> Selection:
     reasons = [*removed, (5, waiting), (0, capped)]
     return Selection(
         z,
-        tuple(one for one in scene.control.groups if one in set(batch)),
+        tuple(sorted(batch, key=scene.place.__getitem__)),
         tuple(_told(scene, reasons)),
     )
 
@@ -67,8 +68,8 @@ def _taken_out(scene: Scene, vertex: VertexId) -> set[HostId]:
     """The hosts that a group costs: one that only returns costs none, nor do hosts that are out."""
     if not scene.control.groups[vertex].changes:
         return set()
-    serving = scene.sides.old.keys() | scene.sides.new.keys()
-    return affected_hosts(scene, vertex) & serving
+    sides = scene.sides
+    return {one for one in affected_hosts(scene, vertex) if one in sides.old or one in sides.new}
 
 
 def _back(scene: Scene, batch: set[VertexId]) -> tuple[list[VertexId], dict[VertexId, str]]:
@@ -88,7 +89,7 @@ def _short_of_spare(scene: Scene, vertex: VertexId, out: int) -> str:
 
     Only once all tenants could grow as far as they were promised are hosts spare (5.1.4.2).
     """
-    unit = scene.unit(vertex)
+    unit = scene.unit(vertex) if scene.state.units else None
     if unit is None or not unit.degraded_hosts or turn_of(scene.state, unit) != 0:
         return ""
     spare = len(spared(scene, sorted(scene.control.groups[vertex].hosts), None)) - out
@@ -97,9 +98,9 @@ def _short_of_spare(scene: Scene, vertex: VertexId, out: int) -> str:
     return f"its unit keeps {unit.degraded_hosts} hosts off, and {max(0, spare)} are spare"
 
 
-def _may_go(scene: Scene, hosts: set[HostId], free: Sequence[HostId]) -> bool:
+def _may_go(scene: Scene, hosts: set[HostId], free: dict[HostId, None]) -> bool:
     """Whether these very hosts can be spared; by whole hosts one is as good as another."""
-    return scene.state.settings.readings.reserve_whole_hosts or hosts <= set(free)
+    return scene.state.settings.readings.reserve_whole_hosts or hosts <= free.keys()
 
 
 def in_turn(scene: Scene, vertices: list[VertexId]) -> list[VertexId]:

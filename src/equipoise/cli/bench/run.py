@@ -23,6 +23,7 @@ from equipoise.cli.bench import plan as bench_plan
 from equipoise.cli.bench import power as bench_power
 from equipoise.cli.bench import sim as bench_sim
 from equipoise.cli.bench import spec as bench_spec
+from equipoise.cli.bench import upgrade as bench_upgrade
 from equipoise.cli.bench.row import Row, a_cluster, best
 from equipoise.errors import InvalidInput, Problem
 from equipoise.model import files
@@ -189,4 +190,5 @@ SUITES: dict[str, Callable[[], Iterator[Row]]] = {
     "balance": bench_balance.rows,
     "power": bench_power.rows,
     "plan": bench_plan.rows,
+    "upgrade": bench_upgrade.rows,
 }
