@@ -29,6 +29,7 @@ from equipoise.upgrade.gather import clear_storage, free_a_host
 from equipoise.upgrade.graphs import grouping
 from equipoise.upgrade.review import deadline_ms, review
 from equipoise.upgrade.rules.brakes import window_opens_ms
+from equipoise.upgrade.rules.methods import is_half_done
 from equipoise.upgrade.scene import Scene, look_at_sides, scene_of
 from equipoise.upgrade.select import select
 from equipoise.upgrade.sides import used
@@ -261,7 +262,14 @@ class Coordinator:
 
 def _someone_returns(state: State) -> bool:
     """Whether a method has kept something off that can be put back."""
-    return any(one.present and one.operational and not one.active for one in state.parts.values())
+    stuck = {
+        one for unit in state.units.values() if is_half_done(state, unit) for one in unit.resources
+    }
+    return any(
+        one.present and one.operational and not one.active
+        for id_, one in state.parts.items()
+        if id_ not in stuck
+    )
 
 
 def instruction(decision: Event) -> Batch | VmBatch | None:

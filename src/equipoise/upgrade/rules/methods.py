@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from equipoise.model.quantity import ResourceId
+from equipoise.model.upgrade.event import SetOutcome
 from equipoise.model.upgrade.work import UnitId, UpgradeUnit, VertexId
 from equipoise.upgrade.scene import Scene
 from equipoise.upgrade.state import State
@@ -64,8 +65,21 @@ def returning(scene: Scene) -> tuple[Returning, ...]:
                 control.group_of[one] for one in last if _is_next(state, one, unit.id)
             )
             due = turn is None or turn == len(unit.partitions) - 1
+            due = due and not is_half_done(state, unit)
             found.append(Returning(groups, tuple(behind), due))
     return tuple(found)
+
+
+def is_half_done(state: State, unit: UpgradeUnit) -> bool:
+    """Whether a unit was cancelled half way: what it keeps off would meet another version."""
+    for standing in state.standings.values():
+        if standing.outcome is SetOutcome.CANCELLED:
+            targets = set(standing.resources).intersection(map(ResourceId, unit.resources))
+            parts = [state.parts[one] for one in targets if one in state.parts]
+            done = sum(any(work.set == standing.id for work in part.applied) for part in parts)
+            if 0 < done < len(parts):
+                return True
+    return False
 
 
 def _is_kept_off(scene: Scene, vertex: VertexId) -> bool:
