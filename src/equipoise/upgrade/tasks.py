@@ -33,7 +33,10 @@ def schedule(scene: Scene, batch: tuple[VertexId, ...], id_: BatchId) -> Batch:
             back += [_task(scene.state, vertex, one, Errand.ACTIVATE) for one in group.members]
             continue
         work += [_apply(scene.state, vertex, one) for one in group.members if one in levels]
-        if unit is not None:
+        if unit is None:
+            asleep = [one for one in group.members if _is_asleep(scene.state, one)]
+            on += [_task(scene.state, vertex, one, Errand.ACTIVATE) for one in asleep]
+        else:
             members = [one for one in group.members if one in levels]
             if uses_links(scene.state, unit):
                 off += _links(scene, vertex, unit, members, Errand.LINK_OFF)
@@ -45,6 +48,12 @@ def schedule(scene: Scene, batch: tuple[VertexId, ...], id_: BatchId) -> Batch:
                 on += [_task(scene.state, vertex, one, Errand.ACTIVATE) for one in members]
     stages = tuple(tuple(stage) for stage in (off, back, work, on) if stage)
     return Batch(id=id_, stages=stages)
+
+
+def _is_asleep(state: State, resource: ResourceId) -> bool:
+    """Whether a resource was left out of service by a unit that is past."""
+    part = state.parts[resource]
+    return part.present and not part.active
 
 
 def stays_off(state: State, unit: UpgradeUnit) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from equipoise.model.quantity import ResourceId
 from equipoise.model.upgrade.catalog import ComponentId, Doing
 from equipoise.model.upgrade.request import SetId
-from equipoise.model.upgrade.work import Level, UnitId, Work
+from equipoise.model.upgrade.work import Level, UnitId, UpgradeUnit, Work
 from equipoise.upgrade.state import Part, Progress, State
 
 
@@ -23,15 +23,36 @@ def take_back(state: State, set_: SetId) -> None:
     """Drop what is left of a set, and undo what was done of it, before anything else."""
     drop(state, set_)
     wanted = _undo_versions(state, set_)
-    for id_, part in list(state.parts.items()):
-        if part.failed or not any(work.set == set_ for work in part.applied):
-            continue
-        works = _backwards(part, set_, wanted)
-        if works:
-            unit = UnitId(f"undo/{set_}/{id_}")
-            level = Level(unit=unit, order=0, works=works)
-            state.parts[id_] = rebased(part.but(levels=(level, *part.levels)))
+    works = {
+        id_: found
+        for id_, part in state.parts.items()
+        if not part.failed and (found := _backwards(part, set_, wanted))
+    }
+    units = _units_back(state, set_, works)
+    state.units |= {unit.id: unit for unit in units}
+    unit_of = {id_: unit.id for unit in units for id_ in unit.resources}
+    for id_, found in works.items():
+        part = state.parts[id_]
+        level = Level(unit=unit_of.get(id_, UnitId(f"undo/{set_}/{id_}")), order=0, works=found)
+        state.parts[id_] = rebased(part.but(levels=(level, *part.levels)))
+    state.grouping = None
     state.standings[set_] = replace(state.standings[set_], progress=Progress.UNDOING)
+
+
+def _units_back(
+    state: State, set_: SetId, works: dict[ResourceId, tuple[Work, ...]]
+) -> list[UpgradeUnit]:
+    """The units of a set for its way back: by the same method, those with nothing to do first, so
+    that they are in service again before the others go out for the last time.
+    """
+    order = state.standings[set_].order
+    found: list[UpgradeUnit] = []
+    for unit in state.units.values():
+        if unit.id.startswith(f"{order}/") and any(one in works for one in unit.resources):
+            partitions = sorted(unit.partitions, key=lambda those: any(i in works for i in those))
+            name = UnitId(f"undo/{set_}/{unit.id}")
+            found.append(unit.but(id=name, partitions=tuple(partitions)))
+    return found
 
 
 def _undo_versions(state: State, set_: SetId) -> dict[tuple[ResourceId, ComponentId], str]:
