@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from equipoise.model.event import Event, HostFailed, HostRecovered
 from equipoise.model.host import Host
@@ -40,6 +41,7 @@ from equipoise.model.vm import Vm
 from equipoise.store import MemoryJournal
 from equipoise.upgrade import Coordinator, instruction
 
+E = TypeVar("E")
 STEP = Recipe(duration_s=10)
 COOLDOWN_S = 100_000
 """Longer than any iteration, so that each tenant scales at most once in one."""
@@ -286,5 +288,5 @@ class Stage:
             for one in self.coordinator.state.standings.values()
         }
 
-    def events(self, kind: type[Event]) -> list[Event]:
+    def events(self, kind: type[E]) -> list[E]:
         return [one for one in self.journal.events() if isinstance(one, kind)]

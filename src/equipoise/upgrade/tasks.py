@@ -35,7 +35,10 @@ def schedule(scene: Scene, batch: tuple[VertexId, ...], id_: BatchId) -> Batch:
             back += [_task(scene.state, of[one], one, Errand.ACTIVATE) for one in group.members]
             continue
         work += [_apply(scene.state, of[one], one) for one in group.members if one in levels]
-        if unit is not None:
+        if unit is None:
+            asleep = [one for one in group.members if _is_asleep(scene.state, one)]
+            on += [_task(scene.state, of[one], one, Errand.ACTIVATE) for one in asleep]
+        else:
             members = [one for one in group.members if one in levels]
             if uses_links(unit):
                 off += _links(scene, of, unit, members, Errand.LINK_OFF)
@@ -72,6 +75,12 @@ def _blocks(scene: Scene, vertex: VertexId) -> dict[ResourceId, VertexId]:
                     of[other] = VertexId(start)
                     ahead.append(other)
     return of
+
+
+def _is_asleep(state: State, resource: ResourceId) -> bool:
+    """Whether a resource was left out of service by a unit that is past."""
+    part = state.parts[resource]
+    return part.present and not part.active
 
 
 def stays_off(state: State, unit: UpgradeUnit) -> bool:

@@ -24,17 +24,17 @@ def take_back(state: State, set_: SetId) -> None:
     """Drop what is left of a set, and undo what was done of it, before anything else."""
     drop(state, set_)
     wanted = _undo_versions(state, set_)
-    undone: dict[ResourceId, tuple[Work, ...]] = {}
-    for id_, part in state.parts.items():
-        if not part.failed and any(work.set == set_ for work in part.applied):
-            works = _backwards(part, set_, wanted)
-            undone |= {id_: works} if works else {}
-    units = units_back(state, undone)
-    for id_, works in undone.items():
+    works = {
+        id_: found
+        for id_, part in state.parts.items()
+        if not part.failed and (found := _backwards(part, set_, wanted))
+    }
+    units = units_back(state, works)
+    for id_, found in works.items():
         part = state.parts[id_]
-        unit = units.get(id_, UnitId(f"undo/{set_}/{id_}"))
-        level = Level(unit=unit, order=0, works=works)
+        level = Level(unit=units.get(id_, UnitId(f"undo/{set_}/{id_}")), order=0, works=found)
         state.parts[id_] = rebased(part.but(levels=(level, *part.levels)))
+    state.grouping = None
     state.standings[set_] = replace(state.standings[set_], progress=Progress.UNDOING)
 
 

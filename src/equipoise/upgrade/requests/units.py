@@ -105,7 +105,8 @@ def _suits(
         said = state.catalog.get((component, version))
         for need in said.needs if said else ():
             has = other.get(need.component)
-            meant = need.along is along.kind and bool(need.versions) and has is not None
+            meant = need.along is along.kind and bool(need.versions) and not need.tolerant
+            meant = meant and has is not None
             if meant and has not in need.versions:
                 return False
     return True

@@ -34,7 +34,6 @@ def units_back(state: State, undone: Collection[ResourceId]) -> dict[ResourceId,
         del state.units[unit.id]
         state.units[way.id] = way
         found |= dict.fromkeys(back, way.id)
-    state.grouping = None
     return found
 
 
