@@ -77,7 +77,12 @@ def look_at_sides(state: State) -> Sides:
 
 
 def affected_hosts(scene: Scene, vertex: VertexId) -> set[HostId]:
-    """The compute hosts that would be out of service while a group is."""
+    """The compute hosts in service that would not be while a group is changed."""
+    sides = scene.sides
+    return {one for one in _cut_off(scene, vertex) if one in sides.old or one in sides.new}
+
+
+def _cut_off(scene: Scene, vertex: VertexId) -> set[HostId]:
     control = scene.control
     hosts = set(control.groups[vertex].hosts)
     if hosts:

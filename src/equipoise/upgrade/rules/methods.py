@@ -11,9 +11,7 @@ from equipoise.upgrade.state import State
 def in_order_of_method(scene: Scene, left: dict[VertexId, None]) -> dict[VertexId, str]:
     """Remove whoever is not in the partition whose turn it is, or belongs to a newer request."""
     state = scene.state
-    if not state.units:
-        return {}
-    found: dict[VertexId, str] = {}
+    found = _beyond_the_divide(scene, left)
     for unit in state.units.values():
         turn = turn_of(state, unit)
         if turn is None:
@@ -31,6 +29,18 @@ def in_order_of_method(scene: Scene, left: dict[VertexId, None]) -> dict[VertexI
                 elif not waiting and place != turn and scene.control.groups[vertex].changes:
                     found[vertex] = f"its unit {unit.id} is not finished"
     return found
+
+
+def _beyond_the_divide(scene: Scene, left: dict[VertexId, None]) -> dict[VertexId, str]:
+    """Hosts that took in VMs of the new side are changed by others once there is one side again."""
+    if not scene.sides.divided:
+        return {}
+    why = "its host is on the new side while the hosts are divided"
+    return {
+        vertex: why
+        for vertex in left
+        if any(host in scene.sides.new for host in scene.control.groups[vertex].hosts)
+    }
 
 
 def turn_of(state: State, unit: UpgradeUnit) -> int | None:
