@@ -13,7 +13,7 @@ from equipoise.model.quantity import GroupId, HostId, ResourceId, TenantId, VmId
 from equipoise.model.resource import Dependency, DependencyKind, Presence, Resource, ResourceKind
 from equipoise.model.tenant import AntiAffinityGroup, Sla, Tenant
 from equipoise.model.upgrade.campaign import Campaign
-from equipoise.model.upgrade.catalog import Catalog, ComponentId, Description, Recipe
+from equipoise.model.upgrade.catalog import Catalog, ComponentId, Description, Need, Recipe
 from equipoise.model.upgrade.event import (
     BatchEnded,
     CampaignBegan,
@@ -123,13 +123,77 @@ def a_request(*sets: ChangeSet, name: str = "r1") -> Request:
     return Request(id=RequestId(name), sets=sets)
 
 
+STORED_ON = Need(component=ComponentId("osd"), along=DependencyKind.AGGREGATION, install=True)
+USED_BY = Need(
+    component=ComponentId("client"), along=DependencyKind.VM_SUPPORTING_STORAGE, install=True
+)
 CATALOG = Catalog(
-    descriptions=tuple(
-        a_description(component, version)
-        for component in ("hypervisor", "switch", "server", "agent")
-        for version in ("v1", "v2", "v3")
+    descriptions=(
+        *(
+            a_description(component, version)
+            for component in ("hypervisor", "switch", "server", "agent")
+            for version in ("v1", "v2", "v3")
+        ),
+        a_description("vsan", "v1", constituents_min=2),
+        a_description("ceph", "v1", constituents_min=2, needs=(STORED_ON, USED_BY)),
+        a_description("osd", "v1"),
+        a_description("client", "v1"),
     )
 )
+
+
+def _strictly(one: Description) -> Description:
+    own = Need(
+        component=one.component, versions=(one.version,), along=DependencyKind.PEER_STATELESS
+    )
+    return one.but(needs=(own,)) if one.component == "switch" else one
+
+
+STRICT = Catalog(descriptions=tuple(_strictly(one) for one in CATALOG.descriptions))
+"""Switches that are peers understand their own version only."""
+
+
+def a_storage(name: str, component: str) -> Resource:
+    return Resource(
+        id=ResourceId(name),
+        kind=ResourceKind.VIRTUAL_SHARED_STORAGE,
+        component=component,  # type: ignore[arg-type]
+        version="v1",
+    )
+
+
+def supported(store: str, kernels: Sequence[str]) -> list[Dependency]:
+    """A storage on all hosts and two boxes of its own, behind the VMs of all."""
+    built = [binds(store, one, DependencyKind.AGGREGATION) for one in (*BOXES, *kernels)]
+    return built + [binds(one, store, DependencyKind.VM_SUPPORTING_STORAGE) for one in kernels]
+
+
+BOXES = ("box1", "box2", "box3")
+
+
+def boxes() -> list[Resource]:
+    return [Resource(id=ResourceId(one), kind=ResourceKind.SERVER, version="v1") for one in BOXES]
+
+
+def replaced(store: str, kernels: Sequence[str]) -> list[Change]:
+    """Another storage takes over, on the boxes."""
+    ids = [ResourceId(one) for one in kernels]
+    new = a_storage("new-store", "ceph")
+
+    def add(component: str, those: Sequence[ResourceId]) -> Change:
+        return Change(
+            does=ChangeKind.ADD,
+            component=ComponentId(component),
+            version="v1",
+            resources=tuple(those),
+            undo_threshold=0,
+        )
+
+    return [
+        add("osd", [ResourceId(one) for one in BOXES]),
+        add("client", ids),
+        Change(does=ChangeKind.ADD, new=(new,), replaces=ResourceId(store), undo_threshold=0),
+    ]
 
 
 def a_campaign(  # noqa: PLR0913

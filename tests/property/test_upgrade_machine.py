@@ -16,7 +16,7 @@ from hypothesis.stateful import (
 
 from equipoise.model.event import Event
 from equipoise.model.quantity import ResourceId
-from equipoise.model.resource import DependencyKind
+from equipoise.model.resource import DependencyKind, Presence
 from equipoise.model.upgrade.event import (
     BatchDecided,
     BatchStarted,
@@ -31,17 +31,24 @@ from equipoise.model.upgrade.request import Order
 from equipoise.model.upgrade.settings import PAPER, Mixing, Readings, UpgradeSettings
 from equipoise.model.upgrade.work import Errand, Task
 from equipoise.upgrade import Coordinator
-from equipoise.upgrade.requests.project import projected
+from equipoise.upgrade.bonds import presence
+from equipoise.upgrade.requests.units import talk
 from upgrade_worlds import (
+    CATALOG,
+    STRICT,
     Stage,
     a_campaign,
     a_host,
     a_request,
     a_set,
+    a_storage,
     a_tenant,
     a_vm,
     binds,
+    boxes,
     hypervisors,
+    replaced,
+    supported,
     switches,
     upgrade_of,
 )
@@ -57,11 +64,11 @@ class Upgrades(RuleBasedStateMachine):
         sizes=st.lists(st.integers(1, 3), min_size=1, max_size=3),
         divided=st.booleans(),
         literal=st.booleans(),
-        contained=st.booleans(),
+        shape=st.sampled_from(["plain", "contained", "strict", "storage"]),
         seed=st.integers(0, 2**32),
     )
     def begin(
-        self, hosts: int, sizes: list[int], divided: bool, literal: bool, contained: bool, seed: int
+        self, hosts: int, sizes: list[int], divided: bool, literal: bool, shape: str, seed: int
     ) -> None:
         """Every host could take a VM of every tenant, and no tenant has more VMs than hosts stay
         when one fails and one is out: all that was promised can be kept without an upgrade."""
@@ -84,14 +91,17 @@ class Upgrades(RuleBasedStateMachine):
             for n in range(1, hosts + 1)
             for s in (1, 2)
         ]
-        if contained:  # one resource inside another, changed with it
-            inner = hypervisors(hosts)[0].but(id=ResourceId("inner"), kind="host_os")
-            resources.append(inner.but(component="agent"))
-            links.append(binds("inner", "k1", DependencyKind.CONTAINER))
         self.targets = [f"k{n}" for n in range(1, hosts + 1)]
         changes = [upgrade_of(self.targets, undo_threshold=max(0, hosts - 2))]
-        if contained:
+        if shape == "contained":  # one resource inside another, changed with it
+            inner = hypervisors(hosts)[0].but(id=ResourceId("inner"), component="agent")
+            resources.append(inner)
+            links.append(binds("inner", "k1", DependencyKind.CONTAINER))
             changes.append(upgrade_of(["inner"], undo_threshold=0))
+        if shape == "storage":
+            resources += [a_storage("old-store", "vsan"), *boxes()]
+            links += supported("old-store", self.targets)
+            changes += replaced("old-store", self.targets)
         self.stage = Stage(
             a_campaign(
                 a_request(
@@ -103,6 +113,7 @@ class Upgrades(RuleBasedStateMachine):
                 tenants=tenants,
                 resources=resources,
                 dependencies=[*peers, *links],
+                catalog=STRICT if shape == "strict" else CATALOG,
                 settings=UpgradeSettings(
                     vms=Mixing.DIVIDED if divided else Mixing.FREE,
                     vm_move_s=5,
@@ -251,6 +262,18 @@ class Upgrades(RuleBasedStateMachine):
             assert size == sum(seat.tenant == tenant for seat in state.seats.values())
         assert set(state.parts) >= {ResourceId(one) for one in self.targets}
 
+    @invariant()
+    def incompatible_versions_do_not_talk(self) -> None:
+        state = self.stage.coordinator.state
+        for bond in state.bonds:
+            one, other = (
+                state.parts[end] for end in (bond.dependency.dependent, bond.dependency.sponsor)
+            )
+            in_service = all(end.present and end.active and end.operational for end in (one, other))
+            if in_service and presence(state, bond) in (Presence.CURRENT, Presence.CURRENT_FUTURE):
+                mixed = dict(one.components), dict(other.components)
+                assert talk(state, bond.dependency, *mixed), "they do not understand each other"
+
     def teardown(self) -> None:
         """Once load falls and machines are well, every set comes to its end."""
         if not hasattr(self, "stage"):
@@ -277,14 +300,14 @@ class Upgrades(RuleBasedStateMachine):
         for change, targets in zip(standing.set.changes, standing.targets, strict=True):
             for id_ in targets:
                 part = state.parts[id_]
-                if not part.operational:
+                component = change.component or part.main
+                done = [work for work in part.applied if work.component == component]
+                if not part.operational or standing.outcome in ("cancelled", "refused"):
                     continue
-                mine = [work for work in part.applied if work.component == part.main]
-                if standing.outcome == "applied" and mine:
-                    later = [one for one in mine if one.set != name]
-                    assert later or projected(part)[part.main] == change.version
                 if standing.outcome == "undone":
-                    assert all(work.set != name for work in mine) or len(mine) > 1
+                    assert all(work.set != name for work in done)
+                elif done and done[-1].set == name:
+                    assert part.components.get(component) == done[-1].after
 
 
 Upgrades.TestCase.settings = settings(max_examples=100, stateful_step_count=25, deadline=None)

@@ -29,12 +29,12 @@ from equipoise.upgrade.gather import clear_storage, free_a_host
 from equipoise.upgrade.graphs import grouping
 from equipoise.upgrade.review import deadline_ms, review
 from equipoise.upgrade.rules.brakes import window_opens_ms
-from equipoise.upgrade.rules.methods import is_half_done
 from equipoise.upgrade.scene import Scene, look_at_sides, scene_of
 from equipoise.upgrade.select import select
 from equipoise.upgrade.sides import used
 from equipoise.upgrade.state import Phase, Progress, State, next_batch_id
 from equipoise.upgrade.tasks import checking, reverting, schedule
+from equipoise.upgrade.turns import is_half_done
 
 
 class Coordinator:
@@ -233,7 +233,7 @@ class Coordinator:
             return finding
         paused = "" if state.progressed else self._why_paused()
         if paused:
-            blocked = self._never()
+            blocked = self._never() or self._in_circles()
             if blocked is not None:
                 return blocked
         return IterationEnded(at_ms=state.at_ms, iteration=state.iteration, paused=paused)
@@ -241,6 +241,17 @@ class Coordinator:
     def _why_paused(self) -> str:
         told = self.state.told
         return "; ".join(dict.fromkeys(told)) or "there is nothing that can be done now"
+
+    def _in_circles(self) -> SetUndoBegan | None:
+        """If neither load nor anybody holds it back, its resources wait for each other for ever."""
+        state = self.state
+        if state.told:
+            return None
+        for standing in state.standings.values():
+            if standing.progress is Progress.SCHEDULED:
+                why = "its resources wait for each other"
+                return SetUndoBegan(at_ms=state.at_ms, set=standing.id, reason=why)
+        return None
 
     def _never(self) -> SetUndoBegan | None:
         """A set that waits for a resource whose peer is lost for good cannot be completed."""

@@ -10,11 +10,11 @@ from equipoise.model.upgrade.event import Eliminated
 from equipoise.model.upgrade.work import VertexId
 from equipoise.upgrade.room import Seating, growth, reserve, whole_hosts
 from equipoise.upgrade.rules import eliminate
-from equipoise.upgrade.rules.methods import returning, turn_of
 from equipoise.upgrade.rules.use import IN_USE
 from equipoise.upgrade.scene import Scene, affected_hosts
 from equipoise.upgrade.sides import Sides, growing, old_only, unused, used, with_new
 from equipoise.upgrade.state import State
+from equipoise.upgrade.turns import turn_of
 
 MOVES = "a VM, which moves in step 4"
 
@@ -65,18 +65,17 @@ def select(scene: Scene) -> Selection:
 
 
 def _taken_out(scene: Scene, vertex: VertexId) -> set[HostId]:
-    """The hosts that a group costs: one that only returns costs none, nor do hosts that are out."""
+    """The hosts that a group costs: one that only returns into service costs none."""
     if not scene.control.groups[vertex].changes:
         return set()
-    sides = scene.sides
-    return {one for one in affected_hosts(scene, vertex) if one in sides.old or one in sides.new}
+    return affected_hosts(scene, vertex)
 
 
 def _back(scene: Scene, batch: set[VertexId]) -> tuple[list[VertexId], dict[VertexId, str]]:
     """Who returns into service with this batch, and who waits for the last of their unit."""
     back: list[VertexId] = []
     waiting: dict[VertexId, str] = {}
-    for one in returning(scene):
+    for one in scene.returning:
         if one.due and batch.issuperset(one.behind):
             back += one.groups
         else:
@@ -179,7 +178,7 @@ def _overflow(state: State, sides: Sides, lasting_s: int | None) -> dict[TenantI
 
 def _hosts_back(scene: Scene) -> list[HostId]:
     """Hosts that return into service in the moment in which the last of their unit leaves it."""
-    due = [vertex for one in returning(scene) if one.due for vertex in one.groups]
+    due = [vertex for one in scene.returning if one.due for vertex in one.groups]
     return [host for vertex in due for host in scene.control.groups[vertex].hosts]
 
 

@@ -13,9 +13,9 @@ from equipoise.model.upgrade.work import (
     VertexId,
 )
 from equipoise.upgrade.graphs import TOGETHER
-from equipoise.upgrade.rules.methods import turn_of
 from equipoise.upgrade.scene import Scene
 from equipoise.upgrade.state import State
+from equipoise.upgrade.turns import turn_of
 
 Stage = list[Task]
 

@@ -30,6 +30,9 @@ def take_back(state: State, set_: SetId) -> None:
         if not part.failed and (found := _backwards(part, set_, wanted))
     }
     units = units_back(state, works)
+    for id_, part in list(state.parts.items()):
+        if any(work.set == set_ for work in part.applied):
+            state.parts[id_] = part.but(applied=_bridged(part.applied, set_))
     for id_, found in works.items():
         part = state.parts[id_]
         level = Level(unit=units.get(id_, UnitId(f"undo/{set_}/{id_}")), order=0, works=found)
@@ -69,6 +72,21 @@ def _backwards(
                 does = Doing.INSTALL if now is None else Doing.REMOVE
             found[work.component] = work.but(does=does, before=now, after=goal, undoing=True)
     return tuple(found.values())
+
+
+def _bridged(applied: tuple[Work, ...], set_: SetId) -> tuple[Work, ...]:
+    """What was done, without what a later set has built on: undoing that one leads further back."""
+    chain = list(applied)
+    gone: set[int] = set()
+    for place, work in enumerate(chain):
+        if work.set != set_:
+            continue
+        for after in range(place + 1, len(chain)):
+            if chain[after].component == work.component and chain[after].set != set_:
+                chain[after] = chain[after].but(before=work.before)
+                gone.add(place)
+                break
+    return tuple(work for place, work in enumerate(chain) if place not in gone)
 
 
 def _without(levels: tuple[Level, ...], set_: SetId) -> tuple[Level, ...]:

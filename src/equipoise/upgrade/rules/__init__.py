@@ -10,7 +10,7 @@ from typing import Final
 
 from equipoise.model.upgrade.work import VertexId
 from equipoise.upgrade.rules.brakes import brakes
-from equipoise.upgrade.rules.methods import in_order_of_method, returning
+from equipoise.upgrade.rules.methods import in_order_of_method
 from equipoise.upgrade.rules.parallel import room_for_both
 from equipoise.upgrade.rules.peers import service_of_peers
 from equipoise.upgrade.rules.sponsors import before_adding, before_removing, sponsors_first
@@ -50,7 +50,7 @@ def candidates(scene: Scene) -> Candidates:
 
     Those that return with the last partition of their unit are no candidates of their own.
     """
-    with_others = {vertex for one in returning(scene) for vertex in one.groups}
+    with_others = {vertex for one in scene.returning for vertex in one.groups}
     return {
         vertex: None
         for vertex, group in scene.control.groups.items()

@@ -106,7 +106,7 @@ def _constituents(scene: Scene, left: dict[VertexId, None]) -> dict[VertexId, st
             aggregates.setdefault(edge.dependent, {})[edge.sponsor] = None
     for aggregate, constituents in aggregates.items():
         group = scene.control.groups[aggregate]
-        if not scene.present(group) or _is_given_up(scene, aggregate, left):
+        if not scene.operational(group) or _is_given_up(scene, aggregate, left):
             continue
         least = max(scene.graph.vertices[one].constituents_min for one in group.members)
         able = sum(scene.operational(scene.control.groups[one]) for one in constituents)
