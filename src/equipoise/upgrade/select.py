@@ -105,7 +105,7 @@ def spared(scene: Scene, wanted: Sequence[HostId], lasting_s: int) -> list[HostI
     literal = state.settings.readings.reserve_whole_hosts
     made = reserve(
         state,
-        Seating.of(state, hosts),
+        Seating(state, hosts),
         overflow if literal else growth(state, tenants, lasting_s) | overflow,
         busy=busy,
         empty=[*first, *rest, *others],
@@ -123,7 +123,7 @@ def _overflow(state: State, sides: Sides, lasting_s: int) -> dict[TenantId, int]
     busy, empty = used(state, sides.new), unused(state, sides.new)
     made = reserve(
         state,
-        Seating.of(state, sides.new),
+        Seating(state, sides.new),
         growth(state, with_new(state, sides), lasting_s),
         busy=busy,
         empty=empty,
