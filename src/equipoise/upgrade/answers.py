@@ -19,7 +19,7 @@ def answer_scaling(state: State, tenant: TenantId, vms: int) -> ScalingAnswered:
     number = min(vms, left_of(state, tenant))
     group = growing_group(state, tenant)
     hosts = _hosts_for(state, sides, tenant)
-    seating = Seating.of(state, hosts)
+    seating = Seating(state, hosts)
     added: dict[VmId, HostId] = {}
     for count in range(number):
         target = next((one for one in hosts if seating.takes(one, group)), None)
@@ -78,7 +78,7 @@ def restart(state: State, host: HostId) -> VmsRestarted:
         if seat is None:
             continue
         hosts = _hosts_for(state, sides, seat.tenant)
-        seating = Seating.of(state, hosts)
+        seating = Seating(state, hosts)
         for one, groups in taken.items():
             for group in groups:
                 if one in seating.free:

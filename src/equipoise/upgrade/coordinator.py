@@ -151,7 +151,7 @@ class Coordinator:
         finding = review(state)
         if finding is not None:
             return finding
-        scene = scene_of(state)
+        scene = scene_of(state, with_vms=False)
         moves = clear_storage(scene)
         if moves:
             return self._consolidate(moves, "to leave hosts to the storage that is replaced")

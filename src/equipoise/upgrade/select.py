@@ -149,7 +149,7 @@ def spared(scene: Scene, wanted: Sequence[HostId], lasting_s: int | None) -> lis
     literal = lasting_s is not None and state.settings.readings.reserve_whole_hosts
     made = reserve(
         state,
-        Seating.of(state, [*hosts, *back]),
+        Seating(state, [*hosts, *back]),
         overflow if literal else growth(state, tenants, lasting_s) | overflow,
         busy=busy,
         empty=[*first, *rest, *others, *back],
@@ -167,7 +167,7 @@ def _overflow(state: State, sides: Sides, lasting_s: int | None) -> dict[TenantI
     busy, empty = used(state, sides.new), unused(state, sides.new)
     made = reserve(
         state,
-        Seating.of(state, sides.new),
+        Seating(state, sides.new),
         growth(state, with_new(state, sides), lasting_s),
         busy=busy,
         empty=empty,

@@ -174,7 +174,7 @@ def _placed(state: State, sides: Sides, vms: Sequence[VmId]) -> tuple[VmMove, ..
     if state.settings.readings.reserve_whole_hosts and not _whole_hosts_left(state, sides, vms):
         return None
     new = list(sides.new)
-    seating = Seating.of(state, new)
+    seating = Seating(state, new)
     literal = state.settings.readings.reserve_whole_hosts
     order = _targets(state, new, empty_only=literal and sides.divided)
     moves: list[VmMove] = []
@@ -229,9 +229,7 @@ def _reserved(state: State, sides: Sides, seating: Seating, vms: Sequence[VmId])
     }
     tenants: list[TenantId] = [one for one in state.tenants if one in settled]
     if not sides.divided:
-        others = Seating.of(state, sides.old)
-        seating.free |= others.free
-        seating.groups |= others.groups
+        seating.add(sides.old)
         new += sides.old
         tenants = list(growing(state))
     wanted = growth(state, tenants, lasting_s(state, sides))
