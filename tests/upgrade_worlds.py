@@ -11,6 +11,7 @@ from equipoise.model.host import Host
 from equipoise.model.inventory import Inventory
 from equipoise.model.quantity import GroupId, HostId, ResourceId, TenantId, VmId
 from equipoise.model.resource import Dependency, DependencyKind, Presence, Resource, ResourceKind
+from equipoise.model.rule import Rule
 from equipoise.model.tenant import AntiAffinityGroup, Sla, Tenant
 from equipoise.model.upgrade.campaign import Campaign
 from equipoise.model.upgrade.catalog import Catalog, ComponentId, Description, Need, Recipe
@@ -205,6 +206,7 @@ def a_campaign(  # noqa: PLR0913
     dependencies: Sequence[Dependency] = (),
     catalog: Catalog = CATALOG,
     settings: UpgradeSettings | None = None,
+    rules: Sequence[Rule] = (),
 ) -> Campaign:
     return Campaign(
         name="small",
@@ -214,6 +216,7 @@ def a_campaign(  # noqa: PLR0913
             tenants=tuple(tenants),
             resources=tuple(resources),
             dependencies=tuple(dependencies),
+            rules=tuple(rules),
         ),
         catalog=catalog,
         requests=requests,

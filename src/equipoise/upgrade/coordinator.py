@@ -25,6 +25,7 @@ from equipoise.upgrade import vms
 from equipoise.upgrade.answers import answer_scaling, restart
 from equipoise.upgrade.begin import begin
 from equipoise.upgrade.change import change
+from equipoise.upgrade.gate import admitted
 from equipoise.upgrade.gather import clear_storage, free_a_host
 from equipoise.upgrade.graphs import grouping
 from equipoise.upgrade.review import deadline_ms, review
@@ -152,12 +153,12 @@ class Coordinator:
         if finding is not None:
             return finding
         scene = scene_of(state, with_vms=False)
-        moves = clear_storage(scene)
+        moves, _ = admitted(state, clear_storage(scene))
         if moves:
             return self._consolidate(moves, "to leave hosts to the storage that is replaced")
         chosen = select(scene)
         if not chosen.batch and not self._can_move(scene):
-            moves = free_a_host(scene)
+            moves, _ = admitted(state, free_a_host(scene))
             if moves:
                 return self._consolidate(moves, "to free a host")
         self._scene = scene

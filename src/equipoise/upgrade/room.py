@@ -118,12 +118,19 @@ def reserve(
     """Place all that may be asked for: first where VMs run, then on as few empty hosts as will do.
 
     ``empty`` hosts are taken from the end, so that those at the beginning stay free for a change.
-    ``failover`` of them are kept for hosts that fail: as large as the largest in use.
+    ``failover`` of them are kept for hosts that fail: each takes whatever could be on one by then.
     """
     kept: dict[HostId, None] = {}
     homeless: dict[TenantId, int] = {}
-    largest = max((state.places[one].places for one in busy), default=0)
-    spare = [one for one in reversed(empty) if state.places[one].places >= largest]
+    more_vms = sum(wanted.values())
+    fullest = max(
+        (
+            min(state.places[one].places, state.places[one].places - seating.free[one] + more_vms)
+            for one in busy
+        ),
+        default=0,
+    )
+    spare = [one for one in reversed(empty) if state.places[one].places >= fullest]
     for host in spare[:failover]:
         kept[host] = None
     short = len(kept) < failover and bool(busy)
