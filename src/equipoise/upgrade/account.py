@@ -118,15 +118,20 @@ class _Keeper:
     def _BatchDecided(self, event: past.BatchDecided) -> None:  # noqa: N802
         now = self._now
         now.z, now.batch, now.eliminated = event.z, event.batch, event.eliminated
-        hosts = grouping(self._state).hosts_of
-        taken = {host for one in event.batch for host in hosts.get(one, ())}
+        made = grouping(self._state)
+        # Those that only return into service take no host out of it.
+        out = [one for one in event.batch if any(self._state.parts[each].levels
+                                                 for each in made.members[one])]  # fmt: skip
+        taken = {host for one in out for host in made.hosts_of.get(one, ())}
         now.headroom = event.z - len(taken)
 
     def _BatchStarted(self, event: past.BatchStarted) -> None:  # noqa: N802
+        groups = grouping(self._state).group_of
         for task in event.batch.tasks:
             if task.errand is Errand.APPLY:
                 said = tuple(_words(work.component, work.before, work.after) for work in task.works)
-                self._now.works[task.vertex] = (*self._now.works.get(task.vertex, ()), *said)
+                group = groups[task.resource]
+                self._now.works[group] = (*self._now.works.get(group, ()), *said)
 
     def _VmBatchDecided(self, event: past.VmBatchDecided) -> None:  # noqa: N802
         if look_at_sides(self._state).divided:

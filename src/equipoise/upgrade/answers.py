@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from equipoise.model.quantity import GroupId, HostId, TenantId, VmId
 from equipoise.model.upgrade.event import ScalingAnswered, VmsRestarted
-from equipoise.model.upgrade.work import Batch
-from equipoise.upgrade.graphs import grouping
 from equipoise.upgrade.room import Seating, growing_group, left_of
 from equipoise.upgrade.scene import look_at_sides
 from equipoise.upgrade.sides import Sides, unused, used
-from equipoise.upgrade.state import State
+from equipoise.upgrade.state import Phase, State
 
 
 def answer_scaling(state: State, tenant: TenantId, vms: int) -> ScalingAnswered:
@@ -21,7 +19,7 @@ def answer_scaling(state: State, tenant: TenantId, vms: int) -> ScalingAnswered:
     number = min(vms, left_of(state, tenant))
     group = growing_group(state, tenant)
     hosts = _hosts_for(state, sides, tenant)
-    seating = Seating.of(state, hosts)
+    seating = Seating(state, hosts)
     added: dict[VmId, HostId] = {}
     for count in range(number):
         target = next((one for one in hosts if seating.takes(one, group)), None)
@@ -36,7 +34,7 @@ def answer_scaling(state: State, tenant: TenantId, vms: int) -> ScalingAnswered:
 
 def _hosts_for(state: State, sides: Sides, tenant: TenantId | None) -> list[HostId]:
     """Where a tenant's VMs may start, best first: what is in use, then empty hosts from the end."""
-    busy_out = set(out_for_work(state))
+    busy_out = out_for_work(state)
     if not sides.divided:
         hosts = [*sides.new, *sides.old]
         return _best_first(state, [one for one in hosts if one not in busy_out])
@@ -53,13 +51,10 @@ def _best_first(state: State, hosts: list[HostId]) -> list[HostId]:
     return [*used(state, hosts), *reversed(unused(state, hosts))]
 
 
-def out_for_work(state: State) -> list[HostId]:
-    """Compute hosts that an engine is working on at this moment."""
-    if state.open is None or not isinstance(state.open.schedule, Batch):
-        return []
-    kept = grouping(state)
-    vertices = dict.fromkeys(task.vertex for task in state.open.schedule.tasks)
-    return [host for one in vertices for host in kept.hosts_of.get(one, ())]
+def out_for_work(state: State) -> dict[HostId, None]:
+    """Compute hosts of the batch under way: chosen, worked on, taken back or watched."""
+    under_way = state.phase in (Phase.CHANGING, Phase.REVERTING, Phase.BAKING)
+    return state.out if under_way else {}
 
 
 def _removed(state: State, sides: Sides, tenant: TenantId, number: int) -> tuple[VmId, ...]:
@@ -83,7 +78,7 @@ def restart(state: State, host: HostId) -> VmsRestarted:
         if seat is None:
             continue
         hosts = _hosts_for(state, sides, seat.tenant)
-        seating = Seating.of(state, hosts)
+        seating = Seating(state, hosts)
         for one, groups in taken.items():
             for group in groups:
                 if one in seating.free:

@@ -12,10 +12,12 @@ from equipoise.model.quantity import HostId, ResourceId, VmId
 from equipoise.model.upgrade import event as past
 from equipoise.model.upgrade.event import SetOutcome
 from equipoise.model.upgrade.request import Command, Order, SetId
-from equipoise.model.upgrade.work import Errand, VmBatch
+from equipoise.model.upgrade.work import Errand, VertexId, VmBatch
 from equipoise.model.value import FrozenMap
+from equipoise.upgrade.graphs import grouping
 from equipoise.upgrade.outcome import opened, revert_mates, task_failed, task_finished
 from equipoise.upgrade.requests import drop, schedule, take_back
+from equipoise.upgrade.scene import affected_hosts, scene_of
 from equipoise.upgrade.state import Open, Phase, Place, Progress, Seat, State
 
 
@@ -196,8 +198,20 @@ def _obey(state: State, command: Command) -> None:
 
 def _batch_decided(state: State, event: past.BatchDecided) -> None:
     state.batch = event.batch
+    state.out = _out(state, event.batch)
     state.told = tuple(one.reason for one in event.eliminated if one.rule in (0, 1, 7))
     state.phase = Phase.CHANGING if event.batch else Phase.MOVING
+
+
+def _out(state: State, batch: tuple[VertexId, ...]) -> dict[HostId, None]:
+    """The compute hosts that are out of service for a batch."""
+    hosts = grouping(state).hosts_of
+    found = {host: None for one in batch for host in hosts.get(one, ())}
+    others = [one for one in batch if one not in hosts]
+    if others:
+        scene = scene_of(state, with_vms=False)
+        found |= {host: None for one in others for host in sorted(affected_hosts(scene, one))}
+    return found
 
 
 def _batch_started(state: State, event: past.BatchStarted) -> None:
@@ -282,8 +296,11 @@ def _isolated(state: State, event: past.ResourceIsolated) -> None:
 
 def _released(state: State, event: past.ResourceReleased) -> None:
     state.progressed = True
-    part = state.parts[event.resource]
-    state.parts[event.resource] = part.but(isolated=False, attempts=FrozenMap())
+    made = grouping(state)
+    for one in made.members[made.group_of[event.resource]]:  # what was isolated with it as well
+        part = state.parts[one]
+        if part.isolated and not part.failed:
+            state.parts[one] = part.but(isolated=False, attempts=FrozenMap())
 
 
 def _undo_began(state: State, event: past.SetUndoBegan) -> None:

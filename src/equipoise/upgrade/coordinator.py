@@ -25,6 +25,7 @@ from equipoise.upgrade import vms
 from equipoise.upgrade.answers import answer_scaling, restart
 from equipoise.upgrade.begin import begin
 from equipoise.upgrade.change import change
+from equipoise.upgrade.gate import admitted
 from equipoise.upgrade.gather import clear_storage, free_a_host
 from equipoise.upgrade.graphs import grouping
 from equipoise.upgrade.review import deadline_ms, review
@@ -34,6 +35,7 @@ from equipoise.upgrade.select import select
 from equipoise.upgrade.sides import used
 from equipoise.upgrade.state import Phase, Progress, State, next_batch_id
 from equipoise.upgrade.tasks import checking, reverting, schedule
+from equipoise.upgrade.turns import is_half_done
 
 
 class Coordinator:
@@ -62,6 +64,8 @@ class Coordinator:
             self._state = begin(event.campaign)
             self._state.at_ms = event.at_ms
             return
+        if not isinstance(event, VmBatchDecided):
+            self._moves = ()  # chosen from a state that is past
         change(self.state, event)
 
     def decide(self, now_ms: int) -> Event | None:
@@ -122,7 +126,8 @@ class Coordinator:
         state = self.state
         at_ms = state.at_ms
         sets = state.standings.values()
-        if not state.requests and all(one.progress is Progress.ENDED for one in sets):
+        done = all(one.progress is Progress.ENDED for one in sets)
+        if done and not state.requests and not _someone_returns(state):
             if state.standings or state.iteration:
                 return CampaignEnded(at_ms=at_ms, status=CampaignStatus.COMPLETED)
             return None
@@ -147,13 +152,13 @@ class Coordinator:
         finding = review(state)
         if finding is not None:
             return finding
-        scene = scene_of(state)
-        moves = clear_storage(scene)
+        scene = scene_of(state, with_vms=False)
+        moves, _ = admitted(state, clear_storage(scene))
         if moves:
             return self._consolidate(moves, "to leave hosts to the storage that is replaced")
         chosen = select(scene)
         if not chosen.batch and not self._can_move(scene):
-            moves = free_a_host(scene)
+            moves, _ = admitted(state, free_a_host(scene))
             if moves:
                 return self._consolidate(moves, "to free a host")
         self._scene = scene
@@ -229,7 +234,7 @@ class Coordinator:
             return finding
         paused = "" if state.progressed else self._why_paused()
         if paused:
-            blocked = self._never()
+            blocked = self._never() or self._in_circles()
             if blocked is not None:
                 return blocked
         return IterationEnded(at_ms=state.at_ms, iteration=state.iteration, paused=paused)
@@ -237,6 +242,17 @@ class Coordinator:
     def _why_paused(self) -> str:
         told = self.state.told
         return "; ".join(dict.fromkeys(told)) or "there is nothing that can be done now"
+
+    def _in_circles(self) -> SetUndoBegan | None:
+        """If neither load nor anybody holds it back, its resources wait for each other for ever."""
+        state = self.state
+        if state.told:
+            return None
+        for standing in state.standings.values():
+            if standing.progress is Progress.SCHEDULED:
+                why = "its resources wait for each other"
+                return SetUndoBegan(at_ms=state.at_ms, set=standing.id, reason=why)
+        return None
 
     def _never(self) -> SetUndoBegan | None:
         """A set that waits for a resource whose peer is lost for good cannot be completed."""
@@ -254,6 +270,18 @@ class Coordinator:
                         why = f"{waiting} cannot be taken out, since its peer {lost} is lost"
                         return SetUndoBegan(at_ms=state.at_ms, set=work.set, reason=why)
         return None
+
+
+def _someone_returns(state: State) -> bool:
+    """Whether a method has kept something off that can be put back."""
+    stuck = {
+        one for unit in state.units.values() if is_half_done(state, unit) for one in unit.resources
+    }
+    return any(
+        one.present and one.operational and not one.active
+        for id_, one in state.parts.items()
+        if id_ not in stuck
+    )
 
 
 def instruction(decision: Event) -> Batch | VmBatch | None:

@@ -46,7 +46,7 @@ def _packed(state: State, vms: list[VmId], hosts: list[HostId]) -> list[VmMove]:
 
 
 def _seated(state: State, vms: Iterable[VmId], hosts: list[HostId]) -> list[VmMove]:
-    seating = Seating.of(state, hosts)
+    seating = Seating(state, hosts)
     moves: list[VmMove] = []
     for vm in vms:
         seat = state.seats[vm]

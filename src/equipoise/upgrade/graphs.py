@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Final
 
 from equipoise.model.quantity import HostId, ResourceId
 from equipoise.model.resource import DependencyKind, Presence, ResourceKind
@@ -17,6 +18,7 @@ from equipoise.model.upgrade.graph import (
     ResourceGraph,
     Vertex,
 )
+from equipoise.model.upgrade.request import SetId
 from equipoise.model.upgrade.work import VertexId
 from equipoise.model.value import FrozenMap
 from equipoise.upgrade.bonds import PRESENT, presence
@@ -24,6 +26,7 @@ from equipoise.upgrade.demands import least_constituents
 from equipoise.upgrade.sides import Sides
 from equipoise.upgrade.state import Bond, Part, State
 
+NO_ATTEMPTS: Final[FrozenMap[SetId, int]] = FrozenMap()
 TOGETHER = (DependencyKind.CONTAINER, DependencyKind.COMPOSITION)
 """Who is bound by these is changed in one iteration: it would be out of service twice otherwise."""
 
@@ -117,6 +120,7 @@ def resource_graph(state: State, sides: Sides, *, with_vms: bool = True) -> Reso
                 id_,
                 ResourceKind.VIRTUAL_SERVER,
                 Modification.UPGRADE if moves else Modification.NO_CHANGE,
+                failed_attempts=NO_ATTEMPTS,
                 vm=seat.vm,
                 host=seat.host,
             )

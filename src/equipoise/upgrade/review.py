@@ -10,6 +10,7 @@ from equipoise.model.upgrade.event import (
     SetUndoBegan,
 )
 from equipoise.model.upgrade.request import Order
+from equipoise.upgrade.graphs import grouping
 from equipoise.upgrade.state import Part, Progress, Standing, State
 
 Finding = ResourceIsolated | ResourceReleased | SetUndoBegan | SetEnded
@@ -21,6 +22,7 @@ def review(state: State) -> Finding | None:
         _broken(state)
         or _refused(state)
         or _exhausted(state)
+        or _with_it(state)
         or next((one for s in _open(state) if (one := _judged(state, s))), None)
     )
 
@@ -55,6 +57,20 @@ def _exhausted(state: State) -> Finding | None:
                 continue
             why = f"{failed} attempts failed for set {set_}"
             return ResourceIsolated(at_ms=state.at_ms, resource=id_, failed=undoing, reason=why)
+    return None
+
+
+def _with_it(state: State) -> Finding | None:
+    """What goes together with an isolated resource is isolated with it."""
+    made = grouping(state)
+    for id_, part in state.parts.items():
+        if part.isolated and len(made.members[made.group_of[id_]]) > 1:
+            for mate in made.members[made.group_of[id_]]:
+                if not state.parts[mate].isolated and state.parts[mate].levels:
+                    why = f"it goes together with {id_}"
+                    return ResourceIsolated(
+                        at_ms=state.at_ms, resource=mate, failed=part.failed, reason=why
+                    )
     return None
 
 
@@ -102,15 +118,14 @@ def _is_left(state: State, standing: Standing) -> bool:
 
 
 def _released(state: State, standing: Standing) -> Finding | None:
-    """Isolated resources that are where the undoing leads are free again."""
+    """Isolated resources that are where the undoing leads are free again, with all beside them."""
+    made = grouping(state)
     for id_ in standing.resources:
         part = state.parts.get(id_)
-        if (
-            part is not None
-            and part.isolated
-            and not part.failed
-            and _is_back(state, part, standing)
-        ):
+        if part is None or not part.isolated or part.failed:
+            continue
+        beside = [state.parts[one] for one in made.members[made.group_of[id_]]]
+        if all(not one.isolated or _is_back(state, one, standing) for one in beside):
             return ResourceReleased(at_ms=state.at_ms, resource=id_)
     return None
 
@@ -123,7 +138,8 @@ def _is_back(state: State, part: Part, standing: Standing) -> bool:
         if one != standing.id
     )
     return (
-        not gave_up
+        not part.failed
+        and not gave_up
         and not part.awaits(standing.id)
         and not any(work.set == standing.id for work in part.applied)
     )

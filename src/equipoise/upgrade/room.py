@@ -6,6 +6,7 @@ that a tenant may still ask for, host by host.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -29,13 +30,15 @@ def largest_step(state: State, lasting_s: int) -> int:
     return max((steps(state, one, lasting_s) for one in state.tenants), default=0)
 
 
-def growth(state: State, tenants: Iterable[TenantId], lasting_s: int) -> dict[TenantId, int]:
-    """By how many VMs each tenant may grow within a time, up to what it was promised."""
-    return {
-        one: more
-        for one in tenants
-        if (more := min(steps(state, one, lasting_s), left_of(state, one))) > 0
-    }
+def growth(state: State, tenants: Iterable[TenantId], lasting_s: int | None) -> dict[TenantId, int]:
+    """By how many VMs each tenant may grow within a time, up to what it was promised.
+
+    Without a time: as far as it was promised.
+    """
+    most = {one: left_of(state, one) for one in tenants}
+    if lasting_s is not None:
+        most = {one: min(steps(state, one, lasting_s), more) for one, more in most.items()}
+    return {one: more for one, more in most.items() if more > 0}
 
 
 def left_of(state: State, tenant: TenantId) -> int:
@@ -57,38 +60,40 @@ def growing_group(state: State, tenant: TenantId) -> GroupId | None:
     return groups[0].id if groups else None
 
 
-@dataclass
 class Seating:
     """Free places on some hosts, and which groups are on which host already."""
 
-    free: dict[HostId, int]
-    groups: dict[HostId, set[GroupId]]
+    def __init__(self, state: State, hosts: Iterable[HostId]) -> None:
+        """The places as they are, with those taken to which VMs are on their way."""
+        self._state = state
+        self.free: dict[HostId, int] = {one: state.free(one) for one in hosts}
+        self._groups: dict[HostId, set[GroupId]] = {}
+        for vm, target in state.on_their_way():
+            if target in self.free:
+                self.take(target, state.seats[vm].group)
 
-    @classmethod
-    def of(cls, state: State, hosts: Iterable[HostId]) -> Seating:
-        """The places as they are."""
-        chosen = list(hosts)
-        return cls(
-            {one: state.free(one) for one in chosen},
-            {
-                one: {
-                    group
-                    for vm in state.residents.get(one, ())
-                    if (group := state.seats[vm].group) is not None
-                }
-                for one in chosen
-            },
-        )
+    def add(self, hosts: Iterable[HostId]) -> None:
+        """Take further hosts into account, as they are."""
+        self.free |= {one: self._state.free(one) for one in hosts}
+
+    def _on(self, host: HostId) -> set[GroupId]:
+        """The groups on a host, looked up when somebody asks."""
+        found = self._groups.get(host)
+        if found is None:
+            seats = (self._state.seats[vm] for vm in self._state.residents.get(host, ()))
+            found = {seat.group for seat in seats if seat.group is not None}
+            self._groups[host] = found
+        return found
 
     def takes(self, host: HostId, group: GroupId | None) -> bool:
         """Whether a VM of a group could run on a host."""
-        return self.free[host] > 0 and (group is None or group not in self.groups[host])
+        return self.free[host] > 0 and (group is None or group not in self._on(host))
 
     def take(self, host: HostId, group: GroupId | None) -> None:
         """Let a VM of a group run on a host."""
         self.free[host] -= 1
         if group is not None:
-            self.groups[host].add(group)
+            self._on(host).add(group)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +102,8 @@ class Reserve:
 
     kept: dict[HostId, None]
     short: bool
+    missing: dict[TenantId, int]
+    """How many VMs that a tenant may ask for found no place."""
 
 
 def reserve(
@@ -111,17 +118,25 @@ def reserve(
     """Place all that may be asked for: first where VMs run, then on as few empty hosts as will do.
 
     ``empty`` hosts are taken from the end, so that those at the beginning stay free for a change.
-    ``failover`` of them are kept for hosts that fail: as large as the largest in use.
+    ``failover`` of them are kept for hosts that fail: each takes whatever could be on one by then.
     """
     kept: dict[HostId, None] = {}
-    largest = max((state.places[one].places for one in busy), default=0)
-    spare = [one for one in reversed(empty) if state.places[one].places >= largest]
+    homeless: dict[TenantId, int] = {}
+    more_vms = sum(wanted.values())
+    fullest = max(
+        (
+            min(state.places[one].places, state.places[one].places - seating.free[one] + more_vms)
+            for one in busy
+        ),
+        default=0,
+    )
+    spare = [one for one in reversed(empty) if state.places[one].places >= fullest]
     for host in spare[:failover]:
         kept[host] = None
     short = len(kept) < failover and bool(busy)
     if short:  # the largest there are, which is better than nothing
         kept |= dict.fromkeys([*reversed(empty)][:failover])
-    open_ = [one for one in busy if seating.free[one] > 0]
+    open_ = deque(one for one in busy if seating.free[one] > 0)
     rest = [one for one in reversed(empty) if one not in kept]
     for tenant, more in sorted(wanted.items(), key=lambda one: -one[1]):
         missing = more - _seat_some(seating, open_, growing_group(state, tenant), more)
@@ -130,18 +145,16 @@ def reserve(
             kept[host] = None
             open_.append(host)
             missing -= _seat_some(seating, [host], growing_group(state, tenant), 1)
-        short = short or missing > 0
-        if seating_full(seating, open_):
-            open_ = [one for one in open_ if seating.free[one] > 0]
-    return Reserve(kept, short)
+        if missing > 0:
+            short, homeless[tenant] = True, missing
+        while open_ and seating.free[open_[0]] <= 0:
+            open_.popleft()
+    return Reserve(kept, short, homeless)
 
 
-def seating_full(seating: Seating, hosts: list[HostId]) -> bool:
-    """Whether some of the hosts have no place left."""
-    return any(seating.free[one] <= 0 for one in hosts[:8])
-
-
-def _seat_some(seating: Seating, hosts: list[HostId], group: GroupId | None, number: int) -> int:
+def _seat_some(
+    seating: Seating, hosts: Iterable[HostId], group: GroupId | None, number: int
+) -> int:
     """Place VMs of a group, at most so many; of a group, each on a host of its own."""
     seated = 0
     for host in hosts:

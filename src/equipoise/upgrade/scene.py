@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from equipoise.model.files.collector import undisturbed
 from equipoise.model.quantity import HostId
 from equipoise.model.resource import DependencyKind
 from equipoise.model.upgrade.graph import ControlGraph, Group, GroupEdge, ResourceGraph
@@ -13,6 +14,18 @@ from equipoise.model.upgrade.work import Level, UpgradeUnit, VertexId
 from equipoise.upgrade.graphs import control_graph, grouping, is_present, resource_graph
 from equipoise.upgrade.sides import Sides, sides_of
 from equipoise.upgrade.state import State
+from equipoise.upgrade.turns import is_half_done, is_next, turn_of
+
+
+@dataclass(frozen=True, slots=True)
+class Returning:
+    """Groups of a unit that are changed and kept out of service until others leave it."""
+
+    groups: tuple[VertexId, ...]
+    behind: tuple[VertexId, ...]
+    """With these in the batch they return, as soon as these are out of service; none: now."""
+    due: bool
+    """Whether it is the turn of the last partition, or no partition is left."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +66,39 @@ class Scene:
         """Whether the next thing to do with a group is to take something back."""
         return any(level.order == 0 for level in self.level(vertex).values())
 
+    @cached_property
+    def returning(self) -> tuple[Returning, ...]:
+        """Who waits to return into service, unit by unit."""
+        found = []
+        for unit in self.state.units.values():
+            members = [one for those in unit.partitions for one in those]
+            there = [one for one in members if one in self.graph.vertices]
+            vertices = dict.fromkeys(self.control.group_of[one] for one in there)
+            groups = tuple(one for one in vertices if self._is_kept_off(one))
+            if groups and len(unit.partitions) > 1:
+                turn = turn_of(self.state, unit)
+                last = () if turn is None else unit.partitions[turn]
+                next_ = [one for one in last if is_next(self.state, one, unit.id)]
+                behind = dict.fromkeys(self.control.group_of[one] for one in next_)
+                due = turn is None or turn == len(unit.partitions) - 1
+                due = due and not is_half_done(self.state, unit)
+                found.append(Returning(groups, tuple(behind), due))
+        return tuple(found)
+
+    def _is_kept_off(self, vertex: VertexId) -> bool:
+        group = self.control.groups[vertex]
+        lost = group.isolated or group.failed
+        return not (group.active or group.changes or lost) and self.present(group)
+
+    def replaced_by(self, vertex: VertexId) -> set[VertexId]:
+        """Who returns into service in the moment in which a group leaves it."""
+        return {
+            other
+            for one in self.returning
+            if one.due and vertex in one.behind
+            for other in one.groups
+        }
+
     def operational(self, group: Group) -> bool:
         """Whether a group does its work now."""
         return not (group.isolated or group.failed) and group.active and self.present(group)
@@ -64,9 +110,10 @@ class Scene:
 
 def scene_of(state: State, *, with_vms: bool = True) -> Scene:
     """Look at everything."""
-    sides = look_at_sides(state)
-    graph = resource_graph(state, sides, with_vms=with_vms)
-    return Scene(state, sides, graph, control_graph(state, graph))
+    with undisturbed():  # the collector would look through hundred thousands of vertices in vain
+        sides = look_at_sides(state)
+        graph = resource_graph(state, sides, with_vms=with_vms)
+        return Scene(state, sides, graph, control_graph(state, graph))
 
 
 def look_at_sides(state: State) -> Sides:
@@ -75,12 +122,18 @@ def look_at_sides(state: State) -> Sides:
 
 
 def affected_hosts(scene: Scene, vertex: VertexId) -> set[HostId]:
-    """The compute hosts that would be out of service while a group is."""
+    """The compute hosts in service that would not be while a group is changed."""
+    sides = scene.sides
+    return {one for one in _cut_off(scene, vertex) if one in sides.old or one in sides.new}
+
+
+def _cut_off(scene: Scene, vertex: VertexId) -> set[HostId]:
     control = scene.control
     hosts = set(control.groups[vertex].hosts)
     if hosts:
         return hosts
     out = {vertex}
+    back = scene.replaced_by(vertex)
     queue = [vertex, *_behind_links(scene, vertex)]
     out |= set(queue)
     for one in queue:
@@ -88,19 +141,21 @@ def affected_hosts(scene: Scene, vertex: VertexId) -> set[HostId]:
         for edge in control.dependants.get(one, ()):
             if edge.dependent in out or not is_present(edge):
                 continue
-            if edge.kind is not DependencyKind.AGGREGATION and not _has_other(scene, edge, out):
+            if edge.kind is not DependencyKind.AGGREGATION and not _has_other(
+                scene, edge, out, back
+            ):
                 out.add(edge.dependent)
                 queue.append(edge.dependent)
     return hosts
 
 
-def _has_other(scene: Scene, edge: GroupEdge, out: set[VertexId]) -> bool:
-    """Whether somebody else does for a dependent what its sponsor does."""
+def _has_other(scene: Scene, edge: GroupEdge, out: set[VertexId], back: set[VertexId]) -> bool:
+    """Whether somebody else does for a dependent what its sponsor does, or will as of then."""
     return any(
         other.kind is edge.kind
         and other.sponsor not in out
         and is_present(other)
-        and scene.operational(scene.control.groups[other.sponsor])
+        and (other.sponsor in back or scene.operational(scene.control.groups[other.sponsor]))
         for other in scene.control.sponsorships.get(edge.dependent, ())
     )
 

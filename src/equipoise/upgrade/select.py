@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from equipoise.model.quantity import HostId
+from equipoise.model.quantity import HostId, TenantId
 from equipoise.model.upgrade.event import Eliminated
 from equipoise.model.upgrade.work import VertexId
 from equipoise.upgrade.room import Seating, growth, reserve, whole_hosts
 from equipoise.upgrade.rules import eliminate
 from equipoise.upgrade.rules.use import IN_USE
 from equipoise.upgrade.scene import Scene, affected_hosts
-from equipoise.upgrade.sides import growing, old_only, unused, used
+from equipoise.upgrade.sides import Sides, growing, old_only, unused, used, with_new
 from equipoise.upgrade.state import State
+from equipoise.upgrade.turns import turn_of
 
 MOVES = "a VM, which moves in step 4"
 
@@ -31,34 +32,74 @@ def select(scene: Scene) -> Selection:
     """Choose the batch: what the rules leave, as far as hosts can be spared."""
     left, removed = eliminate(scene)
     lasting_s = duration_s(scene, left)
-    hosts = {one: affected_hosts(scene, one) for one in left}
+    hosts = {one: _taken_out(scene, one) for one in left}
     ordered = in_turn(scene, list(left))
     wanted = [host for one in ordered for host in sorted(hosts[one])]
-    free = spared(scene, wanted, lasting_s)
+    free = dict.fromkeys(spared(scene, wanted, lasting_s))
     z = len(free)
     out: set[HostId] = set()
     batch: list[VertexId] = []
     capped: dict[VertexId, str] = {}
     for vertex in ordered:
-        more = hosts[vertex] - out
-        undo_alone = scene.is_undoing(vertex) and not out and len(more) == 1
-        if undo_alone or (len(out | more) <= z and _may_go(scene, more, free)):
+        more = hosts[vertex]
+        short = _short_of_spare(scene, vertex, len(out))
+        if short:
+            capped[vertex] = short
+            continue
+        undo_alone = scene.is_undoing(vertex) and not out
+        together = len(out) + len(more - out)
+        if undo_alone or (together <= z and _may_go(scene, more, free)):
             batch.append(vertex)
             out |= more
         else:
             why = f"{z} hosts can be spared, and {len(out)} are in the batch"
             capped[vertex] = why if z else "no host can be spared"
-    reasons = [*removed, (0, capped)]
+    back, waiting = _back(scene, set(batch))
+    batch += back
+    reasons = [*removed, (5, waiting), (0, capped)]
     return Selection(
         z,
-        tuple(one for one in scene.control.groups if one in set(batch)),
+        tuple(sorted(batch, key=scene.place.__getitem__)),
         tuple(_told(scene, reasons)),
     )
 
 
-def _may_go(scene: Scene, hosts: set[HostId], free: Sequence[HostId]) -> bool:
+def _taken_out(scene: Scene, vertex: VertexId) -> set[HostId]:
+    """The hosts that a group costs: one that only returns into service costs none."""
+    if not scene.control.groups[vertex].changes:
+        return set()
+    return affected_hosts(scene, vertex)
+
+
+def _back(scene: Scene, batch: set[VertexId]) -> tuple[list[VertexId], dict[VertexId, str]]:
+    """Who returns into service with this batch, and who waits for the last of their unit."""
+    back: list[VertexId] = []
+    waiting: dict[VertexId, str] = {}
+    for one in scene.returning:
+        if one.due and batch.issuperset(one.behind):
+            back += one.groups
+        else:
+            waiting |= dict.fromkeys(one.groups, "it returns when the last of its unit leaves")
+    return back, waiting
+
+
+def _short_of_spare(scene: Scene, vertex: VertexId, out: int) -> str:
+    """Why a unit cannot begin: hosts that it keeps off must not be missed, however long it takes.
+
+    Only once all tenants could grow as far as they were promised are hosts spare (5.1.4.2).
+    """
+    unit = scene.unit(vertex) if scene.state.units else None
+    if unit is None or not unit.degraded_hosts or turn_of(scene.state, unit) != 0:
+        return ""
+    spare = len(spared(scene, sorted(scene.control.groups[vertex].hosts), None)) - out
+    if spare >= unit.degraded_hosts:
+        return ""
+    return f"its unit keeps {unit.degraded_hosts} hosts off, and {max(0, spare)} are spare"
+
+
+def _may_go(scene: Scene, hosts: set[HostId], free: dict[HostId, None]) -> bool:
     """Whether these very hosts can be spared; by whole hosts one is as good as another."""
-    return scene.state.settings.readings.reserve_whole_hosts or hosts <= set(free)
+    return scene.state.settings.readings.reserve_whole_hosts or hosts <= free.keys()
 
 
 def in_turn(scene: Scene, vertices: list[VertexId]) -> list[VertexId]:
@@ -87,33 +128,58 @@ def duration_s(scene: Scene, vertices: dict[VertexId, None]) -> int:
     )
 
 
-def spared(scene: Scene, wanted: Sequence[HostId], lasting_s: int) -> list[HostId]:
-    """The hosts still to be changed that can be out of service for a time; Z is how many."""
+def spared(scene: Scene, wanted: Sequence[HostId], lasting_s: int | None) -> list[HostId]:
+    """The hosts still to be changed that can be out of service for a time; Z is how many.
+
+    Without a time: however long it takes, and however far tenants grow.
+    """
     state, sides = scene.state, scene.sides
     hosts = list(sides.old) if sides.divided else [*sides.old, *sides.new]
     tenants = old_only(state, sides) if sides.divided else growing(state)
-    idle = unused(state, sides.old)
-    if not used(state, hosts) and (sides.new or not sides.divided or not tenants):
+    alone = state.settings.readings.sides_alone or not sides.divided
+    overflow = {} if alone else _overflow(state, sides, lasting_s)
+    idle, busy = unused(state, sides.old), used(state, hosts)
+    if not busy and not tenants and not overflow:
         return idle
-    failover = state.settings.failover_hosts
-    if state.settings.readings.reserve_whole_hosts:
-        kept = whole_hosts(state, hosts, len(tenants), lasting_s) + failover
-        z = max(0, len(unused(state, hosts)) - kept)
-        return idle[: min(z, len(idle))]
+    failover = state.settings.failover_hosts if busy else 0
+    back = _hosts_back(scene)
     first = [one for one in wanted if one in sides.old]
     rest = [one for one in reversed(idle) if one not in set(first)]
     others = [one for one in unused(state, hosts) if one not in sides.old]
+    literal = lasting_s is not None and state.settings.readings.reserve_whole_hosts
     made = reserve(
         state,
-        Seating.of(state, hosts),
-        growth(state, tenants, lasting_s),
-        busy=used(state, hosts),
-        empty=[*first, *rest, *others],
-        failover=failover,
+        Seating(state, [*hosts, *back]),
+        overflow if literal else growth(state, tenants, lasting_s) | overflow,
+        busy=busy,
+        empty=[*first, *rest, *others, *back],
+        failover=0 if literal else failover,
     )
-    if made.short:
-        return []
-    return [one for one in (*first, *rest) if one not in made.kept]
+    if literal and lasting_s is not None:
+        kept = whole_hosts(state, hosts, len(tenants), lasting_s) + failover + len(made.kept)
+        z = max(0, len(unused(state, hosts)) + len(back) - kept)
+        return idle[: min(z, len(idle))]
+    return [] if made.short else [one for one in (*first, *rest) if one not in made.kept]
+
+
+def _overflow(state: State, sides: Sides, lasting_s: int | None) -> dict[TenantId, int]:
+    """VMs that tenants of the new side may ask for, and that only the old side has places for."""
+    busy, empty = used(state, sides.new), unused(state, sides.new)
+    made = reserve(
+        state,
+        Seating(state, sides.new),
+        growth(state, with_new(state, sides), lasting_s),
+        busy=busy,
+        empty=empty,
+        failover=state.settings.failover_hosts if busy and sides.new else 0,
+    )
+    return made.missing
+
+
+def _hosts_back(scene: Scene) -> list[HostId]:
+    """Hosts that return into service in the moment in which the last of their unit leaves it."""
+    due = [vertex for one in scene.returning if one.due for vertex in one.groups]
+    return [host for vertex in due for host in scene.control.groups[vertex].hosts]
 
 
 def _told(scene: Scene, reasons: list[tuple[int, dict[VertexId, str]]]) -> list[Eliminated]:

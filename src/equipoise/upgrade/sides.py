@@ -71,15 +71,45 @@ def _is_old(state: State, those: Iterable[ResourceId], dividing: set[SetId]) -> 
 
 
 def old_only(state: State, sides: Sides) -> tuple[TenantId, ...]:
-    """Tenants of which no VM is on the new side, and who may still grow: A of equation 5."""
+    """Tenants of which no VM is on the new side, and who may still grow: A of equation 5.
+
+    One without any VM begins on the new side as soon as there is room for it.
+    """
     new = _tenants_on(state, sides.new)
-    return tuple(one for one in state.tenants if one not in new and _may_grow(state, one))
+    return tuple(
+        one
+        for one in state.tenants
+        if one not in new
+        and _may_grow(state, one)
+        and (state.sizes[one] or not _can_begin(state, sides, one))
+    )
+
+
+def _can_begin(state: State, sides: Sides, tenant: TenantId) -> bool:
+    """Whether the new side has places enough for a tenant without VMs to begin there, even if
+    everybody else who may grow there takes one for each step, and hosts fail.
+    """
+    free = sum(state.free(one) for one in sides.new)
+    largest = sorted((state.places[one].places for one in sides.new), reverse=True)
+    growing_there = with_new(state, sides)
+    asked = sum(state.tenants[one].sla.scaling_vms for one in growing_there)
+    roomy = sum(state.free(one) > 0 for one in sides.new)
+    failover = state.settings.failover_hosts if used(state, sides.new) else 0
+    spare = free - sum(largest[:failover])
+    return spare >= asked and roomy >= state.tenants[tenant].sla.scaling_vms
 
 
 def with_new(state: State, sides: Sides) -> tuple[TenantId, ...]:
-    """Tenants of which some VM is on the new side, and who may still grow: B of equation 6."""
+    """Tenants of which some VM is on the new side, and who may still grow: B of equation 6.
+
+    One without any VM may begin on either side, and is counted on both.
+    """
     new = _tenants_on(state, sides.new)
-    return tuple(one for one in state.tenants if one in new and _may_grow(state, one))
+    return tuple(
+        one
+        for one in state.tenants
+        if (one in new or not state.sizes[one]) and _may_grow(state, one)
+    )
 
 
 def growing(state: State) -> tuple[TenantId, ...]:

@@ -216,6 +216,8 @@ class State:
     open: Open | None = None
     batch: tuple[VertexId, ...] = ()
     """The groups of this iteration's batch."""
+    out: dict[HostId, None] = field(default_factory=dict)
+    """The compute hosts that are out of service for it."""
     last_done: dict[ResourceId, Level] = field(default_factory=dict)
     """What was carried out in this iteration."""
     broken: dict[ResourceId, str] = field(default_factory=dict)
@@ -270,6 +272,14 @@ class State:
         for id_, part in self.parts.items():
             if part.can_be_changed and part.awaits(set_):
                 yield id_
+
+    def on_their_way(self) -> Iterator[tuple[VmId, HostId]]:
+        """VMs that are moving, and where to."""
+        if self.open is not None and isinstance(self.open.schedule, VmBatch):
+            for move in self.open.schedule.moves:
+                seat = self.seats.get(move.vm)
+                if seat is not None and seat.host == move.source:
+                    yield move.vm, move.target
 
     def free(self, host: HostId) -> int:
         """How many more VMs a host takes."""

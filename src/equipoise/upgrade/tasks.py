@@ -12,9 +12,10 @@ from equipoise.model.upgrade.work import (
     UpgradeUnit,
     VertexId,
 )
-from equipoise.upgrade.rules.methods import turn_of
+from equipoise.upgrade.graphs import TOGETHER
 from equipoise.upgrade.scene import Scene
 from equipoise.upgrade.state import State
+from equipoise.upgrade.turns import turn_of
 
 Stage = list[Task]
 
@@ -29,22 +30,57 @@ def schedule(scene: Scene, batch: tuple[VertexId, ...], id_: BatchId) -> Batch:
         group = scene.control.groups[vertex]
         levels = scene.level(vertex)
         unit = scene.unit(vertex)
+        of = _blocks(scene, vertex)
         if not levels and not group.active:
-            back += [_task(scene.state, vertex, one, Errand.ACTIVATE) for one in group.members]
+            back += [_task(scene.state, of[one], one, Errand.ACTIVATE) for one in group.members]
             continue
-        work += [_apply(scene.state, vertex, one) for one in group.members if one in levels]
-        if unit is not None:
+        work += [_apply(scene.state, of[one], one) for one in group.members if one in levels]
+        if unit is None:
+            asleep = [one for one in group.members if _is_asleep(scene.state, one)]
+            on += [_task(scene.state, of[one], one, Errand.ACTIVATE) for one in asleep]
+        else:
             members = [one for one in group.members if one in levels]
-            if uses_links(scene.state, unit):
-                off += _links(scene, vertex, unit, members, Errand.LINK_OFF)
-                on += _links(scene, vertex, unit, members, Errand.LINK_ON)
+            if uses_links(unit):
+                off += _links(scene, of, unit, members, Errand.LINK_OFF)
+                on += _links(scene, of, unit, members, Errand.LINK_ON)
                 continue
             live = [one for one in members if scene.state.parts[one].active]
-            off += [_task(scene.state, vertex, one, Errand.DEACTIVATE) for one in live]
+            off += [_task(scene.state, of[one], one, Errand.DEACTIVATE) for one in live]
             if not stays_off(scene.state, unit):
-                on += [_task(scene.state, vertex, one, Errand.ACTIVATE) for one in members]
+                on += [_task(scene.state, of[one], one, Errand.ACTIVATE) for one in members]
     stages = tuple(tuple(stage) for stage in (off, back, work, on) if stage)
     return Batch(id=id_, stages=stages)
+
+
+def _blocks(scene: Scene, vertex: VertexId) -> dict[ResourceId, VertexId]:
+    """What of a group is changed one after the other: a container and what it contains.
+
+    The rest of a partition is changed side by side, and whoever fails, fails alone.
+    """
+    members = scene.control.groups[vertex].members
+    if scene.unit(vertex) is None:
+        return dict.fromkeys(members, vertex)
+    of: dict[ResourceId, VertexId] = {}
+    inside = set(members)
+    for start in members:
+        if start in of:
+            continue
+        ahead = [start]
+        of[start] = VertexId(start)
+        for one in ahead:
+            near = (*scene.graph.sponsorships.get(one, ()), *scene.graph.dependants.get(one, ()))
+            for edge in near:
+                other = edge.sponsor if edge.dependent == one else edge.dependent
+                if edge.kind in TOGETHER and other in inside and other not in of:
+                    of[other] = VertexId(start)
+                    ahead.append(other)
+    return of
+
+
+def _is_asleep(state: State, resource: ResourceId) -> bool:
+    """Whether a resource was left out of service by a unit that is past."""
+    part = state.parts[resource]
+    return part.present and not part.active
 
 
 def stays_off(state: State, unit: UpgradeUnit) -> bool:
@@ -53,10 +89,9 @@ def stays_off(state: State, unit: UpgradeUnit) -> bool:
     return turn is not None and turn < len(unit.partitions) - 1
 
 
-def uses_links(state: State, unit: UpgradeUnit) -> bool:
+def uses_links(unit: UpgradeUnit) -> bool:
     """Whether links are switched instead of resources."""
-    many = unit.method is Method.MODIFIED_SPLIT_CONSTITUENTS and state.settings.remote_links
-    return many or unit.method is Method.MODIFIED_SPLIT_LINKS
+    return unit.method is Method.MODIFIED_SPLIT_LINKS
 
 
 def _task(state: State, vertex: VertexId, resource: ResourceId, errand: Errand) -> Task:
@@ -73,7 +108,11 @@ def _apply(state: State, vertex: VertexId, resource: ResourceId) -> Task:
 
 
 def _links(
-    scene: Scene, vertex: VertexId, unit: UpgradeUnit, members: list[ResourceId], errand: Errand
+    scene: Scene,
+    of: dict[ResourceId, VertexId],
+    unit: UpgradeUnit,
+    members: list[ResourceId],
+    errand: Errand,
 ) -> Stage:
     """Links to partners that speak the other version go off, those to partners of the same go on.
 
@@ -87,7 +126,7 @@ def _links(
             if one in members and other in inside and other not in members and edge.incompatible:
                 waits = any(level.unit == unit.id for level in scene.state.parts[other].levels)
                 if waits == (errand is Errand.LINK_OFF):
-                    task = _task(scene.state, vertex, one, errand)
+                    task = _task(scene.state, of[one], one, errand)
                     found.append(task.but(link_to=other))
     return found
 

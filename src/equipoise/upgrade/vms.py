@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from equipoise.model.quantity import GroupId, HostId, TenantId, VmId
 from equipoise.model.upgrade.work import VmMove
+from equipoise.upgrade.gate import admitted
 from equipoise.upgrade.room import Seating, growth, reserve, up_to, whole_hosts
 from equipoise.upgrade.sides import Sides, growing, unused, used, with_new
 from equipoise.upgrade.state import State
@@ -63,8 +64,21 @@ def limit(state: State, sides: Sides) -> int:
 
 
 def choose(state: State, sides: Sides, v: int) -> VmSelection:
-    """Choose the VMs of the next sub-iteration, and where they go."""
-    picked = candidates(state, sides)
+    """Choose the VMs of the next sub-iteration, and where they go; none against a rule."""
+    stay: dict[VmId, str] = {}
+    while True:
+        chosen = _choose(state, sides, v, stay)
+        passed, why = admitted(state, chosen.moves)
+        if len(passed) == len(chosen.moves):
+            told = "; ".join(
+                (*dict.fromkeys(stay.values()), *([chosen.reason] * bool(chosen.reason)))
+            )
+            return replace(chosen, reason=told)
+        stay |= {move.vm: why for move in chosen.moves if move not in passed}
+
+
+def _choose(state: State, sides: Sides, v: int, stay: dict[VmId, str]) -> VmSelection:
+    picked = [one for one in candidates(state, sides) if one not in stay]
     wanted = picked[: max(0, v - state.vm_moved)]
     if not picked:
         return VmSelection(v, 0, (), "no VM is left to move")
@@ -171,12 +185,21 @@ def _largest_fit(state: State, sides: Sides, wanted: Sequence[VmId]) -> tuple[Vm
 
 def _placed(state: State, sides: Sides, vms: Sequence[VmId]) -> tuple[VmMove, ...] | None:
     """Where these VMs go, if what must be kept free stays free."""
-    if state.settings.readings.reserve_whole_hosts and not _whole_hosts_left(state, sides, vms):
-        return None
-    new = list(sides.new)
-    seating = Seating.of(state, new)
     literal = state.settings.readings.reserve_whole_hosts
-    order = _targets(state, new, empty_only=literal and sides.divided)
+    if literal and not _whole_hosts_left(state, sides, vms):
+        return None
+    for order in _targets(state, list(sides.new), empty_only=literal and sides.divided):
+        seating = Seating(state, sides.new)
+        moves = _seated(state, sides, vms, seating, order)
+        if moves is not None and (literal or _reserved(state, sides, seating, vms)):
+            return moves
+    return None
+
+
+def _seated(
+    state: State, sides: Sides, vms: Sequence[VmId], seating: Seating, order: list[HostId]
+) -> tuple[VmMove, ...] | None:
+    """Seat VMs, each on the first host that takes it; nothing if one finds no place."""
     moves: list[VmMove] = []
     for vm in vms:
         group = state.seats[vm].group
@@ -188,18 +211,21 @@ def _placed(state: State, sides: Sides, vms: Sequence[VmId]) -> tuple[VmMove, ..
         moves.append(VmMove(vm=vm, source=source, target=target, converted=sides.divided))
         if seating.free[target] == 0:
             order.remove(target)
-    if literal or _reserved(state, sides, seating, vms):
-        return tuple(moves)
-    return None
+    return tuple(moves)
 
 
-def _targets(state: State, new: list[HostId], *, empty_only: bool) -> list[HostId]:
-    """Hosts to go to: those in use first, as full as possible, then empty ones from the end."""
+def _targets(state: State, new: list[HostId], *, empty_only: bool) -> list[list[HostId]]:
+    """Hosts to go to, in the orders worth trying: those in use first, as full as possible, then
+    empty ones from the end; or small empty ones first, which leaves large ones for failures.
+    """
     empty = list(reversed(unused(state, new)))
     if empty_only:
-        return empty
-    busy = sorted(used(state, new), key=state.free)
-    return [*(one for one in busy if state.free(one) > 0), *empty]
+        return [empty]
+    busy = [one for one in sorted(used(state, new), key=state.free) if state.free(one) > 0]
+    orders = [[*busy, *empty]]
+    if len({state.places[one].places for one in new}) > 1:
+        orders.append([*sorted(empty, key=lambda one: state.places[one].places), *busy])
+    return orders
 
 
 def _whole_hosts_left(state: State, sides: Sides, vms: Sequence[VmId]) -> bool:
@@ -229,9 +255,7 @@ def _reserved(state: State, sides: Sides, seating: Seating, vms: Sequence[VmId])
     }
     tenants: list[TenantId] = [one for one in state.tenants if one in settled]
     if not sides.divided:
-        others = Seating.of(state, sides.old)
-        seating.free |= others.free
-        seating.groups |= others.groups
+        seating.add(sides.old)
         new += sides.old
         tenants = list(growing(state))
     wanted = growth(state, tenants, lasting_s(state, sides))

@@ -24,6 +24,7 @@ from equipoise.cli.bench import power as bench_power
 from equipoise.cli.bench import roles as bench_roles
 from equipoise.cli.bench import sim as bench_sim
 from equipoise.cli.bench import spec as bench_spec
+from equipoise.cli.bench import upgrade as bench_upgrade
 from equipoise.cli.bench.row import Row, a_cluster, best
 from equipoise.errors import InvalidInput, Problem
 from equipoise.model import files
@@ -191,4 +192,5 @@ SUITES: dict[str, Callable[[], Iterator[Row]]] = {
     "power": bench_power.rows,
     "plan": bench_plan.rows,
     "roles": bench_roles.rows,
+    "upgrade": bench_upgrade.rows,
 }

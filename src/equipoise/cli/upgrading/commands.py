@@ -8,6 +8,7 @@ from typing import Annotated, Optional
 import typer
 
 from equipoise.cli.spec_commands import Json
+from equipoise.cli.upgrading.options import Compare, Graph, Groups, Iteration, Page
 
 
 def upgrade(  # noqa: PLR0913, PLR0917  (typer has no other way to say what a command takes)
@@ -40,6 +41,11 @@ def upgrade(  # noqa: PLR0913, PLR0917  (typer has no other way to say what a co
         Optional[int],  # noqa: UP045
         typer.Option("--seed", min=0, max=2**63 - 1, help="Other chance than the campaign's."),
     ] = None,
+    graph: Graph = None,
+    iteration: Iteration = 1,
+    groups: Groups = False,
+    report: Page = None,
+    compare: Compare = False,
     json: Json = False,
 ) -> None:
     """Change resources of any kind while every promise to the tenants holds.
@@ -47,7 +53,11 @@ def upgrade(  # noqa: PLR0913, PLR0917  (typer has no other way to say what a co
     Exit code 1 if a promise was broken, a set was refused, or it could not go on.
     """
     from equipoise.cli.upgrading import run as work
+    from equipoise.cli.upgrading.extras import Extras
 
+    extras = Extras(
+        graph=graph, iteration=iteration, groups_only=groups, report=report, compare=compare
+    )
     wishes = work.Wishes(
         paper=paper,
         dry_run=dry_run,
@@ -57,4 +67,4 @@ def upgrade(  # noqa: PLR0913, PLR0917  (typer has no other way to say what a co
         commands=tuple(command or ()),
         seed=seed,
     )
-    raise typer.Exit(work.run(scenario, wishes, as_json=json))
+    raise typer.Exit(work.run(scenario, wishes, extras, as_json=json))

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from equipoise.cli.answer import patience, print_json
 from equipoise.cli.read import read_bytes
+from equipoise.cli.upgrading import compare
 from equipoise.cli.upgrading.document import document
+from equipoise.cli.upgrading.extras import Extras
 from equipoise.cli.upgrading.hands import hands
 from equipoise.cli.upgrading.show import show
 from equipoise.control.upgrading import UpgradeLoop
@@ -38,9 +40,10 @@ class Wishes:
     seed: int | None = None
 
 
-def run(name: str, wishes: Wishes, *, as_json: bool) -> int:
+def run(name: str, wishes: Wishes, extras: Extras, *, as_json: bool) -> int:
     """Carry out a campaign, or only imagine it, and say what came of it."""
     campaign = as_wished(load(name), wishes)
+    extras.check(campaign)
     commands = [_command(one) for one in wishes.commands]
     url = None if wishes.dry_run else wishes.journal_url
     journal = open_journal(url) if url else MemoryJournal()
@@ -53,10 +56,14 @@ def run(name: str, wishes: Wishes, *, as_json: bool) -> int:
         loop.run()
         events: list[Event] = list(journal.events())
     made = account(events)
+    lines = extras.make(campaign, events)
     if as_json:
-        print_json(document(campaign, made, dry_run=wishes.dry_run))
+        answer = document(campaign, made, dry_run=wishes.dry_run)
+        print_json(answer | ({"comparison": compare.document(lines)} if lines else {}))
     else:
         show(campaign, made, dry_run=wishes.dry_run)
+        if lines:
+            compare.show(lines)
     return exit_code(made)
 
 

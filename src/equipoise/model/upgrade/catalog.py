@@ -53,6 +53,8 @@ class Need(Value):
     """Which of its versions will do; none named: any."""
     along: DependencyKind | None = None
     """Along which dependency, in either direction; nothing: on the resource itself."""
+    tolerant: bool = False
+    """On the way any version will do, as with two protocols side by side: only the end counts."""
     install: bool = False
     """Whoever is at that end must have the component; else only those that have it are meant."""
 

@@ -11,13 +11,17 @@ from equipoise.model.value import Value
 class Readings(Value):
     """Where the text of the thesis can be read in two ways. Literal ones reproduce its traces.
 
-    Each is one difference between ``--paper`` and what we do by default, and none breaks an SLA.
+    Each is one difference between ``--paper`` and what we do by default.
     """
 
     reserve_whole_hosts: bool = False
     """Equations 4 to 6 count empty hosts only, with one capacity and one scaling step for all.
     By default free places on hosts in use count, each host has its own capacity, and each tenant
     its own scaling step, cut off at what it was promised."""
+    sides_alone: bool = False
+    """Of a divided cluster, Z looks at the old side alone, and once no VM is left there all of it
+    goes. By default what tenants may ask for on the new side and does not fit there is kept free on
+    the old one; without that a tenant that grows at the wrong moment can be turned away."""
     drop_last_only: bool = False
     """A VM batch that is too large loses its last VM, again and again, until it fits or is empty.
     By default VMs of tenants that need no new reservation are tried as well before giving up."""
@@ -31,7 +35,7 @@ class Readings(Value):
         return self != Readings()
 
 
-PAPER = Readings(reserve_whole_hosts=True, drop_last_only=True, peer_paths=True)
+PAPER = Readings(reserve_whole_hosts=True, sides_alone=True, drop_last_only=True, peer_paths=True)
 """Every literal reading: what ``--paper`` sets."""
 
 

@@ -46,7 +46,8 @@ def ticks(low: float, high: float, about: int = 4, *, whole: bool = False) -> li
     wide = high - low or abs(high) or 1.0
     rough = max(wide / about, 1.0) if whole else wide / about
     power = 10.0 ** floor(log10(rough))
-    step = next(one for one in _ROUND if one * power >= rough * (1 - 1e-9)) * power
+    steps = [one * power for one in _ROUND if not whole or (one * power).is_integer()]
+    step = next(one for one in steps if one >= rough * (1 - 1e-9))
     first, last = floor(low / step + 1e-9), ceil(high / step - 1e-9)
     return [round(place * step, 12) for place in range(first, max(last, first + 1) + 1)]
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from equipoise.model.quantity import HostId, ResourceId
-from equipoise.model.resource import DependencyKind
-from equipoise.model.upgrade.request import ChangeKind, ChangeSet
+from equipoise.model.resource import Dependency, DependencyKind
+from equipoise.model.upgrade.request import Change, ChangeKind, ChangeSet
 from equipoise.upgrade.demands import least_constituents
+from equipoise.upgrade.graphs import grouping
 from equipoise.upgrade.requests.complete import Impossible
 from equipoise.upgrade.state import State, main_component
 
@@ -60,30 +63,50 @@ def _check_aggregates(state: State, set_: ChangeSet) -> None:
 
 
 def _check_replacements(state: State, set_: ChangeSet) -> None:
-    """Old and new infrastructure together need more hosts than there are (equation 7)."""
+    """What supports VMs is replaced: by what can be built before it is used, beside the old."""
     for change in set_.changes:
-        if change.replaces is None:
-            continue
         for new in change.new:
             said = state.catalog.get((main_component(new), new.version))
             needed = max(said.constituents_min or 0, said.storing_min or 0) if said else 0
+            built_on = _ends(change.dependencies, DependencyKind.AGGREGATION, new.id)
+            _check_circle(state, change, new.id, built_on, needed)
+            if change.replaces is None:
+                continue
+            bonds = [bond.dependency for bond in state.bonds]
+            hosts = _ends(bonds, DependencyKind.AGGREGATION, change.replaces) | built_on
             needed += least_constituents(state, state.parts[change.replaces])
-            hosts = {
-                bond.dependency.sponsor
-                for bond in state.bonds
-                if bond.dependency.kind is DependencyKind.AGGREGATION
-                and bond.dependency.dependent == change.replaces
-            }
-            hosts |= {
-                one.sponsor
-                for one in change.dependencies
-                if one.kind is DependencyKind.AGGREGATION and one.dependent == new.id
-            }
             if hosts and len(hosts) < needed:
                 raise Impossible(
                     f"{change.replaces} and {new.id} side by side take {needed} hosts, "
                     f"and there are {len(hosts)}"
                 )
+
+
+def _ends(
+    dependencies: Iterable[Dependency], kind: DependencyKind, dependent: ResourceId
+) -> set[ResourceId]:
+    """What a resource needs, of one kind."""
+    return {one.sponsor for one in dependencies if one.kind is kind and one.dependent == dependent}
+
+
+def _check_circle(
+    state: State, change: Change, new: ResourceId, built_on: set[ResourceId], needed: int
+) -> None:
+    """Hosts that need a new infrastructure for their VMs are changed after it is there, so it can
+    only be built on others.
+    """
+    group_of = grouping(state).group_of
+    clients = {
+        group_of[one.dependent]
+        for one in change.dependencies
+        if one.kind.is_vm_supporting and one.sponsor == new and one.dependent in group_of
+    }
+    free = [one for one in built_on if group_of.get(one) not in clients]
+    if built_on and len(free) < needed:
+        raise Impossible(
+            f"{new} takes {needed} constituents that do not wait for it themselves, "
+            f"and has {len(free)}"
+        )
 
 
 def _check_room(state: State, set_: ChangeSet) -> None:

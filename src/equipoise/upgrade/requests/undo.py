@@ -8,6 +8,7 @@ from equipoise.model.quantity import ResourceId
 from equipoise.model.upgrade.catalog import ComponentId, Doing
 from equipoise.model.upgrade.request import SetId
 from equipoise.model.upgrade.work import Level, UnitId, Work
+from equipoise.upgrade.requests.units_back import units_back
 from equipoise.upgrade.state import Part, Progress, State
 
 
@@ -23,14 +24,20 @@ def take_back(state: State, set_: SetId) -> None:
     """Drop what is left of a set, and undo what was done of it, before anything else."""
     drop(state, set_)
     wanted = _undo_versions(state, set_)
+    works = {
+        id_: found
+        for id_, part in state.parts.items()
+        if not part.failed and (found := _backwards(part, set_, wanted))
+    }
+    units = units_back(state, works)
     for id_, part in list(state.parts.items()):
-        if part.failed or not any(work.set == set_ for work in part.applied):
-            continue
-        works = _backwards(part, set_, wanted)
-        if works:
-            unit = UnitId(f"undo/{set_}/{id_}")
-            level = Level(unit=unit, order=0, works=works)
-            state.parts[id_] = rebased(part.but(levels=(level, *part.levels)))
+        if any(work.set == set_ for work in part.applied):
+            state.parts[id_] = part.but(applied=_bridged(part.applied, set_))
+    for id_, found in works.items():
+        part = state.parts[id_]
+        level = Level(unit=units.get(id_, UnitId(f"undo/{set_}/{id_}")), order=0, works=found)
+        state.parts[id_] = rebased(part.but(levels=(level, *part.levels)))
+    state.grouping = None
     state.standings[set_] = replace(state.standings[set_], progress=Progress.UNDOING)
 
 
@@ -65,6 +72,21 @@ def _backwards(
                 does = Doing.INSTALL if now is None else Doing.REMOVE
             found[work.component] = work.but(does=does, before=now, after=goal, undoing=True)
     return tuple(found.values())
+
+
+def _bridged(applied: tuple[Work, ...], set_: SetId) -> tuple[Work, ...]:
+    """What was done, without what a later set has built on: undoing that one leads further back."""
+    chain = list(applied)
+    gone: set[int] = set()
+    for place, work in enumerate(chain):
+        if work.set != set_:
+            continue
+        for after in range(place + 1, len(chain)):
+            if chain[after].component == work.component and chain[after].set != set_:
+                chain[after] = chain[after].but(before=work.before)
+                gone.add(place)
+                break
+    return tuple(work for place, work in enumerate(chain) if place not in gone)
 
 
 def _without(levels: tuple[Level, ...], set_: SetId) -> tuple[Level, ...]:

@@ -14,6 +14,7 @@ from equipoise.model.value import FrozenMap
 from equipoise.upgrade.bonds import presence
 from equipoise.upgrade.demands import least_constituents
 from equipoise.upgrade.methods import unit_of
+from equipoise.upgrade.requests.closure import units_among
 from equipoise.upgrade.requests.project import projected
 from equipoise.upgrade.state import Bond, Part, State
 
@@ -25,8 +26,6 @@ def units_for(
     units: list[UpgradeUnit] = []
     hopeless: dict[str, str] = {}
     for those in _bound(state, works, _note_clashes(state, works)):
-        if len(those) == 1:
-            continue
         name = UnitId(f"{state.taken_up}/{those[0]}")
         unit = unit_of(_around(state, those), name, those, remote_links=state.settings.remote_links)
         if unit is not None:
@@ -51,22 +50,20 @@ def _note_clashes(state: State, works: dict[ResourceId, list[Work]]) -> list[Dep
 
 def _bound(
     state: State, works: dict[ResourceId, list[Work]], clashing: list[Dependency]
-) -> Iterator[list[ResourceId]]:
+) -> list[list[ResourceId]]:
     """The resources that hang together by clashing dependencies, in the order of the cluster."""
-    root = {id_: id_ for id_ in works}
-
-    def find(one: ResourceId) -> ResourceId:
-        while root[one] != one:
-            one = root[one]
-        return one
-
-    for dependency in clashing:
-        root[find(dependency.sponsor)] = find(dependency.dependent)
-    members: dict[ResourceId, list[ResourceId]] = {}
-    for id_ in state.parts:
-        if id_ in works:
-            members.setdefault(find(id_), []).append(id_)
-    yield from members.values()
+    if not clashing:
+        return []
+    changed = [id_ for id_ in state.parts if id_ in works]
+    # What comes or goes with a set, and what supports VMs, is the business of other rules.
+    lasting = [
+        one.dependency
+        for one in state.bonds
+        if one.set is None
+        and not one.dependency.kind.is_vm_supporting
+        and presence(state, one) is not None
+    ]
+    return units_among(changed, lasting, clashing)
 
 
 def clashes(state: State, bond: Bond, works: dict[ResourceId, list[Work]]) -> bool:
@@ -108,7 +105,8 @@ def _suits(
         said = state.catalog.get((component, version))
         for need in said.needs if said else ():
             has = other.get(need.component)
-            meant = need.along is along.kind and bool(need.versions) and has is not None
+            meant = need.along is along.kind and bool(need.versions) and not need.tolerant
+            meant = meant and has is not None
             if meant and has not in need.versions:
                 return False
     return True

@@ -46,11 +46,17 @@ def eliminate(scene: Scene) -> tuple[Candidates, list[tuple[int, Reasons]]]:
 
 
 def candidates(scene: Scene) -> Candidates:
-    """All groups with something left to do, or out of service and to be put back."""
+    """All groups with something left to do, or out of service and to be put back.
+
+    Those that return with the last partition of their unit are no candidates of their own.
+    """
+    with_others = {vertex for one in scene.returning for vertex in one.groups}
     return {
         vertex: None
         for vertex, group in scene.control.groups.items()
-        if not group.failed and (group.changes or _waits_to_return(scene, vertex))
+        if vertex not in with_others
+        and not group.failed
+        and (group.changes or _waits_to_return(scene, vertex))
     }
 
 

@@ -2,49 +2,38 @@
 
 from __future__ import annotations
 
-from equipoise.model.quantity import ResourceId
-from equipoise.model.upgrade.work import UnitId, UpgradeUnit, VertexId
+from equipoise.model.upgrade.work import VertexId
 from equipoise.upgrade.scene import Scene
-from equipoise.upgrade.state import State
+from equipoise.upgrade.turns import is_next, turn_of
 
 
 def in_order_of_method(scene: Scene, left: dict[VertexId, None]) -> dict[VertexId, str]:
     """Remove whoever is not in the partition whose turn it is, or belongs to a newer request."""
     state = scene.state
-    if not state.units:
-        return {}
-    found: dict[VertexId, str] = {}
+    found = _beyond_the_divide(scene, left)
     for unit in state.units.values():
         turn = turn_of(state, unit)
         if turn is None:
             continue
-        last = turn == len(unit.partitions) - 1
         for place, partition in enumerate(unit.partitions):
             for vertex in {scene.control.group_of[one] for one in partition}:
                 if vertex not in left:
                     continue
-                waiting = any(_is_next(state, one, unit.id) for one in partition)
+                waiting = any(is_next(state, one, unit.id) for one in partition)
                 if waiting and place != turn:
                     found[vertex] = f"partition {turn + 1} of its unit comes first"
-                elif not waiting and place < turn and not last:
-                    found[vertex] = "it returns with the last partition of its unit"
                 elif not waiting and place != turn and scene.control.groups[vertex].changes:
                     found[vertex] = f"its unit {unit.id} is not finished"
     return found
 
 
-def turn_of(state: State, unit: UpgradeUnit) -> int | None:
-    """Which partition of a unit is next; nothing if none is left."""
-    for place, partition in enumerate(unit.partitions):
-        if any(_is_next(state, one, unit.id) for one in partition):
-            return place
-    return None
-
-
-def _is_next(state: State, resource: ResourceId, unit: UnitId) -> bool:
-    part = state.parts.get(resource)
-    return (
-        part is not None
-        and part.can_be_changed
-        and any(level.unit == unit for level in part.levels)
-    )
+def _beyond_the_divide(scene: Scene, left: dict[VertexId, None]) -> dict[VertexId, str]:
+    """Hosts that took in VMs of the new side are changed by others once there is one side again."""
+    if not scene.sides.divided:
+        return {}
+    why = "its host is on the new side while the hosts are divided"
+    return {
+        vertex: why
+        for vertex in left
+        if any(host in scene.sides.new for host in scene.control.groups[vertex].hosts)
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from equipoise.model.resource import DependencyKind
 from equipoise.model.upgrade.graph import Group, Modification
-from equipoise.model.upgrade.work import VertexId
+from equipoise.model.upgrade.work import Method, VertexId
 from equipoise.upgrade.graphs import is_present
 from equipoise.upgrade.rules.sponsors import still_needed, supports_vms
 from equipoise.upgrade.scene import Scene
@@ -38,10 +38,17 @@ def _peers(scene: Scene, left: dict[VertexId, None]) -> dict[VertexId, str]:
                 if _comes_later(scene, vertex, peer):
                     found[vertex] = f"its peer {peer} is in the batch"
                     break
-            elif not scene.operational(other) and scene.present(other):
+            elif _is_missing(scene, other) and not scene.is_undoing(vertex):
                 found[vertex] = f"its peer {peer} is out of service"
                 break
     return found
+
+
+def _is_missing(scene: Scene, group: Group) -> bool:
+    """Whether a group should be in service and is not. Whoever is taken back does not wait for it:
+    else a machine that is lost would keep its peer from ever being well again.
+    """
+    return scene.present(group) and not scene.operational(group)
 
 
 def _comes_later(scene: Scene, vertex: VertexId, peer: VertexId) -> bool:
@@ -92,13 +99,14 @@ def _links(scene: Scene, left: dict[VertexId, None]) -> dict[VertexId, str]:
 
 def _constituents(scene: Scene, left: dict[VertexId, None]) -> dict[VertexId, str]:
     found: dict[VertexId, str] = {}
-    aggregates: dict[VertexId, list[VertexId]] = {}
+    # One group may be bound to its aggregate by several of its members.
+    aggregates: dict[VertexId, dict[VertexId, None]] = {}
     for edge in scene.control.edges:
         if edge.kind is DependencyKind.AGGREGATION and is_present(edge):
-            aggregates.setdefault(edge.dependent, []).append(edge.sponsor)
+            aggregates.setdefault(edge.dependent, {})[edge.sponsor] = None
     for aggregate, constituents in aggregates.items():
         group = scene.control.groups[aggregate]
-        if not scene.present(group) or _is_given_up(scene, aggregate, left):
+        if not scene.operational(group) or _is_given_up(scene, aggregate, left):
             continue
         least = max(scene.graph.vertices[one].constituents_min for one in group.members)
         able = sum(scene.operational(scene.control.groups[one]) for one in constituents)
@@ -106,6 +114,8 @@ def _constituents(scene: Scene, left: dict[VertexId, None]) -> dict[VertexId, st
         for one in constituents:
             if one not in left or one in found or not _is_taken_out(scene.control.groups[one]):
                 continue
+            if _by_method(scene, one):
+                continue  # its method takes them one at a time, and keeps those that are done off
             if able - 1 < least:
                 found[one] = f"{aggregate} needs {least} constituents, and {able} are in service"
             elif chosen is not None:
@@ -113,6 +123,11 @@ def _constituents(scene: Scene, left: dict[VertexId, None]) -> dict[VertexId, st
             else:
                 chosen = one
     return found
+
+
+def _by_method(scene: Scene, vertex: VertexId) -> bool:
+    unit = scene.unit(vertex)
+    return unit is not None and unit.method is Method.MODIFIED_SPLIT_CONSTITUENTS
 
 
 def _is_given_up(scene: Scene, aggregate: VertexId, left: dict[VertexId, None]) -> bool:

@@ -7,7 +7,7 @@ from typing import Final
 from equipoise.model.quantity import ResourceId
 from equipoise.model.resource import DependencyKind, Presence
 from equipoise.model.upgrade.graph import Group, GroupEdge, Modification
-from equipoise.model.upgrade.work import VertexId
+from equipoise.model.upgrade.work import UnitId, VertexId
 from equipoise.upgrade.graphs import is_present
 from equipoise.upgrade.scene import Scene
 from equipoise.upgrade.state import Part
@@ -96,16 +96,30 @@ def _not_ready(scene: Scene, group: Group) -> str:
 def sponsors_first(scene: Scene, left: dict[VertexId, None]) -> dict[VertexId, str]:
     """Rule 4: along each dependency, who comes first; cases as in the appendix."""
     found: dict[VertexId, str] = {}
+    homes = _homes(scene)
     for edge in scene.control.edges:
         if edge.kind.is_symmetrical or edge.incompatible:
             continue
         if edge.dependent not in left and edge.sponsor not in left:
             continue
+        if homes and not homes.get(edge.dependent, set()).isdisjoint(homes.get(edge.sponsor, ())):
+            continue  # rule 5 says who comes first
         verdict = _second(scene, edge)
         if verdict is not None:
             vertex, reason = verdict
             if vertex in left:
                 found.setdefault(vertex, reason)
+    return found
+
+
+def _homes(scene: Scene) -> dict[VertexId, set[UnitId]]:
+    """The units that each group goes through."""
+    found: dict[VertexId, set[UnitId]] = {}
+    for unit in scene.state.units.values():
+        for partition in unit.partitions:
+            for one in partition:
+                if one in scene.control.group_of:
+                    found.setdefault(scene.control.group_of[one], set()).add(unit.id)
     return found
 
 

@@ -1,0 +1,84 @@
+"""The graphs as DOT, for Graphviz and all that reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from equipoise.model.quantity import ResourceId
+from equipoise.model.resource import Presence
+from equipoise.model.upgrade.graph import ControlGraph, Edge, GroupEdge, ResourceGraph
+
+_COLOURS: Final = {
+    "add": "#dcf3e6",
+    "remove": "#fbe3e1",
+    "upgrade": "#e1eefb",
+    "no_change": "#f3f5f7",
+}
+_LINES: Final = {
+    Presence.CURRENT: "dotted",
+    Presence.FUTURE: "dashed",
+    Presence.CURRENT_FUTURE: "solid",
+}
+
+
+def dot_of_resources(resources: ResourceGraph, control: ControlGraph, title: str) -> str:
+    """The resource graph, with the groups of the control graph as clusters."""
+    return _digraph(title, [*_clusters(resources, control), *_edges(resources.edges)])
+
+
+def dot_of_groups(control: ControlGraph, title: str) -> str:
+    """The control graph."""
+    lines = [
+        _node(one, f"{one}\\n{len(group.members)}", group.modification, active=group.active)
+        for one, group in control.groups.items()
+    ]
+    return _digraph(title, [*lines, *_edges(control.edges)])
+
+
+def _digraph(title: str, lines: list[str]) -> str:
+    head = f'digraph {_quoted(title)} {{\n  node [shape=box, style="rounded,filled"];\n'
+    return head + "".join(f"  {line}\n" for line in lines) + "}\n"
+
+
+def _clusters(resources: ResourceGraph, control: ControlGraph) -> Iterator[str]:
+    grouped: set[str] = set()
+    for place, (id_, group) in enumerate(control.groups.items()):
+        there = [one for one in group.members if one in resources.vertices]
+        grouped.update(there)
+        nodes = [_vertex(resources, one) for one in there]
+        if len(nodes) == 1:
+            yield nodes[0]
+        elif nodes:
+            yield f"subgraph cluster_{place} {{ label={_quoted(id_)}; {' '.join(nodes)} }}"
+    for one in resources.vertices:
+        if one not in grouped:
+            yield _vertex(resources, one)
+
+
+def _vertex(resources: ResourceGraph, one: ResourceId) -> str:
+    vertex = resources.vertices[one]
+    return _node(one, f"{one}\\n{vertex.kind}", vertex.modification, active=vertex.active)
+
+
+def _node(id_: str, label: str, modification: str, *, active: bool) -> str:
+    look = "" if active else ', style="rounded,filled,dashed"'
+    return f'{_quoted(id_)} [label={_quoted(label)}, fillcolor="{_COLOURS[modification]}"{look}];'
+
+
+def _edges(edges: tuple[Edge, ...] | tuple[GroupEdge, ...]) -> Iterator[str]:
+    seen: set[tuple[str, str, str, str]] = set()
+    for edge in edges:
+        key = edge.dependent, edge.sponsor, edge.kind.value, edge.presence.value
+        if key in seen or (edge.kind.is_symmetrical and (key[1], key[0], *key[2:]) in seen):
+            continue
+        seen.add(key)
+        looks = [f'label="{edge.kind}"', f"style={_LINES[edge.presence]}"]
+        looks += ["dir=both", "constraint=false"] if edge.kind.is_symmetrical else []
+        looks += ["color=red", "penwidth=2"] if edge.incompatible else []
+        yield f"{_quoted(edge.dependent)} -> {_quoted(edge.sponsor)} [{', '.join(looks)}];"
+
+
+def _quoted(words: str) -> str:
+    escaped = words.replace('"', '\\"').replace("\n", " ")
+    return f'"{escaped}"'

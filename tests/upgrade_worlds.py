@@ -1,0 +1,359 @@
+"""Small clusters to upgrade, and a stage on which an upgrade is played step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from equipoise.model.event import Event, HostFailed, HostRecovered
+from equipoise.model.host import Host
+from equipoise.model.inventory import Inventory
+from equipoise.model.quantity import GroupId, HostId, ResourceId, TenantId, VmId
+from equipoise.model.resource import Dependency, DependencyKind, Presence, Resource, ResourceKind
+from equipoise.model.rule import Rule
+from equipoise.model.tenant import AntiAffinityGroup, Sla, Tenant
+from equipoise.model.upgrade.campaign import Campaign
+from equipoise.model.upgrade.catalog import Catalog, ComponentId, Description, Need, Recipe
+from equipoise.model.upgrade.event import (
+    BatchEnded,
+    CampaignBegan,
+    ScalingAsked,
+    TaskFailed,
+    TaskFinished,
+    UpgradeCommanded,
+    UpgradeRequested,
+    VmMoved,
+    VmMoveFailed,
+)
+from equipoise.model.upgrade.request import (
+    Change,
+    ChangeKind,
+    ChangeSet,
+    Command,
+    Order,
+    Request,
+    RequestId,
+    SetId,
+)
+from equipoise.model.upgrade.settings import Mixing, UpgradeSettings
+from equipoise.model.upgrade.work import Batch, Errand, Task, VmBatch
+from equipoise.model.vm import Vm
+from equipoise.store import MemoryJournal
+from equipoise.upgrade import Coordinator, instruction
+
+E = TypeVar("E")
+STEP = Recipe(duration_s=10)
+COOLDOWN_S = 100_000
+"""Longer than any iteration, so that each tenant scales at most once in one."""
+
+
+def a_description(component: str, version: str, **more: object) -> Description:
+    told = {"install": STEP, "remove": STEP, "upgrade": STEP} | more
+    return Description(component=ComponentId(component), version=version, **told)  # type: ignore[arg-type]
+
+
+def a_host(number: int, places: int) -> Host:
+    return Host(
+        id=HostId(f"h{number}"),
+        cores=8,
+        mhz_per_core=1000,
+        memory_mib=65536,
+        capacity={"vms": places},  # type: ignore[dict-item]
+    )
+
+
+def a_tenant(name: str, vms: Sequence[str], most: int, least: int = 0) -> Tenant:
+    group = AntiAffinityGroup(id=GroupId(name), vms=tuple(VmId(vm) for vm in vms))
+    return Tenant(
+        id=TenantId(name),
+        sla=Sla(vms_min=least, vms_max=most, cooldown_s=COOLDOWN_S),
+        anti_affinity=(group,) if vms else (),
+    )
+
+
+def a_vm(name: str, host: int, tenant: str) -> Vm:
+    return Vm(
+        id=VmId(name), vcpus=1, memory_mib=1024, host=HostId(f"h{host}"), tenant=TenantId(tenant)
+    )
+
+
+def hypervisors(count: int) -> list[Resource]:
+    return [
+        Resource(
+            id=ResourceId(f"k{n}"),
+            kind=ResourceKind.HYPERVISOR,
+            version="v1",
+            host=HostId(f"h{n}"),
+        )
+        for n in range(1, count + 1)
+    ]
+
+
+def switches(count: int) -> list[Resource]:
+    return [
+        Resource(id=ResourceId(f"s{n}"), kind=ResourceKind.SWITCH, version="v1")
+        for n in range(1, count + 1)
+    ]
+
+
+def binds(dependent: str, sponsor: str, kind: DependencyKind, **more: object) -> Dependency:
+    return Dependency(
+        dependent=ResourceId(dependent),
+        sponsor=ResourceId(sponsor),
+        kind=kind,
+        presence=Presence.CURRENT_FUTURE,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def upgrade_of(resources: Sequence[str], version: str = "v2", **more: object) -> Change:
+    return Change(
+        does=ChangeKind.UPGRADE,
+        resources=tuple(ResourceId(one) for one in resources),
+        version=version,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def a_set(name: str, *changes: Change, **more: object) -> ChangeSet:
+    return ChangeSet(id=SetId(name), changes=changes, **more)  # type: ignore[arg-type]
+
+
+def a_request(*sets: ChangeSet, name: str = "r1") -> Request:
+    return Request(id=RequestId(name), sets=sets)
+
+
+STORED_ON = Need(component=ComponentId("osd"), along=DependencyKind.AGGREGATION, install=True)
+USED_BY = Need(
+    component=ComponentId("client"), along=DependencyKind.VM_SUPPORTING_STORAGE, install=True
+)
+CATALOG = Catalog(
+    descriptions=(
+        *(
+            a_description(component, version)
+            for component in ("hypervisor", "switch", "server", "agent")
+            for version in ("v1", "v2", "v3")
+        ),
+        a_description("vsan", "v1", constituents_min=2),
+        a_description("ceph", "v1", constituents_min=2, needs=(STORED_ON, USED_BY)),
+        a_description("osd", "v1"),
+        a_description("client", "v1"),
+    )
+)
+
+
+def _strictly(one: Description) -> Description:
+    own = Need(
+        component=one.component, versions=(one.version,), along=DependencyKind.PEER_STATELESS
+    )
+    return one.but(needs=(own,)) if one.component == "switch" else one
+
+
+STRICT = Catalog(descriptions=tuple(_strictly(one) for one in CATALOG.descriptions))
+"""Switches that are peers understand their own version only."""
+
+
+def a_storage(name: str, component: str) -> Resource:
+    return Resource(
+        id=ResourceId(name),
+        kind=ResourceKind.VIRTUAL_SHARED_STORAGE,
+        component=component,  # type: ignore[arg-type]
+        version="v1",
+    )
+
+
+def supported(store: str, kernels: Sequence[str]) -> list[Dependency]:
+    """A storage on all hosts and two boxes of its own, behind the VMs of all."""
+    built = [binds(store, one, DependencyKind.AGGREGATION) for one in (*BOXES, *kernels)]
+    return built + [binds(one, store, DependencyKind.VM_SUPPORTING_STORAGE) for one in kernels]
+
+
+BOXES = ("box1", "box2", "box3")
+
+
+def boxes() -> list[Resource]:
+    return [Resource(id=ResourceId(one), kind=ResourceKind.SERVER, version="v1") for one in BOXES]
+
+
+def replaced(store: str, kernels: Sequence[str]) -> list[Change]:
+    """Another storage takes over, on the boxes."""
+    ids = [ResourceId(one) for one in kernels]
+    new = a_storage("new-store", "ceph")
+
+    def add(component: str, those: Sequence[ResourceId]) -> Change:
+        return Change(
+            does=ChangeKind.ADD,
+            component=ComponentId(component),
+            version="v1",
+            resources=tuple(those),
+            undo_threshold=0,
+        )
+
+    return [
+        add("osd", [ResourceId(one) for one in BOXES]),
+        add("client", ids),
+        Change(does=ChangeKind.ADD, new=(new,), replaces=ResourceId(store), undo_threshold=0),
+    ]
+
+
+def a_campaign(  # noqa: PLR0913
+    *requests: Request,
+    hosts: Sequence[Host],
+    vms: Sequence[Vm] = (),
+    tenants: Sequence[Tenant] = (),
+    resources: Sequence[Resource] = (),
+    dependencies: Sequence[Dependency] = (),
+    catalog: Catalog = CATALOG,
+    settings: UpgradeSettings | None = None,
+    rules: Sequence[Rule] = (),
+) -> Campaign:
+    return Campaign(
+        name="small",
+        cluster=Inventory(
+            hosts=tuple(hosts),
+            vms=tuple(vms),
+            tenants=tuple(tenants),
+            resources=tuple(resources),
+            dependencies=tuple(dependencies),
+            rules=tuple(rules),
+        ),
+        catalog=catalog,
+        requests=requests,
+        settings=settings or UpgradeSettings(vm_move_s=5),
+    )
+
+
+DIVIDED = UpgradeSettings(vms=Mixing.DIVIDED, vm_move_s=5)
+
+
+def never(_: Task) -> str:
+    return ""
+
+
+@dataclass
+class Stage:
+    """A coordinator, its journal, and an engine that does what it is told, one event at a time."""
+
+    campaign: Campaign
+    fails: Callable[[Task], str] = never
+    """Says of a task why it fails; nothing: it does not. ``lost``: nobody knows."""
+    journal: MemoryJournal = field(default_factory=MemoryJournal)
+    coordinator: Coordinator = field(default_factory=Coordinator)
+    now_ms: int = 0
+    down: set[str] = field(default_factory=set)
+    open: list[Event] = field(default_factory=list)
+    watch: list[Callable[[Event], None]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.record(CampaignBegan(at_ms=0, campaign=self.campaign))
+        for request in self.campaign.requests:
+            self.ask(request)
+
+    def ask(self, request: Request) -> None:
+        self.record(UpgradeRequested(at_ms=self.now_ms, request=request))
+
+    def command(self, order: Order, set_: str | None = None, priority: int = 0) -> None:
+        command = Command(order=order, set=None if set_ is None else SetId(set_), priority=priority)
+        self.record(UpgradeCommanded(at_ms=self.now_ms, command=command))
+
+    def scale(self, tenant: str, vms: int) -> None:
+        self.record(ScalingAsked(at_ms=self.now_ms, tenant=TenantId(tenant), vms=vms))
+        self.settle()
+
+    def fail_host(self, host: str) -> None:
+        self.down.add(host)
+        self.record(HostFailed(at_ms=self.now_ms, host=HostId(host)))
+        self.settle()
+
+    def recover_host(self, host: str) -> None:
+        self.down.discard(host)
+        self.record(HostRecovered(at_ms=self.now_ms, host=HostId(host)))
+        self.settle()
+
+    def settle(self) -> None:
+        """Let the coordinator answer tenants and failed hosts, and nothing else."""
+        state = self.coordinator.state
+        while (state.lost or state.asked) and not state.ended:
+            self.decide()
+
+    def record(self, event: Event) -> None:
+        self.journal.append([event])
+        self.now_ms = max(self.now_ms, event.at_ms)
+        for watch in self.watch:
+            watch(event)
+        self.coordinator.handle(event)
+        schedule = instruction(event)
+        if schedule is not None:
+            self.open = list(self._answers(schedule))
+
+    def decide(self) -> Event | None:
+        decided = self.coordinator.decide(self.now_ms)
+        if decided is not None:
+            self.record(decided)
+        return decided
+
+    def step(self) -> bool:
+        """One event: a decision, an answer of the engine, or time passing. False if it waits."""
+        if self.decide() is not None:
+            return True
+        if self.open:
+            self.record(self.open.pop(0))
+            return True
+        alarm_ms = self.coordinator.alarm_ms()
+        if alarm_ms is None or self.coordinator.ended:
+            return False
+        self.now_ms = max(self.now_ms, alarm_ms)
+        return True
+
+    def run(self, steps: int = 20_000) -> None:
+        """Go on until it waits for something from outside, or has ended."""
+        while self.step():
+            steps -= 1
+            assert steps, "there is no end to it"
+
+    def _answers(self, schedule: Batch | VmBatch) -> Iterator[Event]:
+        self.now_ms += 1000
+        at_ms, id_ = self.now_ms, schedule.id
+        if isinstance(schedule, VmBatch):
+            for move in schedule.moves:
+                if {move.source, move.target} & self.down:
+                    yield VmMoveFailed(at_ms=at_ms, batch=id_, vm=move.vm, reason="host down")
+                else:
+                    yield VmMoved(at_ms=at_ms, batch=id_, vm=move.vm)
+        else:
+            yield from self._tasks(schedule, at_ms)
+        yield BatchEnded(at_ms=at_ms, batch=id_)
+
+    def _tasks(self, batch: Batch, at_ms: int) -> Iterator[Event]:
+        dead: set[str] = set()
+        for task in batch.tasks:
+            if task.vertex in dead:
+                continue
+            why = "host down" if task.host in self.down else self.fails(task)
+            if why:
+                dead.add(task.vertex)
+                done = len(task.works) // 2 if task.errand is Errand.APPLY else 0
+                yield TaskFailed(
+                    at_ms=at_ms, batch=batch.id, resource=task.resource, errand=task.errand,
+                    done=done, unreachable=why in ("lost", "host down"), reason=why,
+                )  # fmt: skip
+            else:
+                yield TaskFinished(
+                    at_ms=at_ms, batch=batch.id, resource=task.resource, errand=task.errand
+                )
+
+    # What came of it
+
+    def version(self, resource: str) -> str | None:
+        part = self.coordinator.state.parts[ResourceId(resource)]
+        return part.components.get(part.main)
+
+    def outcomes(self) -> dict[str, str]:
+        return {
+            one.id: one.outcome.value if one.outcome is not None else one.progress.value
+            for one in self.coordinator.state.standings.values()
+        }
+
+    def events(self, kind: type[E]) -> list[E]:
+        return [one for one in self.journal.events() if isinstance(one, kind)]
