@@ -81,7 +81,7 @@ class Generator:
         if not left.size:
             return drawn
         what = f"none of {TRIES_MAX} trials of {self._source.name} is as it was asked for"
-        raise _refused("", what, "more hosts or VMs, or fewer wishes")
+        raise _refused("", what, "more hosts or VMs, fewer wishes, or other constraints")
 
     def _drawn(self, stages: Stages) -> Drawn:
         source = self._source
