@@ -11,7 +11,7 @@ from typing import NoReturn
 import typer
 
 from equipoise.cli.commands import app
-from equipoise.errors import EquipoiseError, InvalidInput, MissingExtra, WorldError
+from equipoise.errors import Bug, EquipoiseError, InvalidInput, MissingExtra, WorldError
 
 FINE, REFUSED, BAD_INPUT, WORLD_FAILED, INTERRUPTED, BUG = 0, 1, 2, 3, 130, 70
 
@@ -33,6 +33,8 @@ def _main() -> int:
         return _apologise(BAD_INPUT, "bad input", error, as_json=as_json)
     except WorldError as error:
         return _apologise(WORLD_FAILED, "the world failed", error, as_json=as_json)
+    except Bug as error:
+        return _apologise(BUG, "bug", error, as_json=as_json)
     except (KeyboardInterrupt, typer.Abort):
         return _apologise(INTERRUPTED, "interrupted", "interrupted", as_json=as_json)
     except BrokenPipeError:

@@ -32,6 +32,10 @@ _MODES: Final = frozenset({"discrete", "continuous"})
 _SETTINGS: Final = Snapshot.of(Inventory(hosts=())).settings
 
 
+class Impossible(InvalidInput):
+    """There are no trials of a constraint as they are asked for, though of others there may be."""
+
+
 class Generator:
     """Trials for one constraint. The same seed and number give the same trial, wherever it is."""
 
@@ -138,5 +142,5 @@ def draw_in_turn(
         yield some, generators[turns[turn]].play(stages.only(which), some)
 
 
-def _refused(key: str, what: str, cure: str = "") -> InvalidInput:
-    return InvalidInput("options", [Mistake(key=key, what=what, cure=cure)])
+def _refused(key: str, what: str, cure: str = "") -> Impossible:
+    return Impossible("options", [Mistake(key=key, what=what, cure=cure)])
