@@ -5,6 +5,7 @@ Whoever does it, the same trials are drawn and the same verdicts come out, in th
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -96,8 +97,14 @@ def crew_of(workers: str) -> Iterator[Crew]:
         yield Alone()
         return
     # Fresh processes: a copy of this one would share the pipes of its targets.
-    with ProcessPoolExecutor(count, mp_context=get_context("forkserver")) as pool:
+    fresh = get_context("forkserver")
+    with ProcessPoolExecutor(count, mp_context=fresh, initializer=_heed_no_interrupt) as pool:
         yield Processes(pool, count)
+
+
+def _heed_no_interrupt() -> None:
+    """Leave it to the process that is asked for: Ctrl-C on a terminal is sent to all of them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager

@@ -77,5 +77,6 @@ def test_there_can_be_none_of_what_clusters_have_besides(change: str) -> None:
 )
 def test_values_of_another_kind_than_an_argument_are_told(given: str, text: str) -> None:
     home = own(text)
+    (name,) = home.constraints
     with pytest.raises(InvalidInput, match="is no value for"):
-        Generator(home, *home.constraints, options_with(USUAL, [f"given={given}"]))
+        Generator(home, name, options_with(USUAL, [f"given={given}"]))
