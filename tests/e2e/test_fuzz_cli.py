@@ -152,3 +152,14 @@ def test_a_campaign_can_be_interrupted(workers: str) -> None:
     assert campaign.returncode == 130
     assert "Traceback" not in said
     assert said.endswith("interrupted\n")
+
+
+def test_a_constraint_of_ones_own_that_cannot_judge_is_told_with_the_case(tmp_path: Path) -> None:
+    spec, saved = tmp_path / "mine.spec", tmp_path / "case.jsonl"
+    spec.write_text("Div(nb : int) discrete ::= card(vms) / nb <= 3")
+    words = ("planner", "--spec", str(spec), "--tests", "200", "--save", str(saved))
+    done = call("fuzz", *words, code=2)
+    assert "Div: cannot judge every trial" in done.stderr
+    assert "divided by zero" in done.stderr
+    assert "Div(nb : int)" in json.loads(saved.read_text())["specification"]
+    assert "Div: cannot judge" in call("fuzz", "planner", "--replay", str(saved), code=2).stderr

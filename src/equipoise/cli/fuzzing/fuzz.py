@@ -12,7 +12,7 @@ from equipoise.cli.fuzzing.replay import replayed
 from equipoise.cli.fuzzing.wishes import Order, Wishes, order_of
 from equipoise.cli.read import read_bytes
 from equipoise.cli.write import check_writable, write_file
-from equipoise.errors import Bug
+from equipoise.errors import Bug, InvalidInput, Problem
 from equipoise.fuzz.campaign import Report
 from equipoise.fuzz.campaign.crew import crew_of, processes_in
 from equipoise.fuzz.campaign.familiar import Familiar, familiar
@@ -81,7 +81,16 @@ def _carried_out(
             case=case_of(error.trial),
         )  # fmt: skip
         write_file(path, write_line(kept))
+        if demand.library_name is None:
+            raise _own_fault(error, path) from error
         raise Bug(f"{error}; the case is in {path}: please tell us of it") from error
+
+
+def _own_fault(error: OracleBroke, path: Path) -> InvalidInput:
+    """What is wrong with a constraint of somebody's own that cannot judge a trial."""
+    what = f"cannot judge every trial: {error.why}"
+    cure = f"the case is in {path}"
+    return InvalidInput("--spec", [Problem(key=error.trial.demand.name, what=what, cure=cure)])
 
 
 def _close(order: Order) -> None:

@@ -74,7 +74,7 @@ class Generator:
         attempt = 1
         while left.size and attempt < TRIES_MAX:
             # The fewer are left, the harder they are to find: so many attempts at once.
-            tries = max(1, TOGETHER // len(left))
+            tries = min(max(1, TOGETHER // len(left)), TRIES_MAX - attempt)
             attempts = np.repeat(np.arange(attempt, attempt + tries), len(left))
             again = self._drawn(self._stages(np.tile(np.array(numbers)[left], tries), attempts))
             wanted = self._is_wanted(again).reshape(tries, len(left))
