@@ -40,10 +40,8 @@ def run(target: str, wishes: Wishes, *, as_json: bool) -> int:
         if wishes.replay is None:  # who judges cases again closes whom it has asked
             stack.callback(_close, order)
         order, report, known = _carried_out(order, wishes, quiet=as_json)
+    unusual = {name: value for name, value in order.settings.items() if not _is_usual(order, name)}
     if wishes.save is not None:
-        unusual = {
-            name: value for name, value in order.settings.items() if not _is_usual(order, name)
-        }
         lines = (
             write_line(
                 stored_of(one, report).but(settings=unusual, target_version=order.known.version)
@@ -52,7 +50,7 @@ def run(target: str, wishes: Wishes, *, as_json: bool) -> int:
         )
         write_file(wishes.save, b"".join(lines))
     asked = order.campaign.constraints if wishes.replay is None else ()
-    wishes.files.write(Account(report, asked, order.known.version))
+    wishes.files.write(Account(report, asked, order.known.version, unusual))
     if as_json:
         print_json(document(report, order.known, order.settings, known))
     else:
