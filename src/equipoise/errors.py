@@ -3,10 +3,11 @@
     EquipoiseError
     ├── InvalidInput       what a person gave us cannot be used; says where, what, and the cure
     ├── MissingExtra       an optional part is not installed; names the extra
+    ├── Bug                a fault of ours that was seen in time to keep what shows it
     └── WorldError         something outside refused or broke
         └── Conflict       the world has moved on: observe again, never force
 
-A bug is an ``AssertionError``; "no good answer" is a value (``Refusal``), not an exception.
+Any other bug is an ``AssertionError``; "no good answer" is a value (``Refusal``), not an exception.
 """
 
 from __future__ import annotations
@@ -64,6 +65,10 @@ class MissingExtra(EquipoiseError):
     def __init__(self, extra: str, needed_for: str) -> None:
         self.extra = extra
         super().__init__(f"{needed_for} needs an optional part: pip install 'equipoise[{extra}]'")
+
+
+class Bug(EquipoiseError):
+    """A fault of ours that was seen in time to keep what shows it."""
 
 
 class WorldError(EquipoiseError):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -81,6 +83,13 @@ def test_the_targets_are_listed() -> None:
         (("planner", "--constraint", "Spred"), "did you mean Spread?"),
         (("planner", "--hosts", "3-1"), "3-1 is no number and no range such as 1-3"),
         (("planner", "--vms", "many"), "many is no number and no range such as 1-3"),
+        (("planner", "--vms", "1-"), "1- is no number and no range such as 1-3"),
+        (("planner", "--vms", "1-5000"), "1-5000 is more than 1,000"),
+        (("planner", "--workers", "9" * 5000), "1 to 1,000 processes"),
+        (("planner", "--workers", "two", "--replay", "/dev/null"), "neither a number"),
+        (("planner", "--known", "/dev/null", "--replay", "/dev/null"), "leave out --known"),
+        (("planner", "--constraint", "Fence", "--vms", "0"), "Fence finds nobody"),
+        (("planner", "--set", 'given={"nb": ["x"]}'), "'x' is no value for nb"),
         ((), "name a target"),
         (("planner", "--save", "/nowhere/at/all.jsonl"), "cannot be written"),
         (("planner", "--replay", "/nowhere/at/all.jsonl"), "cannot be read"),
@@ -95,3 +104,62 @@ def test_a_file_that_is_no_file_of_trials_is_told_with_its_line(tmp_path: Path) 
     path.write_text('\n{"target": "planner"}\n')
     done = call("fuzz", "planner", "--replay", str(path), code=2)
     assert "line 2" in done.stderr
+
+
+def test_a_mutant_is_asked_about_what_it_misreads() -> None:
+    found = answer("mutant-Spread-moment", "--tests", "1000", "--failures", "1", code=1)
+    assert {one["constraint"] for one in found["defects"]} == {"Spread"}
+
+
+def test_constraints_that_cannot_be_tried_as_wished_are_left_out_and_named() -> None:
+    done = call("fuzz", "planner", "--tests", "200", "--vms", "0", "--set", "continuous=true")
+    assert "planner: 200 trials" in done.stdout
+    left = done.stderr.split("left out, for there can be no such trials of them: ")[1]
+    assert {"Fence", "Running"} <= set(left.replace("\n", " ").replace(",", "").split())
+
+
+def test_a_fault_of_ours_ends_it_with_the_case_saved(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "from equipoise.fuzz.trial import trial\n"
+        "def broken(*_):\n    raise KeyError('ours')\n"
+        "trial.judged = broken\n"
+    )
+    corpus = Path(__file__).parents[1] / "corpus" / "faulty.jsonl"
+    saved = tmp_path / "broken.jsonl"
+    words = ("planner", "--replay", str(corpus), "--save", str(saved), "--json")
+    done = subprocess.run(
+        [EQUIPOISE, "fuzz", *words],
+        capture_output=True, text=True, check=False,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 70
+    assert json.loads(done.stdout)["error"] == "bug"
+    assert "KeyError: 'ours'; the case is in" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert json.loads(saved.read_text())["message"] == "KeyError: 'ours'"
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_campaign_can_be_interrupted(workers: str) -> None:
+    words = [str(EQUIPOISE), "fuzz", "planner", "--seconds", "600", "--workers", workers]
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as campaign:
+        assert campaign.stderr is not None
+        assert "trials" in campaign.stderr.readline(), "it has begun"
+        os.killpg(campaign.pid, signal.SIGINT)  # as a terminal does: to all of them
+        _, said = campaign.communicate(timeout=60)
+    assert campaign.returncode == 130
+    assert "Traceback" not in said
+    assert said.endswith("interrupted\n")
+
+
+def test_a_constraint_of_ones_own_that_cannot_judge_is_told_with_the_case(tmp_path: Path) -> None:
+    spec, saved = tmp_path / "mine.spec", tmp_path / "case.jsonl"
+    spec.write_text("Div(nb : int) discrete ::= card(vms) / nb <= 3")
+    words = ("planner", "--spec", str(spec), "--tests", "200", "--save", str(saved))
+    done = call("fuzz", *words, code=2)
+    assert "Div: cannot judge every trial" in done.stderr
+    assert "divided by zero" in done.stderr
+    assert "Div(nb : int)" in json.loads(saved.read_text())["specification"]
+    assert "Div: cannot judge" in call("fuzz", "planner", "--replay", str(saved), code=2).stderr

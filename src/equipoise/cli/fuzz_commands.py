@@ -195,11 +195,13 @@ def _span(text: str | None, option: str) -> tuple[int, int] | None:
     """A number, or two with a hyphen between them."""
     if text is None:
         return None
-    least, _, most = text.partition("-")
+    least, dash, most = text.partition("-")
     try:
-        found = int(least), int(most or least)
+        found = int(least), int(most if dash else least)
     except ValueError:
         found = (1, 0)
-    if not 0 <= found[0] <= found[1] <= SIZE_MAX:
+    if not 0 <= found[0] <= found[1]:
         raise typer.BadParameter(f"{text} is no number and no range such as 1-3", param_hint=option)
+    if found[1] > SIZE_MAX:
+        raise typer.BadParameter(f"{text} is more than {SIZE_MAX:,}", param_hint=option)
     return found

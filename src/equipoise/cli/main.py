@@ -11,7 +11,7 @@ from typing import NoReturn
 import typer
 
 from equipoise.cli.commands import app
-from equipoise.errors import EquipoiseError, InvalidInput, MissingExtra, WorldError
+from equipoise.errors import Bug, EquipoiseError, InvalidInput, MissingExtra, WorldError
 
 FINE, REFUSED, BAD_INPUT, WORLD_FAILED, INTERRUPTED, BUG = 0, 1, 2, 3, 130, 70
 
@@ -25,14 +25,12 @@ def _main() -> int:
     as_json = "--json" in sys.argv[1:]
     _prepare_output()
     try:
-        code = app(standalone_mode=False)
+        code = _called()
         sys.stdout.flush()
     except typer.TyperException as error:  # a wrong option or a missing argument
         return _apologise(BAD_INPUT, "usage", _usage(error), as_json=as_json)
-    except (InvalidInput, MissingExtra) as error:
-        return _apologise(BAD_INPUT, "bad input", error, as_json=as_json)
-    except WorldError as error:
-        return _apologise(WORLD_FAILED, "the world failed", error, as_json=as_json)
+    except (InvalidInput, MissingExtra, WorldError, Bug) as error:
+        return _apologise(*_meaning(error), error, as_json=as_json)
     except (KeyboardInterrupt, typer.Abort):
         return _apologise(INTERRUPTED, "interrupted", "interrupted", as_json=as_json)
     except BrokenPipeError:
@@ -51,6 +49,14 @@ def _main() -> int:
     return code if isinstance(code, int) else FINE
 
 
+def _called() -> object:
+    """Call the command; the parser makes an exit code of an interrupt, of which people are told."""
+    code = app(standalone_mode=False)
+    if code == INTERRUPTED:
+        raise KeyboardInterrupt
+    return code
+
+
 def _prepare_output() -> None:
     """See to it that printing works wherever it goes: closed, or without our characters."""
     for name in ("stdout", "stderr"):
@@ -65,6 +71,16 @@ def _stop_printing() -> int:
     """The reader, such as head, has seen enough: that is no error of ours."""
     sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     return FINE
+
+
+def _meaning(error: EquipoiseError) -> tuple[int, str]:
+    """The exit code of something that went wrong, and what it is called."""
+    match error:
+        case WorldError():
+            return WORLD_FAILED, "the world failed"
+        case Bug():
+            return BUG, "bug"
+    return BAD_INPUT, "bad input"
 
 
 def _usage(error: typer.TyperException) -> str:

@@ -60,7 +60,7 @@ def find_known(name: str) -> Known | None:
     """The scheduler of a name, if there is one."""
     mutant = find_mutant(name)
     if mutant is not None:
-        return replace(MUTANTS, name=name, make=lambda: mutant)
+        return replace(MUTANTS, name=name, make=lambda: mutant, constraints=(mutant.constraint,))
     return next((one for one in registered() if one.name == name and one is not MUTANTS), None)
 
 

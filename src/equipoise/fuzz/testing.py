@@ -12,7 +12,7 @@ from equipoise.fuzz.campaign.words import told
 from equipoise.fuzz.generate.options import USUAL, Options
 from equipoise.fuzz.plugin import WISHES, save
 from equipoise.fuzz.schedulers import Scheduler
-from equipoise.spec.library import constraint_named, of_origin, own
+from equipoise.spec.library import constraint_named, library, of_origin, own
 
 Fixtures = ParamSpec("Fixtures")
 
@@ -38,9 +38,9 @@ def campaign(  # noqa: PLR0913  (all of them have names, and mostly none is give
         @wraps(make)
         def test(*given: Fixtures.args, **named: Fixtures.kwargs) -> None:
             wishes = WISHES.get()
-            until_s = wishes.seconds or seconds
+            until_s = seconds if wishes.seconds is None else wishes.seconds
             most = tests if wishes.seconds is None else None
-            limits = Limits(wishes.tests or most, failures, until_s)
+            limits = Limits(most if wishes.tests is None else wishes.tests, failures, until_s)
             scheduler, drawn = make(*given, **named), seed if wishes.seed is None else wishes.seed
             name = type(scheduler).__name__
             report = Campaign(name, scheduler, names, options, drawn, limits, spec).run()
@@ -57,14 +57,22 @@ def campaign(  # noqa: PLR0913  (all of them have names, and mostly none is give
 def _names(wished: Sequence[str], group: str | None, spec: str) -> tuple[str, ...]:
     """The constraints that are meant: those that are named, else all of the group and one's own."""
     mine = tuple(own(spec).constraints)
+    if group is not None and group not in library():
+        raise _refused(group, "is no group of constraints", ", ".join(library()))
     if not wished:
-        return (*(() if group is None else of_origin(group).constraints), *mine)
+        found = (*(() if group is None else of_origin(group).constraints), *mine)
+        if not found:
+            raise _refused("", "tries nothing", "name a constraint, a group, or a spec with some")
+        return found
     return tuple(one if one in mine else _of_library(one) for one in wished)
 
 
 def _of_library(name: str) -> str:
     found = constraint_named(name)
     if found is None:
-        cure = "'equipoise spec list' lists them"
-        raise InvalidInput("campaign", [Problem(key=name, what="is no constraint", cure=cure)])
+        raise _refused(name, "is no constraint", "'equipoise spec list' lists them")
     return found
+
+
+def _refused(key: str, what: str, cure: str) -> InvalidInput:
+    return InvalidInput("campaign", [Problem(key=key, what=what, cure=cure)])

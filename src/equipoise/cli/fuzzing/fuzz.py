@@ -12,18 +12,17 @@ from equipoise.cli.fuzzing.replay import replayed
 from equipoise.cli.fuzzing.wishes import Order, Wishes, order_of
 from equipoise.cli.read import read_bytes
 from equipoise.cli.write import check_writable, write_file
-from equipoise.errors import WorldError
+from equipoise.errors import Bug, InvalidInput, Problem
 from equipoise.fuzz.campaign import Report
-from equipoise.fuzz.campaign.block import OracleBroke
-from equipoise.fuzz.campaign.crew import crew_of
+from equipoise.fuzz.campaign.crew import crew_of, processes_in
 from equipoise.fuzz.campaign.familiar import Familiar, familiar
 from equipoise.fuzz.campaign.words import told
 from equipoise.fuzz.registry import registered
 from equipoise.fuzz.reports import Account
 from equipoise.fuzz.reports.replay import stored_of
 from equipoise.fuzz.schedulers.known import Known
-from equipoise.fuzz.trial import Outcome
-from equipoise.fuzz.trial.stored import Stored, case_of, read_lines, write_line
+from equipoise.fuzz.trial import OracleBroke, Outcome
+from equipoise.fuzz.trial.stored import Stored, case_of, read_lines, text_of, write_line
 from equipoise.model.words import counted
 
 BROKEN = Path("equipoise-oracle.jsonl")
@@ -35,15 +34,14 @@ def run(target: str, wishes: Wishes, *, as_json: bool) -> int:
     if wishes.save is not None:
         check_writable(wishes.save)
     wishes.files.check()
+    processes_in(wishes.workers)
     order = order_of(target, wishes)
     with ExitStack() as stack:
         if wishes.replay is None:  # who judges cases again closes whom it has asked
             stack.callback(_close, order)
         order, report, known = _carried_out(order, wishes, quiet=as_json)
+    unusual = {name: value for name, value in order.settings.items() if not _is_usual(order, name)}
     if wishes.save is not None:
-        unusual = {
-            name: value for name, value in order.settings.items() if not _is_usual(order, name)
-        }
         lines = (
             write_line(
                 stored_of(one, report).but(settings=unusual, target_version=order.known.version)
@@ -52,7 +50,7 @@ def run(target: str, wishes: Wishes, *, as_json: bool) -> int:
         )
         write_file(wishes.save, b"".join(lines))
     asked = order.campaign.constraints if wishes.replay is None else ()
-    wishes.files.write(Account(report, asked, order.known.version))
+    wishes.files.write(Account(report, asked, order.known.version, unusual))
     if as_json:
         print_json(document(report, order.known, order.settings, known))
     else:
@@ -75,13 +73,22 @@ def _carried_out(
     except OracleBroke as error:
         path = wishes.save or BROKEN
         demand = error.trial.demand
-        case = case_of(error.trial)
         kept = Stored(
             target=order.known.name, constraint=demand.name, outcome=Outcome.CRASH,
-            message=error.why, seed=wishes.seed, case=case,
+            message=error.why, seed=wishes.seed, specification=text_of(demand),
+            case=case_of(error.trial),
         )  # fmt: skip
         write_file(path, write_line(kept))
-        raise WorldError(f"{error}; the case is in {path}: please tell us of it") from error
+        if demand.library_name is None:
+            raise _own_fault(error, path) from error
+        raise Bug(f"{error}; the case is in {path}: please tell us of it") from error
+
+
+def _own_fault(error: OracleBroke, path: Path) -> InvalidInput:
+    """What is wrong with a constraint of somebody's own that cannot judge a trial."""
+    what = f"cannot judge every trial: {error.why}"
+    cure = f"the case is in {path}"
+    return InvalidInput("--spec", [Problem(key=error.trial.demand.name, what=what, cure=cure)])
 
 
 def _close(order: Order) -> None:

@@ -8,18 +8,25 @@ from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 
+from equipoise.cli.answer import progress_console
 from equipoise.cli.fuzzing.files import Files
 from equipoise.cli.read import read_bytes, read_text
 from equipoise.cli.spec import not_in_library
 from equipoise.errors import InvalidInput, Problem
 from equipoise.fuzz.campaign import Campaign, Limits
-from equipoise.fuzz.generate import Options
+from equipoise.fuzz.generate import Generator, Options
 from equipoise.fuzz.generate.asked import options_with
+from equipoise.fuzz.generate.generator import Impossible
 from equipoise.fuzz.registry import find_known, registered, the_scheduler
 from equipoise.fuzz.schedulers import Scheduler
 from equipoise.fuzz.schedulers.known import Known
 from equipoise.fuzz.trial.stored import Stored, read_lines
-from equipoise.spec.library import constraint_named, library, library_constraints
+from equipoise.spec.library import (
+    all_constraints,
+    constraint_named,
+    library,
+    library_constraints,
+)
 from equipoise.spec.library import own as own_specification
 
 Span = tuple[int, int]
@@ -65,17 +72,22 @@ class Order:
 def order_of(target: str, wishes: Wishes) -> Order:
     """Put together what was asked for; a target that is not there is told at once."""
     known = the_target(target)
+    if wishes.replay is not None and wishes.known is not None:
+        what = "is for campaigns: cases that are judged again are compared with nothing"
+        cure = "leave out --known or --replay"
+        raise InvalidInput("--known", [Problem(key="", what=what, cure=cure)])
     missing = known.missing()
     if missing:
         raise InvalidInput(target, [Problem(key="", what=missing)])
     settings = _settings(known, wishes.settings)
     make = partial(the_scheduler, target, tuple(sorted(settings.items())))
     own = "" if wishes.spec is None else read_text(wishes.spec)
+    options = _options(known, wishes)
     campaign = Campaign(
         target,
         make,
-        _constraints(known, wishes, own),
-        _options(known, wishes),
+        _possible(_constraints(known, wishes, own), options, wishes, own),
+        options,
         wishes.seed,
         wishes.limits,
         own,
@@ -114,6 +126,29 @@ def _constraints(known: Known, wishes: Wishes, own: str) -> tuple[str, ...]:
         what = f"{known.name} knows none of the constraints of {', '.join(wishes.groups)}"
         raise InvalidInput("--group", [Problem(key="", what=what)])
     return found
+
+
+def _possible(
+    names: tuple[str, ...], options: Options, wishes: Wishes, own: str
+) -> tuple[str, ...]:
+    """Those of which trials can be drawn as they are wished for; who is named must be possible."""
+    if wishes.constraints or wishes.spec is not None or wishes.replay is not None:
+        return names
+    homes, found = all_constraints(own), list[str]()
+    why: Impossible | None = None
+    for name in names:
+        try:
+            Generator(homes[name], name, options)
+            found.append(name)
+        except Impossible as error:
+            why = why or error
+    if why is not None:
+        if not found:
+            raise why
+        left = ", ".join(one for one in names if one not in found)
+        line = f"left out, for there can be no such trials of them: {left}"
+        progress_console().print(line, soft_wrap=True)
+    return tuple(found)
 
 
 def _named(name: str) -> str:

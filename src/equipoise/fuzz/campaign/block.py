@@ -6,30 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from equipoise.errors import EquipoiseError
 from equipoise.fuzz.campaign.findings import Finding, Sort, sort_of
 from equipoise.fuzz.generate import Generator
 from equipoise.fuzz.generate.drawn import Drawn
 from equipoise.fuzz.generate.generator import draw_in_turn
 from equipoise.fuzz.generate.options import Options, Plans
 from equipoise.fuzz.schedulers.scheduler import Scheduler, ask
-from equipoise.fuzz.trial import Outcome, Trial, judge, shrink, verdict_on
+from equipoise.fuzz.trial import OracleBroke, Outcome, Trial, judge, shrink, verdict_on
 from equipoise.spec.library import all_constraints
 
 Make = Callable[[], Scheduler]
-
-
-class OracleBroke(EquipoiseError):
-    """The specification could not judge a trial, or judges it in two ways: a bug of ours."""
-
-    def __init__(self, trial: Trial, why: str) -> None:
-        name = trial.demand.name
-        super().__init__(f"the specification of {name} is at fault, not the target: {why}")
-        self.trial = trial
-        self.why = why
-
-    def __reduce__(self) -> tuple[type[OracleBroke], tuple[Trial, str]]:
-        return OracleBroke, (self.trial, self.why)
 
 
 @dataclass(frozen=True, slots=True)

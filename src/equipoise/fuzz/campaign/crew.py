@@ -5,11 +5,12 @@ Whoever does it, the same trials are drawn and the same verdicts come out, in th
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from equipoise.errors import InvalidInput, MissingExtra, Problem
 
@@ -65,6 +66,25 @@ class Cluster:
             yield one.result()
 
 
+PROCESSES_MAX: Final = 1_000
+"""How many processes one machine may be asked for."""
+
+
+def processes_in(workers: str) -> int:
+    """How many processes are meant; none if it is an address, and else it is refused."""
+    if "://" in workers:
+        return 0
+    short = workers.isdecimal() and len(workers) <= len(str(PROCESSES_MAX))
+    count = int(workers) if short else 0
+    if not 1 <= count <= PROCESSES_MAX:
+        what = (
+            f"{workers!r} is neither a number of processes nor an address such as tcp://host:8786"
+        )
+        cure = f"1 to {PROCESSES_MAX:,} processes"
+        raise InvalidInput("--workers", [Problem(key="", what=what, cure=cure)])
+    return count
+
+
 @contextmanager
 def crew_of(workers: str) -> Iterator[Crew]:
     """The crew that was asked for: a number of processes, or the address of a Dask scheduler."""
@@ -72,18 +92,19 @@ def crew_of(workers: str) -> Iterator[Crew]:
         with _cluster(workers) as crew:
             yield crew
         return
-    count = int(workers) if workers.isdecimal() else 0
-    if count < 1:
-        what = (
-            f"{workers!r} is neither a number of processes nor an address such as tcp://host:8786"
-        )
-        raise InvalidInput("workers", [Problem(key="", what=what)])
+    count = processes_in(workers)
     if count == 1:
         yield Alone()
         return
     # Fresh processes: a copy of this one would share the pipes of its targets.
-    with ProcessPoolExecutor(count, mp_context=get_context("forkserver")) as pool:
+    fresh = get_context("forkserver")
+    with ProcessPoolExecutor(count, mp_context=fresh, initializer=_heed_no_interrupt) as pool:
         yield Processes(pool, count)
+
+
+def _heed_no_interrupt() -> None:
+    """Leave it to the process that is asked for: Ctrl-C on a terminal is sent to all of them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager
@@ -97,6 +118,6 @@ def _cluster(address: str) -> Iterator[Crew]:
     except OSError as error:
         what = f"nobody answers at {address}: {error}"
         cure = "start one by 'dask scheduler' and 'dask worker ADDRESS'"
-        raise InvalidInput("workers", [Problem(key="", what=what, cure=cure)]) from error
+        raise InvalidInput("--workers", [Problem(key="", what=what, cure=cure)]) from error
     with client:
         yield Cluster(client)

@@ -32,6 +32,10 @@ _MODES: Final = frozenset({"discrete", "continuous"})
 _SETTINGS: Final = Snapshot.of(Inventory(hosts=())).settings
 
 
+class Impossible(InvalidInput):
+    """There are no trials of a constraint as they are asked for, though of others there may be."""
+
+
 class Generator:
     """Trials for one constraint. The same seed and number give the same trial, wherever it is."""
 
@@ -70,7 +74,7 @@ class Generator:
         attempt = 1
         while left.size and attempt < TRIES_MAX:
             # The fewer are left, the harder they are to find: so many attempts at once.
-            tries = max(1, TOGETHER // len(left))
+            tries = min(max(1, TOGETHER // len(left)), TRIES_MAX - attempt)
             attempts = np.repeat(np.arange(attempt, attempt + tries), len(left))
             again = self._drawn(self._stages(np.tile(np.array(numbers)[left], tries), attempts))
             wanted = self._is_wanted(again).reshape(tries, len(left))
@@ -81,7 +85,7 @@ class Generator:
         if not left.size:
             return drawn
         what = f"none of {TRIES_MAX} trials of {self._source.name} is as it was asked for"
-        raise _refused("", what, "more hosts or VMs, or fewer wishes")
+        raise _refused("", what, "more hosts or VMs, fewer wishes, or other constraints")
 
     def _drawn(self, stages: Stages) -> Drawn:
         source = self._source
@@ -138,5 +142,5 @@ def draw_in_turn(
         yield some, generators[turns[turn]].play(stages.only(which), some)
 
 
-def _refused(key: str, what: str, cure: str = "") -> InvalidInput:
-    return InvalidInput("options", [Mistake(key=key, what=what, cure=cure)])
+def _refused(key: str, what: str, cure: str = "") -> Impossible:
+    return Impossible("options", [Mistake(key=key, what=what, cure=cure)])

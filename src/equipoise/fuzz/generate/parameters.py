@@ -43,6 +43,8 @@ _OF_HOSTS: Final = {
     Binding.MEMBER: ONE_HOST,
 }
 _LISTS: Final = Call("lists", (Name("vms"),))
+NUMBER_MAX: Final = 10**9
+"""How large a number may be that somebody gives."""
 RESOURCE: Final = "id"
 """How parameters are called that name a resource."""
 LABEL: Final = "key"
@@ -80,11 +82,22 @@ def _drawable(parameter: Parameter, options: Options) -> Drawable:
     domain = parameter.domain.name
     if domain in ("vms", "hosts"):
         return Drawable(name, (_OF_VMS if domain == "vms" else _OF_HOSTS)[parameter.binding])
-    choices = options.given.get(name) or _choices(name, domain, options)
+    choices = _given(name, domain, options) or _choices(name, domain, options)
     if not choices:
         return Drawable(name, NUMBER)
     is_one = parameter.binding is Binding.MEMBER
     return Drawable(name, CHOICE if is_one else SOME_CHOICES, tuple(choices))
+
+
+def _given(name: str, domain: str, options: Options) -> Sequence[str | int]:
+    """The values that somebody wants it to have, if they are of its kind."""
+    values, kind = options.given.get(name, ()), int if domain == "int" else str
+    for one in values:
+        if not isinstance(one, kind) or (isinstance(one, int) and abs(one) > NUMBER_MAX):
+            wanted = f"whole numbers up to {NUMBER_MAX:,}" if kind is int else "words"
+            what = f"{one!r} is no value for {name}"
+            raise InvalidInput("options", [Mistake(key=f"given.{name}", what=what, cure=wanted)])
+    return values
 
 
 def _choices(name: str, domain: str, options: Options) -> Sequence[Any]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from equipoise.fuzz.campaign import Finding, Report
 from equipoise.fuzz.trial import Outcome
@@ -21,6 +21,8 @@ class Account:
     """The constraints that were to be tried; without any, those that were."""
     version: str = ""
     """Of the target, if it is known."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """How the target was set, where it was not as usual."""
 
     @property
     def constraints(self) -> tuple[str, ...]:

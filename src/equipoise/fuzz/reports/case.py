@@ -56,6 +56,7 @@ def _facts(account: Account, finding: Finding) -> str:
         f"seen {counted(account.seen(finding), 'time')}",
         f"first by trial {finding.number:,}",
         "broken before the plan begins" if verdict.broken_at_first and not verdict.harm else "",
+        f"looks like cause {finding.cause.letter}" if finding.cause.letter else "",
         "" if verdict.input_valid else "machines could not carry the plan out",
     )
     return "; ".join(one for one in known if one)
@@ -122,7 +123,7 @@ def _letters(drawn: Sequence[str]) -> Markup:
 
 
 def _replay(account: Account, finding: Finding) -> Markup:
-    line = replay_line(finding, account.report)
+    line = replay_line(finding, account)
     if len(line) > _REPLAY_MAX:
         words = "The case is too long for a line of a shell: equipoise fuzz --save writes it."
         return tag("p", text(words), class_="note")

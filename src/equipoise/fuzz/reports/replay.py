@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from equipoise.fuzz.campaign import Finding, Report
+from equipoise.fuzz.reports.account import Account
 from equipoise.fuzz.trial.stored import Stored, case_of, text_of
 
 
@@ -27,11 +28,12 @@ def stored_of(finding: Finding, report: Report) -> Stored:
     )
 
 
-def replay_line(finding: Finding, report: Report) -> str:
+def replay_line(finding: Finding, account: Account) -> str:
     """A line for a shell that judges the shrunk case of a finding again, without any file."""
     # Other than ASCII, a page or a terminal might show something else than it has.
-    written = json.dumps(terse(stored_of(finding, report)), separators=(",", ":"))
-    target = shlex.quote(report.target)
+    stored = stored_of(finding, account.report).but(settings=account.settings)
+    written = json.dumps(terse(stored), separators=(",", ":"))
+    target = shlex.quote(account.report.target)
     return f"printf %s {shlex.quote(written)} | equipoise fuzz {target} --replay /dev/stdin"
 
 

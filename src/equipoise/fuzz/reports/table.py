@@ -26,7 +26,7 @@ def csv_of(accounts: Iterable[Account]) -> bytes:
 
 
 COLUMNS: Final = (
-    *("target", "version", "seed", "constraint", "mode", "class", "harm"),
+    *("target", "version", "seed", "constraint", "mode", "class", "harm", "cause"),
     *("input_valid", "broken_at_first", "seen", "number", "message", "why"),
     *("vms", "hosts", "steps"),
 )
@@ -43,6 +43,7 @@ def _row(account: Account, finding: Finding) -> dict[str, str | int]:
         "mode": finding.mode,
         "class": verdict.outcome.value,
         "harm": finding.verdict.harm,
+        "cause": finding.cause.letter,
         "input_valid": _truth(verdict.input_valid),
         "broken_at_first": _truth(verdict.broken_at_first),
         "seen": account.seen(finding),

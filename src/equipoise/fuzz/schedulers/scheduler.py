@@ -62,7 +62,9 @@ def ask(scheduler: Scheduler, trials: Sequence[Trial]) -> Sequence[Answer]:
     """Ask about trials: all at once if the scheduler can be asked so, else one after the other."""
     if isinstance(scheduler, AcceptingMany):
         try:
-            return scheduler.accepts_many(trials)
+            answers = scheduler.accepts_many(trials)
+            if len(answers) == len(trials):
+                return answers
         except Exception:  # one of them ended it: asked one by one, it is found
             pass
     return [_ask(scheduler, trial) for trial in trials]
@@ -71,9 +73,18 @@ def ask(scheduler: Scheduler, trials: Sequence[Trial]) -> Sequence[Answer]:
 def _ask(scheduler: Scheduler, trial: Trial) -> Answer:
     try:
         if isinstance(scheduler, Planning):
-            return tuple(scheduler.plan(trial))
+            return _steps(scheduler.plan(trial))
         return bool(scheduler.accepts(trial))
     except (Unsupported, TooLate, Crash) as answer:
         return answer
     except Exception as error:  # whatever it is, the scheduler has crashed
         return Crash(f"{type(error).__name__}: {error}")
+
+
+def _steps(plan: Sequence[Step]) -> tuple[Step, ...]:
+    """A plan, if it is one."""
+    steps = tuple(plan)
+    odd = next((one for one in steps if not isinstance(one, Step)), None)
+    if odd is not None:
+        raise Crash(f"its plan has {type(odd).__name__} where a step should be")
+    return steps

@@ -5,6 +5,6 @@ Enter by ``Trial``. Never decides by itself whether a scheduler is right: the sp
 
 from equipoise.fuzz.trial.shrink import shrink
 from equipoise.fuzz.trial.trial import Trial
-from equipoise.fuzz.trial.verdict import Outcome, Verdict, judge, verdict_on
+from equipoise.fuzz.trial.verdict import OracleBroke, Outcome, Verdict, judge, verdict_on
 
-__all__ = ["Outcome", "Trial", "Verdict", "judge", "shrink", "verdict_on"]
+__all__ = ["OracleBroke", "Outcome", "Trial", "Verdict", "judge", "shrink", "verdict_on"]

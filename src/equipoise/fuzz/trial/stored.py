@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from codecs import BOM_UTF8
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -13,6 +15,7 @@ from equipoise.errors import Problem as Mistake
 from equipoise.fuzz.trial.trial import Trial
 from equipoise.fuzz.trial.verdict import Outcome
 from equipoise.model.case import CaseFile
+from equipoise.model.files.check import problems_of
 from equipoise.model.rule import Argument
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.value import Value
@@ -83,7 +86,8 @@ def trial_of(stored: Stored) -> Trial:
     home = all_constraints(stored.specification).get(stored.constraint)
     if home is None:
         what = f"there is no constraint {stored.constraint}"
-        raise InvalidInput("trial", [Mistake(key="constraint", what=what)])
+        cure = "'equipoise spec list' lists those of the library"
+        raise InvalidInput("trial", [Mistake(key="constraint", what=what, cure=cure)])
     case = stored.case
     snapshot = Snapshot.of(case.cluster)
     values, problems = fitted(home.constraints[stored.constraint], case.arguments, snapshot)
@@ -100,10 +104,40 @@ def write_line(stored: Stored) -> bytes:
 
 def read_lines(content: bytes, source: str) -> Iterator[Stored]:
     """The trials of a file; a line that is none is told with its number."""
-    for number, line in enumerate(content.splitlines(), start=1):
+    for number, line in enumerate(content.removeprefix(BOM_UTF8).splitlines(), start=1):
         if line.strip():
-            try:
-                yield msgspec.json.decode(line, type=Stored)
-            except (msgspec.MsgspecError, ValueError) as error:
-                mistake = Mistake(key=f"line {number}", what=str(error), line=number)
-                raise InvalidInput(source, [mistake]) from None
+            stored, mistakes = _read(line)
+            if stored is None or mistakes:
+                raise InvalidInput(source, [replace(one, line=number) for one in mistakes])
+            yield stored
+
+
+def _read(line: bytes) -> tuple[Stored | None, Sequence[Mistake]]:
+    """What a line says, and whatever is wrong with it."""
+    try:
+        stored = msgspec.json.decode(line, type=Stored)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        return None, [_misread(str(error))]
+    found = [
+        Mistake(key=f"case.{one.key}", what=one.what, cure=one.cure)
+        for one in problems_of(stored.case)
+        if not one.key.endswith(".tenant")  # chance gives VMs to tenants whom nobody has listed
+    ]
+    if found:
+        return stored, found
+    try:
+        trial_of(stored)
+    except InvalidInput as error:
+        return stored, [
+            Mistake(key=one.key or error.source, what=one.what, cure=one.cure, excerpt=one.excerpt)
+            for one in error.problems
+        ]
+    return stored, ()
+
+
+def _misread(said: str) -> Mistake:
+    what, _, where = said.partition(" - at ")
+    key = where.replace("`", "").replace("key in ", "").removeprefix("$.")
+    if key == "version":
+        return Mistake(key=key, what=f"is not {VERSION}", cure="save the case anew, with this one")
+    return Mistake(key=key, what=what.replace("`", ""))

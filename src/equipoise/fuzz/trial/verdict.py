@@ -5,9 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from equipoise.errors import EquipoiseError
 from equipoise.fuzz.schedulers.scheduler import Answer, Crash, Scheduler, TooLate, Unsupported, ask
 from equipoise.fuzz.trial.trial import Trial
 from equipoise.model.plan import Step
+
+
+class OracleBroke(EquipoiseError):
+    """The specification could not judge a trial, or judges it in two ways: a bug of ours."""
+
+    def __init__(self, trial: Trial, why: str) -> None:
+        name = trial.demand.name
+        super().__init__(f"the specification of {name} is at fault, not the target: {why}")
+        self.trial = trial
+        self.why = why
+
+    def __reduce__(self) -> tuple[type[OracleBroke], tuple[Trial, str]]:
+        return OracleBroke, (self.trial, self.why)
 
 
 class Outcome(StrEnum):
@@ -54,14 +68,21 @@ class Verdict:
 def judge(scheduler: Scheduler, trial: Trial) -> Verdict:
     """Ask a scheduler and the specification about a trial.
 
-    An exception of the specification is a bug of ours and is not caught.
+    An exception of the specification is a bug of ours: ``OracleBroke``.
     """
     (answer,) = ask(scheduler, [trial])
     return verdict_on(trial, answer)
 
 
 def verdict_on(trial: Trial, answer: Answer) -> Verdict:
-    """Compare an answer with what the specification says."""
+    """Compare an answer with what the specification says; ``OracleBroke`` if that cannot be."""
+    try:
+        return _compared(trial, answer)
+    except Exception as error:  # whatever it is, it is ours
+        raise OracleBroke(trial, f"{type(error).__name__}: {error}") from error
+
+
+def _compared(trial: Trial, answer: Answer) -> Verdict:
     valid, broken = not trial.objections, trial.is_broken_at_first
     match answer:
         case Unsupported():

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from equipoise.fuzz.campaign import Campaign, Limits, Report
 from equipoise.fuzz.campaign.campaign import FIRST
 from equipoise.fuzz.campaign.words import told
 from equipoise.fuzz.generate import Options
+from equipoise.fuzz.reports import Account, page_of
 from equipoise.fuzz.schedulers import TooLate, Unsupported
 from equipoise.fuzz.schedulers.planner import Planner
 from equipoise.fuzz.trial import Outcome, Trial
 from equipoise.model.action import Migrate
 from equipoise.model.host import HostState
 from equipoise.model.plan import Step
-from equipoise.model.quantity import StepId
+from equipoise.model.quantity import HostId, StepId, VmId
 from equipoise.model.vm import VmState
 from equipoise.spec.library import library_constraints
 
@@ -181,3 +184,38 @@ def test_who_makes_a_wrong_plan_is_shown_it() -> None:
     assert [type(step.action) for step in finding.shown.steps] == [Migrate]
     assert (len(finding.shrunk.initial.vms), len(finding.shrunk.initial.hosts)) == (2, 2)
     assert "under-filtering, introduced: Spread" in "\n".join(told(report))
+
+
+class Babbling:
+    """Its plans are words."""
+
+    def plan(self, trial: Trial) -> list[Step]:
+        return ["to bed"]  # type: ignore[list-item]
+
+
+class Forgetful(Right):
+    """Asked about many plans, it forgets all but one."""
+
+    def accepts_many(self, trials: Sequence[Trial]) -> list[bool]:
+        return [True]
+
+
+def test_nonsense_is_a_crash_of_the_scheduler_and_not_of_ours() -> None:
+    whys = {one.why for one in found(Babbling()).findings}
+    assert whys == {"it breaks: its plan has str where a step should be"}
+    assert found(Forgetful()).defects == 0
+
+
+class Elsewhere:
+    """It moves a VM that nobody knows to a host that nobody knows."""
+
+    def plan(self, trial: Trial) -> list[Step]:
+        action = Migrate(vm=VmId("ghost"), source=HostId("x"), target=HostId("y"))
+        return [Step(id=StepId("s"), action=action, start_ms=0, end_ms=1000)]
+
+
+def test_a_plan_for_machines_that_are_not_there_is_told() -> None:
+    report = found(Elsewhere())
+    assert set(report.outcomes) == {Outcome.UNDER}
+    assert "ghost" in "\n".join(told(report))
+    assert "ghost" in page_of(Account(report))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from equipoise.errors import InvalidInput
 from equipoise.fuzz.schedulers import Scheduler
 from equipoise.fuzz.schedulers.planner import Planner
 from equipoise.fuzz.testing import campaign
@@ -53,3 +54,14 @@ def test_fixtures_are_given(blindness: Blind) -> None:
     asks(blindness)
     assert asked == [blindness]
     assert asks.__name__ == "asks"
+
+
+@pytest.mark.parametrize(
+    ("names", "group", "told"),
+    [((), None, "tries nothing"), ((), "nix", "nix: is no group"), (("Nix",), None, "Nix: is no")],
+)
+def test_a_campaign_that_would_try_nothing_is_refused(
+    names: tuple[str, ...], group: str | None, told: str
+) -> None:
+    with pytest.raises(InvalidInput, match=told):
+        campaign(*names, group=group)

@@ -52,3 +52,31 @@ def test_arguments_that_nobody_can_draw_are_told() -> None:
     with pytest.raises(InvalidInput) as caught:
         Generator(own(text), "Odd", Options())
     assert "chance draws no arguments such as w" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "change", ["tenants=[]", "labels={}", 'labels={"zone": []}', "resources={}", "kinds=[]"]
+)
+def test_there_can_be_none_of_what_clusters_have_besides(change: str) -> None:
+    options = options_with(USUAL, [change, "owned=1", "labelled=1"])
+    specification = own("Any(id : string, key : string) discrete ::= true")
+    trials = Generator(specification, "Any", options).block(range(40)).trials
+    assert len(trials) == 40
+    assert {vm.tenant for trial in trials for vm in trial.initial.vms.values()} <= (
+        {None} if change == "tenants=[]" else {"a", "b"}
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ('{"nb": ["x"]}', "Few(nb : int) discrete ::= card(vms) <= nb"),
+        ('{"nb": [1, 99999999999999999999]}', "Few(nb : int) discrete ::= card(vms) <= nb"),
+        ('{"id": [3]}', "Any(id : string) discrete ::= true"),
+    ],
+)
+def test_values_of_another_kind_than_an_argument_are_told(given: str, text: str) -> None:
+    home = own(text)
+    (name,) = home.constraints
+    with pytest.raises(InvalidInput, match="is no value for"):
+        Generator(home, name, options_with(USUAL, [f"given={given}"]))

@@ -32,6 +32,7 @@ def test_a_finding_is_a_row() -> None:
         "mode": "discrete",
         "class": "under-filtering",
         "harm": "introduced",
+        "cause": "",
         "input_valid": "true",
         "broken_at_first": "false",
         "seen": "2",

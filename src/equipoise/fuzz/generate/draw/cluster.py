@@ -164,13 +164,13 @@ def _pairs(wish: Array, able: Array) -> Array:
 
 
 def _tenants(chance: Chance, options: Options, most: int) -> Array:
-    owned = chance.happens(options.owned, most)
+    owned = chance.happens(options.owned, most) & bool(options.tenants)
     return np.where(owned, chance.below(len(options.tenants), most), NONE)
 
 
 def _labels(chance: Chance, options: Options, most: int) -> Array:
     counts = np.array([len(values) for values in options.labels.values()], np.int64)
-    there = chance.happens(options.labelled, most, len(counts))
+    there = chance.happens(options.labelled, most, len(counts)) & (counts > 0)
     return np.where(there, 1 + chance.below(counts, most, len(counts)), 0)
 
 

@@ -1,0 +1,58 @@
+"""Lines of files: what is wrong with one is told with its number, and nothing is misread."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from equipoise.errors import InvalidInput
+from equipoise.fuzz.trial.stored import read_lines
+
+CORPUS = Path(__file__).parents[3] / "corpus" / "faulty.jsonl"
+GOOD = next(line for line in CORPUS.read_bytes().splitlines() if b'"migrate"' in line)
+
+
+def changed(change: Callable[[dict[str, Any]], object]) -> bytes:
+    line = json.loads(GOOD)
+    change(line)
+    return json.dumps(line).encode()
+
+
+def _strangers(line: dict[str, Any]) -> None:
+    line["case"]["cluster"]["vms"][0]["host"] = "nowhere"
+
+
+def _twins(line: dict[str, Any]) -> None:
+    line["case"]["cluster"]["hosts"] *= 2
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (b"{", "line 3: Input data was truncated"),
+        (b"[1]", "line 3: Expected object, got array"),
+        (bytes(range(128, 200)), "line 3: JSON is malformed"),
+        (b'{"version":' + b"[" * 100_000, "line 3: "),
+        (changed(lambda one: one.update(version=2)), "line 3: version: is not 1"),
+        (changed(lambda one: one.update(outcome="odd")), "line 3: outcome: Invalid enum value"),
+        (changed(lambda one: one.update(constraint="Nix")), "line 3: constraint: there is no"),
+        (changed(lambda one: one.update(specification="}")), "line 3: specification: "),
+        (changed(lambda one: one["case"].update(arguments={})), "is missing"),
+        (changed(_strangers), 'line 3: case.cluster.vms[0].host: there is no host "nowhere"'),
+        (changed(_twins), "line 3: case.cluster.hosts["),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line(line: bytes, told: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        list(read_lines(b"\n".join((GOOD, b"", line, GOOD)), "cases"))
+    assert str(caught.value).startswith("cases: line 3: ")
+    assert told in str(caught.value)
+
+
+def test_line_ends_and_a_mark_of_order_are_no_part_of_a_case() -> None:
+    (plain,) = read_lines(GOOD, "cases")
+    assert list(read_lines(b"\xef\xbb\xbf" + GOOD + b"\r\n\r\n", "cases")) == [plain]
