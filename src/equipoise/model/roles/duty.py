@@ -10,6 +10,7 @@ from typing import NamedTuple
 from equipoise.model.quantity import ProcessorId, RoleId, SlotId, TeamId
 from equipoise.model.roles.layout import Role, RoleLayout, Team
 from equipoise.model.roles.redundancy import expanded
+from equipoise.model.roles.shards import Shards
 from equipoise.model.value import FrozenMap
 
 
@@ -61,18 +62,19 @@ class Duties:
 
     epoch: int = 0
     """Who reigns: higher than any before."""
-    held: FrozenMap[ProcessorId, tuple[Duty, ...]] = field(default_factory=FrozenMap)
+    held: Shards[ProcessorId, tuple[Duty, ...]] = field(default_factory=Shards)
     """What each processor runs, in the order it was started."""
     slots: FrozenMap[TeamId, FrozenMap[SlotId, ProcessorId]] = field(default_factory=FrozenMap)
     """Who has which slot; while a processor is down its slot may be kept for it."""
-    marks: FrozenMap[ProcessorId, Mark] = field(default_factory=FrozenMap)
+    marks: Shards[ProcessorId, Mark] = field(default_factory=Shards)
     failures: FrozenMap[Post, Failure] = field(default_factory=FrozenMap)
     pins: FrozenMap[Duty, SlotId] = field(default_factory=FrozenMap)
     """Where somebody wants a role to be."""
 
     def mark(self, processor: ProcessorId) -> Mark:
         """What is remembered of a processor."""
-        return self.marks.get(processor, FRESH)
+        mark: Mark = self.marks.get(processor, FRESH)
+        return mark
 
 
 class LayoutTable:
