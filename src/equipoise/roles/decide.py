@@ -34,12 +34,13 @@ def decide(
     group: TeamId,
     under_way: Mapping[Pair, bool],
     slots: Mapping[TeamId, Mapping[SlotId, ProcessorId]],
+    busy: Collection[ProcessorId] = (),
 ) -> Decision:
     """Decide about a group; ``slots`` is who fills which slot, of all groups."""
     taken = taken_elsewhere(table, group, slots)
     starting = {pair for pair, is_start in under_way.items() if is_start}
     members = slots.get(group, {})
-    at = standing_of(snapshot, table, group, Around(members, taken, starting))
+    at = standing_of(snapshot, table, group, Around(members, taken, starting, busy))
     target = best_target(at)
     after = remembered(at, target.slots)
     filling = None

@@ -119,13 +119,13 @@ class Roles:
         self, snapshot: Snapshot, table: LayoutTable
     ) -> tuple[dict[TeamId, Decision], tuple[Filling, ...]]:
         """Decide about every group that something has to do with."""
-        under_way = self._under_way(snapshot)
+        under_way, busy = self._under_way(snapshot), _busy(snapshot)
         slots: dict[TeamId, Mapping[SlotId, ProcessorId]] = dict(snapshot.duties.slots)
         decided: dict[TeamId, Decision] = {}
         fillings: dict[TeamId, Filling] = {}
         while groups := self._next_groups(snapshot.at_ms, table):
             for group in groups:
-                found = decide(snapshot, table, group, under_way.get(group, {}), slots)
+                found = decide(snapshot, table, group, under_way.get(group, {}), slots, busy)
                 decided[group] = found
                 if found.filling is not None:
                     self._free(table, group, slots.get(group, {}), found.filling)
@@ -170,6 +170,17 @@ class Roles:
                 mine = found.setdefault(action.group, {})
                 mine[action.role, action.processor] = isinstance(action, StartRole)
         return found
+
+
+def _busy(snapshot: Snapshot) -> set[ProcessorId]:
+    """Hosts that are being switched, and VMs with which something else is being done."""
+    found: set[ProcessorId] = set()
+    for running in snapshot.in_flight.values():
+        seen = running.step.footprint
+        name = seen.switched or seen.vm
+        if name is not None and not isinstance(running.step.action, RoleAction):
+            found.add(ProcessorId(name))
+    return found
 
 
 def orphans(snapshot: Snapshot, table: LayoutTable) -> Iterator[tuple[TeamId, Act]]:

@@ -36,6 +36,8 @@ class Standing:
     held: dict[ProcessorId, tuple[RoleId, ...]] = field(default_factory=dict)
     starting: Collection[tuple[RoleId, ProcessorId]] = ()
     """What is being started: as good as running, or the next look would choose anew."""
+    busy: Collection[ProcessorId] = ()
+    """Those with which something else is being done, such as a migration."""
     taken: Collection[ProcessorId] = ()
     """Those that fill a slot of another group."""
     unsettled: set[ProcessorId] = field(default_factory=set)
@@ -79,6 +81,7 @@ class Around(NamedTuple):
     """Who has which slot, if that is known better than by the facts."""
     taken: Collection[ProcessorId] = ()
     starting: Collection[tuple[RoleId, ProcessorId]] = ()
+    busy: Collection[ProcessorId] = ()
     leaving: Collection[ProcessorId] = ()
     """Those that are seen as if they were locked."""
 
@@ -93,6 +96,7 @@ def standing_of(snapshot: Snapshot, table: LayoutTable, group: TeamId, around: A
         members=duties.slots.get(group, {}) if around.members is None else around.members,
         taken=around.taken,
         starting=around.starting,
+        busy=around.busy,
         needs={slot.id: slot.needs for slot in team.slots if slot.needs},
     )
     for processor in team.processors:

@@ -84,6 +84,8 @@ class _Stepping:
 
     def _against_start(self, role: RoleId, processor: ProcessorId) -> tuple[str, str] | None:
         at = self._at
+        if processor in at.busy:
+            return "busy", f"something else is being done with {processor}"
         if processor in at.doubtful:
             return "suspected", f"{processor} is suspected, and gets nothing new"
         if (role, processor) in at.retry_ms:
@@ -103,6 +105,10 @@ class _Stepping:
 
     def _stop(self, role: RoleId, processor: ProcessorId) -> None:
         at = self._at
+        if processor in at.busy:
+            detail = f"something else is being done with {processor}"
+            self._wait(f"stop {role} on {processor}", "busy", detail)
+            return
         if (role, processor) in at.retry_ms:
             at_s = at.retry_ms[role, processor] / 1000
             detail = f"it failed, and is tried again at {at_s:.0f} s"
