@@ -17,7 +17,6 @@ from equipoise.model.roles.layout import Choose, RolePreference
 from equipoise.model.words import counted
 from equipoise.roles.meaning import layout_meaning
 from equipoise.roles.standing import Standing
-from equipoise.roles.static import named_roles
 
 OPTIONS_MAX: Final = 70
 """Of more choices for one role only the one that moves least is looked at."""
@@ -91,7 +90,7 @@ class _Search:
     def _fixed_cost(self) -> tuple[int, int]:
         """What the layout itself loses, and what is stopped whatever is chosen."""
         preferred = {one.role for one in self._at.team.preferences}
-        named = [role for role in layout_roles(self._at) if role not in preferred]
+        named = [role for role in self._at.named if role not in preferred]
         lost = sum(1 for role in named if not self._fixed.get(role))
         moved = sum(
             1
@@ -217,12 +216,6 @@ def _companions(sets: Sequence[Sequence[RoleId]]) -> dict[RoleId, list[RoleId]]:
             mine = found.setdefault(role, [])
             mine += (other for other in some if other != role and other not in mine)
     return found
-
-
-def layout_roles(at: Standing) -> list[RoleId]:
-    """The roles that the layout of a group names, each once."""
-
-    return list(dict.fromkeys(named_roles(at.team.layout)))
 
 
 def _load(at: Standing, processor: ProcessorId) -> float:

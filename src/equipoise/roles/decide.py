@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from equipoise.model.plan import Filling
-from equipoise.model.quantity import ProcessorId, RoleId, SlotId, TeamId
-from equipoise.model.roles.duty import Duty, LayoutTable
+from equipoise.model.quantity import ProcessorId, SlotId, TeamId
+from equipoise.model.roles.duty import LayoutTable
 from equipoise.model.snapshot import Snapshot
 from equipoise.roles.choose import Target, target_for
 from equipoise.roles.fill import fillings, remembered
@@ -46,7 +46,7 @@ def decide(
     filling = None
     if after != dict(at.members):
         filling = Filling(group=group, slots=after, reason=_why_filled(at, after))
-    steps = steps_to(at, target, under_way, singles(table, group))
+    steps = steps_to(at, target, under_way, table.single_roles[group])
     return Decision(at, target, filling, steps, min(at.dues_ms, default=None))
 
 
@@ -61,18 +61,13 @@ def best_target(at: Standing) -> Target:
     return best
 
 
-def singles(table: LayoutTable, group: TeamId) -> frozenset[RoleId]:
-    """The roles that a group never has twice."""
-    return frozenset(role for role in table.roles if Duty(group, role) in table.single)
-
-
 def taken_elsewhere(
     table: LayoutTable, group: TeamId, slots: Mapping[TeamId, Mapping[SlotId, ProcessorId]]
 ) -> Collection[ProcessorId]:
     """The processors of a group that fill a slot of another one."""
     return {
         processor
-        for processor in table.teams[group].processors
+        for processor in table.processors[group]
         for other in table.teams_of[processor]
         if other != group and processor in slots.get(other, {}).values()
     }

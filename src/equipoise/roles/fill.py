@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from equipoise.model.quantity import ProcessorId, RoleId, SlotId
+from equipoise.model.roles.layout import named_roles
 from equipoise.roles.standing import Standing
-from equipoise.roles.static import named_roles
 
 LOOK_MAX: Final = 400
 """So many fillings are compared at the most; beyond that, the first ones found."""

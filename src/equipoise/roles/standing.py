@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -48,6 +48,8 @@ class Standing:
     """When what failed is tried again."""
     load_pct: Mapping[ProcessorId, float] = field(default_factory=dict)
     labels: dict[ProcessorId, Mapping[str, str]] = field(default_factory=dict)
+    named: Sequence[RoleId] = ()
+    """The roles that the layout names."""
     needs: dict[SlotId, Mapping[str, str]] = field(default_factory=dict)
     """What some slots need."""
     pins: Mapping[RoleId, SlotId] = field(default_factory=dict)
@@ -97,9 +99,10 @@ def standing_of(snapshot: Snapshot, table: LayoutTable, group: TeamId, around: A
         taken=around.taken,
         starting=around.starting,
         busy=around.busy,
+        named=table.named[group],
         needs={slot.id: slot.needs for slot in team.slots if slot.needs},
     )
-    for processor in team.processors:
+    for processor in table.processors[group]:
         mark = duties.mark(processor)
         _see(at, snapshot, processor, mark, processor in around.leaving)
         held = duties.held.get(processor, ())
