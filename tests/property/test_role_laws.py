@@ -22,7 +22,7 @@ from equipoise.roles.propose import Roles
 from role_stories import UNRELIABLE, a_story, deeds, happenings, played, role_layouts
 from role_walks import FREE, GROUP, PROCESSORS, SLOTS, Desk, a_layout_of, a_team
 
-FEW = settings(max_examples=25)
+FEW = settings(max_examples=15)
 
 
 def wanted(proposal: Proposal) -> tuple[list[str], list[object]]:
