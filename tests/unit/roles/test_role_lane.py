@@ -20,6 +20,7 @@ from equipoise.model.plan import Plan
 from equipoise.model.quantity import HostId, PlanId, ProcessorId, RoleId, TeamId, VmId
 from equipoise.model.roles.layout import Role, RoleLayout, RolePreference
 from equipoise.model.story.unrest import ControllerLost, HostRequested, RoleStartsFail
+from equipoise.plan import VerifiedPlan
 from equipoise.roles import Roles
 from equipoise.sim.world import SimulatedWorld
 from equipoise.store import MemoryJournal
@@ -175,3 +176,12 @@ def test_a_start_that_hangs_is_given_up_and_holds_up_nobody_meanwhile() -> None:
     assert (given_up.at_ms, given_up.reason) == (70_000, "cancelled")
     begun = [e.at_ms for e in journal.events() if isinstance(e, ActionStarted)]
     assert begun == [0, 0, 10_000, 20_000, 70_000]
+
+
+def test_a_plan_of_roles_that_somebody_made_is_carried_out_to_its_end() -> None:
+    world = SimulatedWorld(a_story(a_layout()))
+    loop = Loop(world, MemoryJournal())
+    step = a_step("a", a_start(X, P1, epoch=0), 0, 5000)
+    plan = Plan(id=PlanId("mine"), base_version=loop.snapshot().version, steps=(step,))
+    assert isinstance(loop.carry_out(plan), VerifiedPlan)
+    assert loop.snapshot().duties.held == {ProcessorId("p1"): ((GROUP, X),)}
