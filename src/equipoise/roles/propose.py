@@ -50,6 +50,8 @@ class Roles:
         self._all = True
         self._dirty: dict[TeamId, None] = {}
         self._due: list[tuple[int, TeamId]] = []
+        self._timer: dict[TeamId, int] = {}
+        """The time that each group is looked at again, as far as it has asked for one."""
         self._pending: dict[StepId, RoleAction] = {}
 
     def heed(self, event: Event, touched: Touched) -> None:
@@ -100,7 +102,7 @@ class Roles:
         left_over: list[tuple[TeamId, Act]] = []
         table = table_of(layout)
         if self._all or self._table is not table:
-            self._table, self._all, self._due = table, False, []
+            self._table, self._all, self._due, self._timer = table, False, [], {}
             self._dirty = dict.fromkeys(table.teams)
             left_over += orphans(snapshot, table)
         decided, fillings = self._decide(snapshot, table)
@@ -131,14 +133,18 @@ class Roles:
                     self._free(table, group, slots.get(group, {}), found.filling)
                     slots[group] = found.filling.slots
                     fillings[group] = found.filling
-                if found.due_ms is not None:
+                if found.due_ms is not None and self._timer.get(group) != found.due_ms:
+                    self._timer[group] = found.due_ms
                     heappush(self._due, (found.due_ms, group))
         return decided, tuple(fillings.values())
 
     def _next_groups(self, now_ms: int, table: LayoutTable) -> list[TeamId]:
         """The groups to look at, those first that choose first."""
         while self._due and self._due[0][0] <= now_ms:
-            self._dirty[heappop(self._due)[1]] = None
+            due_ms, group = heappop(self._due)
+            self._dirty[group] = None
+            if self._timer.get(group) == due_ms:
+                del self._timer[group]
         found = [group for group in self._dirty if group in table.teams]
         self._dirty = {}
         return sorted(found, key=lambda one: (table.teams[one].priority, table.place[one]))
