@@ -31,7 +31,7 @@ class Cost(NamedTuple):
     lost: int
     """Roles without a holder, and holders that are missing."""
     moved: int
-    """Roles that are stopped where they could go on."""
+    """Roles that are stopped where they could go on; to pass by a warm standby counts as two."""
     slots_moved: int
     """Processors that change their slot, or lose it."""
     imbalance_pct: float
@@ -118,27 +118,29 @@ class _Search:
                 self._best = cost, dict(chosen), dict(why)
             return
         one = preferences[place]
-        for some, reason in self._options(one, chosen):
+        allowed = self._allowed(one, chosen)
+        for some, reason in self._options(one, allowed):
+            moved_here = _passed_by(self._at, one, allowed, some)
             gone = sum(1 for p in self._at.present if self._at.runs(one.role, p) and p not in some)
             self._go(
                 place + 1,
                 {**chosen, one.role: some},
                 {**why, one.role: reason},
                 lost + one.count - len(some),
-                moved + gone,
+                moved + gone + moved_here,
             )
             if self._leaves >= LEAVES_MAX:
                 return
 
     def _options(
-        self, one: RolePreference, chosen: Mapping[RoleId, Sequence[ProcessorId]]
+        self, one: RolePreference, allowed: Sequence[ProcessorId]
     ) -> Iterator[tuple[tuple[ProcessorId, ...], str]]:
-        """The choices that a role has, given those of the roles before it."""
-        at, allowed = self._at, self._allowed(one, chosen)
+        """The choices that a role has among those that may hold it."""
+        at = self._at
         count = min(one.count, len(allowed))
         pinned = at.pins.get(one.role)
         first = self._slots.get(pinned) if pinned is not None else None
-        if first in allowed:
+        if first is not None and first in allowed:
             rest = [p for p in _kept_first(at, one, allowed) if p != first]
             yield (first, *rest[: count - 1]), f"somebody wants it in slot {pinned}"
         elif one.choose is Choose.PRIORITY and one.preempt:
@@ -233,6 +235,24 @@ def _kept_first(
     )
 
 
+def _passed_by(
+    at: Standing,
+    one: RolePreference,
+    allowed: Sequence[ProcessorId],
+    some: Sequence[ProcessorId],
+) -> int:
+    """What it counts to pass by who is warm: as two roles that move, one more than to promote it.
+
+    So a standby is promoted, unless more would be lost by it than is gained.
+    """
+    warm = one.promotes
+    if warm is None:
+        return 0
+    left = sum(1 for p in allowed if p not in some and at.runs(warm, p))
+    cold = sum(1 for p in some if not at.runs(one.role, p) and not at.runs(warm, p))
+    return 2 * min(left, cold)
+
+
 def _subsets(
     at: Standing, one: RolePreference, allowed: Sequence[ProcessorId], count: int, *, alone: bool
 ) -> Iterator[tuple[ProcessorId, ...]]:
@@ -246,12 +266,7 @@ def _subsets(
         even = sorted(ordered, key=lambda p: (not at.runs(one.role, p), _load(at, p)))
         yield tuple(even[:count])
         return
-    warm = [p for p in ordered if one.promotes is not None and at.runs(one.promotes, p)]
-    nobody = not any(at.runs(one.role, p) for p in ordered)
-    least_warm = min(count, len(warm)) if nobody else 0
-    for some in combinations(ordered, count):
-        if sum(p in warm for p in some) >= least_warm:
-            yield some
+    yield from combinations(ordered, count)
 
 
 def _said_priority(

@@ -91,6 +91,14 @@ class _Stepping:
         if (role, processor) in at.retry_ms:
             at_s = at.retry_ms[role, processor] / 1000
             return "retry", f"it failed, and is tried again at {at_s:.0f} s"
+        return self._others_first(role, processor)
+
+    def _others_first(self, role: RoleId, processor: ProcessorId) -> tuple[str, str] | None:
+        """Who has to start or stop something before this can start."""
+        for active, warm in self._promoted.items():
+            late = [p for p in self._target.holders.get(active, ()) if self._is_late(active, p)]
+            if warm == role and late:  # or the active one would be drawn to who has just begun
+                return "active_first", f"{active} goes first, on {', '.join(late)}"
         if role in self._single:
             for other, where in (*self._running, *self._starting):
                 if other == role and where != processor:
@@ -102,6 +110,9 @@ class _Stepping:
             if unwanted and self._are_apart(role, other):
                 return "apart", f"{other} has to leave {processor} first"
         return None
+
+    def _is_late(self, role: RoleId, processor: ProcessorId) -> bool:
+        return (role, processor) not in self._running
 
     def _stop(self, role: RoleId, processor: ProcessorId) -> None:
         at = self._at
