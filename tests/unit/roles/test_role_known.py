@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from role_walks import FREE, SLOTS, Desk, a_layout_of, a_team
-
 from equipoise.model.event import ProcessorLocked
 from equipoise.model.quantity import ProcessorId
 from equipoise.model.roles.layout import Choose, RolePreference
+from role_walks import FREE, SLOTS, Desk, a_layout_of, a_team
 
 X, Y = FREE
 P1, P2 = ProcessorId("p1"), ProcessorId("p2")
