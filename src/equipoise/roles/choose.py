@@ -278,14 +278,16 @@ def _said_priority(
 ) -> str:
     if not picked:
         return NONE_LEFT
-    mine = ", ".join(slot for slot in one.slots if slots.get(slot) in picked)
+    here = [slot for slot in one.slots if slots.get(slot) in picked]
+    many = len(here) > 1
+    mine = f"slot{'s' if many else ''} {', '.join(here)}"
     if all(p in at.held and one.role in at.held[p] for p in picked):
-        return f"it stays in slot {mine}"
+        return f"it stays in {mine}"
     if set(picked) == set(allowed[: len(picked)]):
-        return f"slot {mine} comes first of those it may have"
+        return f"{mine} {'come' if many else 'comes'} first of those it may have"
     if one.promotes is not None and any(at.runs(one.promotes, p) for p in picked):
-        return f"in slot {mine} is who is warm, with {one.promotes}"
-    return f"who has it keeps it, and slot {mine} is next"
+        return f"in {mine} is who is warm, with {one.promotes}"
+    return f"who has it keeps it: {mine}"
 
 
 def _said_any(at: Standing, one: RolePreference, picked: Sequence[ProcessorId]) -> str:

@@ -83,7 +83,7 @@ def _why_filled(at: Standing, after: Mapping[SlotId, ProcessorId]) -> str:
         words = f"{processor} fills {slot}" if from_slot is None else f"{processor} moves to {slot}"
         if before is not None:
             words += f" in place of {before}"
-            words += f", because {at.missed[before]}" if before in at.missed else ""
+            words += f" ({at.missed[before]})" if before in at.missed else ""
         said.append(words)
     gone = [slot for slot in at.members if slot not in after]
     said += [f"{slot} is empty" for slot in gone]
