@@ -172,7 +172,8 @@ class _Stepping:
         cause = at.missed.get(processor, "")
         if not cause and processor not in self._target.slots.values():
             cause = f"{processor} fills no slot any more"
-        goes = f"{', '.join(holders)} has it from now on" if holders else "nobody is to have it now"
+        verb = "has" if len(holders) == 1 else "have"
+        goes = f"{', '.join(holders)} {verb} it from now on" if holders else "nobody is to have it"
         if not cause:
             filled = counted(len(self._target.slots), "slot")
             cause = self._target.why.get(role, f"with {filled} filled nobody is given it")
