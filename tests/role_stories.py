@@ -18,8 +18,16 @@ from equipoise.model.event import (
     ProcessorUnlocked,
     SlotsFilled,
 )
-from equipoise.model.quantity import HostId, ProcessorId
-from equipoise.model.roles.layout import Choose, Role, RoleLayout
+from equipoise.model.quantity import HostId, ProcessorId, TeamId
+from equipoise.model.roles.layout import (
+    Choose,
+    Ready,
+    Redundancy,
+    Role,
+    RoleLayout,
+    Slot,
+    Workload,
+)
 from equipoise.model.story.physics import Physics, RolePhysics
 from equipoise.model.story.scenario import Scenario
 from equipoise.model.story.unrest import Happening
@@ -29,6 +37,7 @@ from role_walks import (
     FIXED,
     FREE,
     PROCESSORS,
+    SLOTS,
     a_layout_of,
     a_team,
     an_inventory_for,
@@ -75,20 +84,28 @@ def deeds(journal: MemoryJournal) -> list[tuple[int, str]]:
 
 
 @st.composite
-def role_layouts(draw: st.DrawFn) -> RoleLayout:
-    """One group, with timers."""
-    team = a_team(
-        draw(layouts()),
-        draw(preferences((Choose.PRIORITY, Choose.ANY))),
-        packed=draw(st.booleans()),
-        grace_s=draw(st.sampled_from([0, 15])),
-        suspect_s=10,
-        probation_s=draw(st.sampled_from([0, 20])),
-        retry_s=5,
-        isolation_s=60,
-    )
+def role_layouts(draw: st.DrawFn, groups: int = 1) -> RoleLayout:
+    """Groups with timers; a second one competes for some of the processors."""
+    timers: dict[str, Any] = {
+        "grace_s": draw(st.sampled_from([0, 15])), "suspect_s": 10,
+        "probation_s": draw(st.sampled_from([0, 20])), "retry_s": 5, "isolation_s": 60,
+    }  # fmt: skip
+    wanted = draw(preferences((Choose.PRIORITY, Choose.ANY)))
+    if draw(st.booleans()):  # an active role and its standby
+        wanted = (wanted[0].but(promotes=wanted[1].role), wanted[1])
+        timers["apart"] = ((wanted[0].role, wanted[1].role),)
+    teams = [a_team(draw(layouts()), wanted, packed=draw(st.booleans()), **timers)]
+    if groups > 1:
+        hosts = draw(st.lists(st.sampled_from(PROCESSORS), min_size=2, max_size=4, unique=True))
+        model = draw(st.sampled_from(Redundancy))
+        pair = Workload(active=FIXED[0], standby=FIXED[1])
+        few = tuple(Slot(id=slot) for slot in SLOTS[:2])
+        ready = Ready(model=model, workloads=(pair,))
+        second = a_team(redundancy=ready, slots=few, priority=draw(st.integers(0, 1)), **timers)
+        teams.append(second.but(id=TeamId("h"), hosts=tuple(hosts), apart=()))
+        teams[0] = teams[0].but(priority=draw(st.integers(0, 1)))
     quick = [Role(id=r, start_ms=1500, stop_ms=700) for r in (*FIXED, *FREE)]
-    return a_layout_of(team, roles=quick)
+    return a_layout_of(*teams, roles=quick)
 
 
 @st.composite

@@ -7,10 +7,10 @@ from hypothesis import settings
 from role_machines import Calm, Loaded, Redundant, Storm
 
 CalmTest = Calm.TestCase
-CalmTest.settings = settings(max_examples=100, stateful_step_count=25)
+CalmTest.settings = settings(max_examples=60, stateful_step_count=25)
 LoadedTest = Loaded.TestCase
 LoadedTest.settings = settings(max_examples=50, stateful_step_count=20)
 StormTest = Storm.TestCase
-StormTest.settings = settings(max_examples=100, stateful_step_count=40)
+StormTest.settings = settings(max_examples=60, stateful_step_count=40)
 RedundantTest = Redundant.TestCase
-RedundantTest.settings = settings(max_examples=100, stateful_step_count=20)
+RedundantTest.settings = settings(max_examples=60, stateful_step_count=20)

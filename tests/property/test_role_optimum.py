@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import combinations, permutations
+from types import ModuleType
 
-from hypothesis import assume, given, settings
+import pytest
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from equipoise.model.change import transition
@@ -15,6 +17,7 @@ from equipoise.model.roles.duty import table_of
 from equipoise.model.roles.layout import Choose, Element, Role, RolePreference, Team
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.vm import Demand
+from equipoise.roles import choose, fill
 from equipoise.roles.choose import Cost, Target
 from equipoise.roles.decide import best_target
 from equipoise.roles.meaning import layout_meaning
@@ -169,9 +172,7 @@ def situations(draw: st.DrawFn) -> tuple[Snapshot, Team, Mapping[RoleId, Role]]:
     return after, table_of(layout).teams[GROUP], table_of(layout).roles
 
 
-@given(situations())
-@settings(max_examples=150)
-def test_no_filling_and_no_choice_is_better_than_the_one_that_is_taken(
+def check_that_nothing_is_better(
     situation: tuple[Snapshot, Team, Mapping[RoleId, Role]],
 ) -> None:
     snapshot, team, roles = situation
@@ -189,3 +190,26 @@ def test_no_filling_and_no_choice_is_better_than_the_one_that_is_taken(
     best = min(oracle.costs())
     assert mine[:3] == best[:3]
     assert abs(mine.imbalance_pct - best.imbalance_pct) < 1e-9
+
+
+@given(situations())
+@settings(max_examples=80)
+def test_no_filling_and_no_choice_is_better_than_the_one_that_is_taken(
+    situation: tuple[Snapshot, Team, Mapping[RoleId, Role]],
+) -> None:
+    check_that_nothing_is_better(situation)
+
+
+@pytest.mark.parametrize(
+    ("room", "bound"), [(fill, "LOOK_MAX"), (choose, "OPTIONS_MAX"), (choose, "LEAVES_MAX")]
+)
+def test_a_search_that_takes_the_first_it_finds_is_found(
+    monkeypatch: pytest.MonkeyPatch, room: ModuleType, bound: str
+) -> None:
+    monkeypatch.setattr(room, bound, 1)
+    quick = settings(
+        max_examples=1500, phases=[Phase.generate], derandomize=True, database=None, deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    with pytest.raises(AssertionError):
+        quick(given(situations())(check_that_nothing_is_better))()

@@ -5,12 +5,13 @@ Enter by ``Loop``. Never touches a host or a disk itself: a ``World`` and a ``Jo
 
 from equipoise.control.config import ControlConfig
 from equipoise.control.loop import Loop
-from equipoise.control.ports import Cancel, Decider, Instruction, Journal, Start, World
+from equipoise.control.ports import Cancel, Decider, Heeding, Instruction, Journal, Start, World
 
 __all__ = [
     "Cancel",
     "ControlConfig",
     "Decider",
+    "Heeding",
     "Instruction",
     "Journal",
     "Loop",

@@ -136,7 +136,7 @@ class Loop:
     def finish(self) -> None:
         """Go on with the plan under way, if there is one, to its end."""
         self._act()
-        while self._executor is not None:
+        while self._executor is not None or (self._beside and not self._heeding):
             self._wait(None)
             self._act()
 

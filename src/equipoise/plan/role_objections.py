@@ -54,13 +54,14 @@ def _start(draft: Draft, action: StartRole, table: LayoutTable) -> Iterator[Obje
         name = f"role {action.role}" if team is not None else f"group {action.group}"
         yield Objection("known", f"there is no {name}")
         return
-    if action.processor not in team.processors:
+    processors = table.processors[action.group]
+    if action.processor not in processors:
         yield Objection("known", f"{action.processor} is not one of {action.group}")
     if action.duty in draft.duties.held.get(action.processor, ()):
         yield Objection("role_life", f"{action.processor} already runs {action.role}")
     if action.duty not in table.single:
         return
-    for other in team.processors:
+    for other in processors:
         if other == action.processor:
             continue
         if action.duty in draft.duties.held.get(other, ()):

@@ -17,7 +17,6 @@ from equipoise.model.roles.layout import Choose, RolePreference
 from equipoise.model.words import counted
 from equipoise.roles.meaning import layout_meaning
 from equipoise.roles.standing import Standing
-from equipoise.roles.static import named_roles
 
 OPTIONS_MAX: Final = 70
 """Of more choices for one role only the one that moves least is looked at."""
@@ -32,7 +31,7 @@ class Cost(NamedTuple):
     lost: int
     """Roles without a holder, and holders that are missing."""
     moved: int
-    """Roles that are stopped where they could go on."""
+    """Roles that are stopped where they could go on; to pass by a warm standby counts as two."""
     slots_moved: int
     """Processors that change their slot, or lose it."""
     imbalance_pct: float
@@ -91,7 +90,7 @@ class _Search:
     def _fixed_cost(self) -> tuple[int, int]:
         """What the layout itself loses, and what is stopped whatever is chosen."""
         preferred = {one.role for one in self._at.team.preferences}
-        named = [role for role in layout_roles(self._at) if role not in preferred]
+        named = [role for role in self._at.named if role not in preferred]
         lost = sum(1 for role in named if not self._fixed.get(role))
         moved = sum(
             1
@@ -119,27 +118,29 @@ class _Search:
                 self._best = cost, dict(chosen), dict(why)
             return
         one = preferences[place]
-        for some, reason in self._options(one, chosen):
+        allowed = self._allowed(one, chosen)
+        for some, reason in self._options(one, allowed):
+            moved_here = _passed_by(self._at, one, allowed, some)
             gone = sum(1 for p in self._at.present if self._at.runs(one.role, p) and p not in some)
             self._go(
                 place + 1,
                 {**chosen, one.role: some},
                 {**why, one.role: reason},
                 lost + one.count - len(some),
-                moved + gone,
+                moved + gone + moved_here,
             )
             if self._leaves >= LEAVES_MAX:
                 return
 
     def _options(
-        self, one: RolePreference, chosen: Mapping[RoleId, Sequence[ProcessorId]]
+        self, one: RolePreference, allowed: Sequence[ProcessorId]
     ) -> Iterator[tuple[tuple[ProcessorId, ...], str]]:
-        """The choices that a role has, given those of the roles before it."""
-        at, allowed = self._at, self._allowed(one, chosen)
+        """The choices that a role has among those that may hold it."""
+        at = self._at
         count = min(one.count, len(allowed))
         pinned = at.pins.get(one.role)
         first = self._slots.get(pinned) if pinned is not None else None
-        if first in allowed:
+        if first is not None and first in allowed:
             rest = [p for p in _kept_first(at, one, allowed) if p != first]
             yield (first, *rest[: count - 1]), f"somebody wants it in slot {pinned}"
         elif one.choose is Choose.PRIORITY and one.preempt:
@@ -219,12 +220,6 @@ def _companions(sets: Sequence[Sequence[RoleId]]) -> dict[RoleId, list[RoleId]]:
     return found
 
 
-def layout_roles(at: Standing) -> list[RoleId]:
-    """The roles that the layout of a group names, each once."""
-
-    return list(dict.fromkeys(named_roles(at.team.layout)))
-
-
 def _load(at: Standing, processor: ProcessorId) -> float:
     return at.load_pct.get(processor, 0.0)
 
@@ -240,6 +235,24 @@ def _kept_first(
     )
 
 
+def _passed_by(
+    at: Standing,
+    one: RolePreference,
+    allowed: Sequence[ProcessorId],
+    some: Sequence[ProcessorId],
+) -> int:
+    """What it counts to pass by who is warm: as two roles that move, one more than to promote it.
+
+    So a standby is promoted, unless more would be lost by it than is gained.
+    """
+    warm = one.promotes
+    if warm is None:
+        return 0
+    left = sum(1 for p in allowed if p not in some and at.runs(warm, p))
+    cold = sum(1 for p in some if not at.runs(one.role, p) and not at.runs(warm, p))
+    return 2 * min(left, cold)
+
+
 def _subsets(
     at: Standing, one: RolePreference, allowed: Sequence[ProcessorId], count: int, *, alone: bool
 ) -> Iterator[tuple[ProcessorId, ...]]:
@@ -253,12 +266,7 @@ def _subsets(
         even = sorted(ordered, key=lambda p: (not at.runs(one.role, p), _load(at, p)))
         yield tuple(even[:count])
         return
-    warm = [p for p in ordered if one.promotes is not None and at.runs(one.promotes, p)]
-    nobody = not any(at.runs(one.role, p) for p in ordered)
-    least_warm = min(count, len(warm)) if nobody else 0
-    for some in combinations(ordered, count):
-        if sum(p in warm for p in some) >= least_warm:
-            yield some
+    yield from combinations(ordered, count)
 
 
 def _said_priority(
@@ -270,14 +278,16 @@ def _said_priority(
 ) -> str:
     if not picked:
         return NONE_LEFT
-    mine = ", ".join(slot for slot in one.slots if slots.get(slot) in picked)
+    here = [slot for slot in one.slots if slots.get(slot) in picked]
+    many = len(here) > 1
+    mine = f"slot{'s' if many else ''} {', '.join(here)}"
     if all(p in at.held and one.role in at.held[p] for p in picked):
-        return f"it stays in slot {mine}"
+        return f"it stays in {mine}"
     if set(picked) == set(allowed[: len(picked)]):
-        return f"slot {mine} comes first of those it may have"
+        return f"{mine} {'come' if many else 'comes'} first of those it may have"
     if one.promotes is not None and any(at.runs(one.promotes, p) for p in picked):
-        return f"in slot {mine} is who is warm, with {one.promotes}"
-    return f"who has it keeps it, and slot {mine} is next"
+        return f"in {mine} is who is warm, with {one.promotes}"
+    return f"who has it keeps it: {mine}"
 
 
 def _said_any(at: Standing, one: RolePreference, picked: Sequence[ProcessorId]) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from equipoise.model.plan import Filling
-from equipoise.model.quantity import ProcessorId, RoleId, SlotId, TeamId
-from equipoise.model.roles.duty import Duty, LayoutTable
+from equipoise.model.quantity import ProcessorId, SlotId, TeamId
+from equipoise.model.roles.duty import LayoutTable
 from equipoise.model.snapshot import Snapshot
 from equipoise.roles.choose import Target, target_for
 from equipoise.roles.fill import fillings, remembered
@@ -34,18 +34,19 @@ def decide(
     group: TeamId,
     under_way: Mapping[Pair, bool],
     slots: Mapping[TeamId, Mapping[SlotId, ProcessorId]],
+    busy: Collection[ProcessorId] = (),
 ) -> Decision:
     """Decide about a group; ``slots`` is who fills which slot, of all groups."""
     taken = taken_elsewhere(table, group, slots)
     starting = {pair for pair, is_start in under_way.items() if is_start}
     members = slots.get(group, {})
-    at = standing_of(snapshot, table, group, Around(members, taken, starting))
+    at = standing_of(snapshot, table, group, Around(members, taken, starting, busy))
     target = best_target(at)
     after = remembered(at, target.slots)
     filling = None
     if after != dict(at.members):
         filling = Filling(group=group, slots=after, reason=_why_filled(at, after))
-    steps = steps_to(at, target, under_way, singles(table, group))
+    steps = steps_to(at, target, under_way, table.single_roles[group])
     return Decision(at, target, filling, steps, min(at.dues_ms, default=None))
 
 
@@ -60,18 +61,13 @@ def best_target(at: Standing) -> Target:
     return best
 
 
-def singles(table: LayoutTable, group: TeamId) -> frozenset[RoleId]:
-    """The roles that a group never has twice."""
-    return frozenset(role for role in table.roles if Duty(group, role) in table.single)
-
-
 def taken_elsewhere(
     table: LayoutTable, group: TeamId, slots: Mapping[TeamId, Mapping[SlotId, ProcessorId]]
 ) -> Collection[ProcessorId]:
     """The processors of a group that fill a slot of another one."""
     return {
         processor
-        for processor in table.teams[group].processors
+        for processor in table.processors[group]
         for other in table.teams_of[processor]
         if other != group and processor in slots.get(other, {}).values()
     }
@@ -87,7 +83,7 @@ def _why_filled(at: Standing, after: Mapping[SlotId, ProcessorId]) -> str:
         words = f"{processor} fills {slot}" if from_slot is None else f"{processor} moves to {slot}"
         if before is not None:
             words += f" in place of {before}"
-            words += f", because {at.missed[before]}" if before in at.missed else ""
+            words += f" ({at.missed[before]})" if before in at.missed else ""
         said.append(words)
     gone = [slot for slot in at.members if slot not in after]
     said += [f"{slot} is empty" for slot in gone]

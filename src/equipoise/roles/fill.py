@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from equipoise.model.quantity import ProcessorId, RoleId, SlotId
+from equipoise.model.roles.layout import Element
 from equipoise.roles.standing import Standing
-from equipoise.roles.static import named_roles
 
 LOOK_MAX: Final = 400
 """So many fillings are compared at the most; beyond that, the first ones found."""
@@ -93,19 +93,17 @@ def _make_way(at: Standing, staying: dict[SlotId, ProcessorId], spares: list[Pro
 
 
 def _spoilt(at: Standing, processor: ProcessorId, slot: SlotId) -> bool:
-    return any((role, processor) in at.isolated for role in _ever_carried(at, slot))
+    carried = _ever_carried(at.team.layout, slot)
+    return any((role, processor) in at.isolated for role in carried)
 
 
-def _ever_carried(at: Standing, slot: SlotId) -> Iterator[RoleId]:
-    """What a slot may be given by the layout, whatever else is filled."""
-
-    def of(element: object) -> Iterator[RoleId]:
-        for one in element:  # type: ignore[attr-defined]
-            if one.on_each is not None or one.slot == slot:
-                yield from named_roles([one])
-            yield from of(one.layout)
-
-    yield from of(at.team.layout)
+def _ever_carried(layout: Sequence[Element], slot: SlotId) -> Iterator[RoleId]:
+    """What a slot may be given by a layout, whatever else is filled."""
+    for one in layout:
+        yield from one.on_each or ()
+        if one.slot == slot:
+            yield from one.roles
+        yield from _ever_carried(one.layout, slot)
 
 
 def _adjusted(at: Standing, seats: _Seats) -> Slots:

@@ -50,6 +50,8 @@ class Roles:
         self._all = True
         self._dirty: dict[TeamId, None] = {}
         self._due: list[tuple[int, TeamId]] = []
+        self._timer: dict[TeamId, int] = {}
+        """The time that each group is looked at again, as far as it has asked for one."""
         self._pending: dict[StepId, RoleAction] = {}
 
     def heed(self, event: Event, touched: Touched) -> None:
@@ -100,7 +102,7 @@ class Roles:
         left_over: list[tuple[TeamId, Act]] = []
         table = table_of(layout)
         if self._all or self._table is not table:
-            self._table, self._all, self._due = table, False, []
+            self._table, self._all, self._due, self._timer = table, False, [], {}
             self._dirty = dict.fromkeys(table.teams)
             left_over += orphans(snapshot, table)
         decided, fillings = self._decide(snapshot, table)
@@ -119,26 +121,30 @@ class Roles:
         self, snapshot: Snapshot, table: LayoutTable
     ) -> tuple[dict[TeamId, Decision], tuple[Filling, ...]]:
         """Decide about every group that something has to do with."""
-        under_way = self._under_way(snapshot)
+        under_way, busy = self._under_way(snapshot), _busy(snapshot)
         slots: dict[TeamId, Mapping[SlotId, ProcessorId]] = dict(snapshot.duties.slots)
         decided: dict[TeamId, Decision] = {}
         fillings: dict[TeamId, Filling] = {}
         while groups := self._next_groups(snapshot.at_ms, table):
             for group in groups:
-                found = decide(snapshot, table, group, under_way.get(group, {}), slots)
+                found = decide(snapshot, table, group, under_way.get(group, {}), slots, busy)
                 decided[group] = found
                 if found.filling is not None:
                     self._free(table, group, slots.get(group, {}), found.filling)
                     slots[group] = found.filling.slots
                     fillings[group] = found.filling
-                if found.due_ms is not None:
+                if found.due_ms is not None and self._timer.get(group) != found.due_ms:
+                    self._timer[group] = found.due_ms
                     heappush(self._due, (found.due_ms, group))
         return decided, tuple(fillings.values())
 
     def _next_groups(self, now_ms: int, table: LayoutTable) -> list[TeamId]:
         """The groups to look at, those first that choose first."""
         while self._due and self._due[0][0] <= now_ms:
-            self._dirty[heappop(self._due)[1]] = None
+            due_ms, group = heappop(self._due)
+            self._dirty[group] = None
+            if self._timer.get(group) == due_ms:
+                del self._timer[group]
         found = [group for group in self._dirty if group in table.teams]
         self._dirty = {}
         return sorted(found, key=lambda one: (table.teams[one].priority, table.place[one]))
@@ -170,6 +176,17 @@ class Roles:
                 mine = found.setdefault(action.group, {})
                 mine[action.role, action.processor] = isinstance(action, StartRole)
         return found
+
+
+def _busy(snapshot: Snapshot) -> set[ProcessorId]:
+    """Hosts that are being switched, and VMs with which something else is being done."""
+    found: set[ProcessorId] = set()
+    for running in snapshot.in_flight.values():
+        seen = running.step.footprint
+        name = seen.switched or seen.vm
+        if name is not None and not isinstance(running.step.action, RoleAction):
+            found.add(ProcessorId(name))
+    return found
 
 
 def orphans(snapshot: Snapshot, table: LayoutTable) -> Iterator[tuple[TeamId, Act]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -36,6 +36,8 @@ class Standing:
     held: dict[ProcessorId, tuple[RoleId, ...]] = field(default_factory=dict)
     starting: Collection[tuple[RoleId, ProcessorId]] = ()
     """What is being started: as good as running, or the next look would choose anew."""
+    busy: Collection[ProcessorId] = ()
+    """Those with which something else is being done, such as a migration."""
     taken: Collection[ProcessorId] = ()
     """Those that fill a slot of another group."""
     unsettled: set[ProcessorId] = field(default_factory=set)
@@ -46,6 +48,8 @@ class Standing:
     """When what failed is tried again."""
     load_pct: Mapping[ProcessorId, float] = field(default_factory=dict)
     labels: dict[ProcessorId, Mapping[str, str]] = field(default_factory=dict)
+    named: Sequence[RoleId] = ()
+    """The roles that the layout names."""
     needs: dict[SlotId, Mapping[str, str]] = field(default_factory=dict)
     """What some slots need."""
     pins: Mapping[RoleId, SlotId] = field(default_factory=dict)
@@ -79,6 +83,7 @@ class Around(NamedTuple):
     """Who has which slot, if that is known better than by the facts."""
     taken: Collection[ProcessorId] = ()
     starting: Collection[tuple[RoleId, ProcessorId]] = ()
+    busy: Collection[ProcessorId] = ()
     leaving: Collection[ProcessorId] = ()
     """Those that are seen as if they were locked."""
 
@@ -93,9 +98,11 @@ def standing_of(snapshot: Snapshot, table: LayoutTable, group: TeamId, around: A
         members=duties.slots.get(group, {}) if around.members is None else around.members,
         taken=around.taken,
         starting=around.starting,
+        busy=around.busy,
+        named=table.named[group],
         needs={slot.id: slot.needs for slot in team.slots if slot.needs},
     )
-    for processor in team.processors:
+    for processor in table.processors[group]:
         mark = duties.mark(processor)
         _see(at, snapshot, processor, mark, processor in around.leaving)
         held = duties.held.get(processor, ())

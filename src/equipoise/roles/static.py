@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from equipoise.model.quantity import RoleId, SlotId
-from equipoise.model.roles.layout import Element, Team
+from equipoise.model.roles.layout import Element, Team, named_roles
 from equipoise.roles.meaning import counts, layout_meaning
 
 Carried = Mapping[SlotId, Counter[RoleId]]
@@ -98,11 +98,3 @@ def coverages(team: Team) -> dict[RoleId, Coverage]:
         )
         for role in roles
     }
-
-
-def named_roles(layout: Sequence[Element]) -> Iterator[RoleId]:
-    """Every role that a layout names, as often as it does."""
-    for element in layout:
-        yield from element.on_each or ()
-        yield from element.roles
-        yield from named_roles(element.layout)

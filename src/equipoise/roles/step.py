@@ -84,11 +84,21 @@ class _Stepping:
 
     def _against_start(self, role: RoleId, processor: ProcessorId) -> tuple[str, str] | None:
         at = self._at
+        if processor in at.busy:
+            return "busy", f"something else is being done with {processor}"
         if processor in at.doubtful:
             return "suspected", f"{processor} is suspected, and gets nothing new"
         if (role, processor) in at.retry_ms:
             at_s = at.retry_ms[role, processor] / 1000
             return "retry", f"it failed, and is tried again at {at_s:.0f} s"
+        return self._others_first(role, processor)
+
+    def _others_first(self, role: RoleId, processor: ProcessorId) -> tuple[str, str] | None:
+        """Who has to start or stop something before this can start."""
+        for active, warm in self._promoted.items():
+            late = [p for p in self._target.holders.get(active, ()) if self._is_late(active, p)]
+            if warm == role and late:  # or the active one would be drawn to who has just begun
+                return "active_first", f"{active} goes first, on {', '.join(late)}"
         if role in self._single:
             for other, where in (*self._running, *self._starting):
                 if other == role and where != processor:
@@ -101,8 +111,15 @@ class _Stepping:
                 return "apart", f"{other} has to leave {processor} first"
         return None
 
+    def _is_late(self, role: RoleId, processor: ProcessorId) -> bool:
+        return (role, processor) not in self._running
+
     def _stop(self, role: RoleId, processor: ProcessorId) -> None:
         at = self._at
+        if processor in at.busy:
+            detail = f"something else is being done with {processor}"
+            self._wait(f"stop {role} on {processor}", "busy", detail)
+            return
         if (role, processor) in at.retry_ms:
             at_s = at.retry_ms[role, processor] / 1000
             detail = f"it failed, and is tried again at {at_s:.0f} s"
@@ -155,7 +172,8 @@ class _Stepping:
         cause = at.missed.get(processor, "")
         if not cause and processor not in self._target.slots.values():
             cause = f"{processor} fills no slot any more"
-        goes = f"{', '.join(holders)} has it from now on" if holders else "nobody is to have it now"
+        verb = "has" if len(holders) == 1 else "have"
+        goes = f"{', '.join(holders)} {verb} it from now on" if holders else "nobody is to have it"
         if not cause:
             filled = counted(len(self._target.slots), "slot")
             cause = self._target.why.get(role, f"with {filled} filled nobody is given it")

@@ -131,6 +131,8 @@ class Doing:
         return answer
 
     def _hangs(self, action: Action, dice: Dice) -> bool:
+        if isinstance(action, RoleAction):
+            return self.role_faults.hangs(action)
         if not isinstance(action, PowerOn):
             return False
         hanging = self._scenario.unrest.hanging_power_ons

@@ -12,13 +12,15 @@ from equipoise.model.event import (
     HostFailed,
     PlanAccepted,
     PlanEnded,
+    PlanRefused,
     ReignBegan,
 )
 from equipoise.model.host import HostWish
 from equipoise.model.plan import Plan
-from equipoise.model.quantity import HostId, PlanId, ProcessorId, RoleId, VmId
+from equipoise.model.quantity import HostId, PlanId, ProcessorId, RoleId, TeamId, VmId
 from equipoise.model.roles.layout import Role, RoleLayout, RolePreference
-from equipoise.model.story.unrest import ControllerLost, HostRequested
+from equipoise.model.story.unrest import ControllerLost, HostRequested, RoleStartsFail
+from equipoise.plan import VerifiedPlan
 from equipoise.roles import Roles
 from equipoise.sim.world import SimulatedWorld
 from equipoise.store import MemoryJournal
@@ -138,3 +140,48 @@ def test_a_host_that_somebody_wants_in_maintenance_is_emptied_of_roles_and_then_
     assert snapshot.hosts[P1].state == "maintenance"
     assert not snapshot.duties.held.get(ProcessorId("p1"))
     assert sum((GROUP, X) in some for some in snapshot.duties.held.values()) == 1
+
+
+def test_a_role_waits_for_its_vm_to_arrive_without_being_refused() -> None:
+    layout = a_layout_of(a_team((), (RolePreference(role=X, slots=SLOTS[:1]),), vms=True))
+    cluster = an_inventory_for(layout)
+    cluster = cluster.but(hosts=(*cluster.hosts, a_host("far", cores=64)))
+    move = Migrate(vm=VmId("p1"), source=HostId("floor"), target=HostId("far"))
+    plan = Plan(id=PlanId("slow"), steps=(a_step("move", move, 0, 90_000),))
+    _, journal = played(a_story(layout, cluster=cluster, plan=plan))
+    kinds = [type(event) for event in journal.events()]
+    assert PlanRefused not in kinds
+    (start_ms,) = (
+        e.at_ms
+        for e in journal.events()
+        if isinstance(e, ActionStarted) and isinstance(e.step.action, StartRole)
+    )
+    assert start_ms == 90_000
+
+
+def test_a_start_that_hangs_is_given_up_and_holds_up_nobody_meanwhile() -> None:
+    other = a_team((), (RolePreference(role=Y, slots=SLOTS),)).but(
+        id=TeamId("h"), hosts=(HostId("q1"), HostId("q2"))
+    )
+    mine = a_team((), (RolePreference(role=X, slots=SLOTS),), attempts_max=1, isolation_s=3600)
+    told = (
+        RoleStartsFail(at_ms=5000, processor=ProcessorId("p5"), hang=True),
+        HostFailed(at_ms=10_000, host=P1),
+        HostFailed(at_ms=20_000, host=HostId("q1")),
+    )
+    play, journal = played(a_story(a_layout_of(mine, other), *told))
+    held = play.snapshot().duties.held
+    assert (GROUP, X) in held[ProcessorId("p2")], "it is started elsewhere in the end"
+    (given_up,) = (e for e in journal.events() if isinstance(e, ActionFailed))
+    assert (given_up.at_ms, given_up.reason) == (70_000, "cancelled")
+    begun = [e.at_ms for e in journal.events() if isinstance(e, ActionStarted)]
+    assert begun == [0, 0, 10_000, 20_000, 70_000]
+
+
+def test_a_plan_of_roles_that_somebody_made_is_carried_out_to_its_end() -> None:
+    world = SimulatedWorld(a_story(a_layout()))
+    loop = Loop(world, MemoryJournal())
+    step = a_step("a", a_start(X, P1, epoch=0), 0, 5000)
+    plan = Plan(id=PlanId("mine"), base_version=loop.snapshot().version, steps=(step,))
+    assert isinstance(loop.carry_out(plan), VerifiedPlan)
+    assert loop.snapshot().duties.held == {ProcessorId("p1"): ((GROUP, X),)}

@@ -9,9 +9,7 @@ import typer
 
 from equipoise.cli.spec_commands import Json
 
-roles_app = typer.Typer(
-    help="Roles: who carries what, and what is started and stopped for it.", no_args_is_help=True
-)
+roles_app = typer.Typer(help="Roles: who carries what, and what follows.", no_args_is_help=True)
 
 File = Annotated[
     Path, typer.Argument(help="A scenario or a cluster with a layout, in YAML or JSON.")
@@ -69,7 +67,7 @@ def roles_run(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Run the story of a layout in virtual time, and tell it with reasons."""
+    """Run the story of a layout, and tell it with reasons."""
     from equipoise.cli.roles import run as command
 
     raise typer.Exit(command.run(file, seed=seed, journal_url=journal, as_json=json))

@@ -19,12 +19,12 @@ from equipoise.model.event import HostFailed, ProcessorLocked, VmCrashed
 from equipoise.model.files.words import closest, quoted
 from equipoise.model.quantity import HostId, ProcessorId, VmId
 from equipoise.model.roles.duty import Duty, LayoutTable, table_of
+from equipoise.model.roles.layout import named_roles
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.story.physics import Physics
 from equipoise.model.story.scenario import Scenario
 from equipoise.model.story.unrest import Happening, Unrest
 from equipoise.roles.leave import Leave, may_leave
-from equipoise.roles.static import named_roles
 from equipoise.sim.play import Play
 from equipoise.sim.unfold import unfold
 from equipoise.store import MemoryJournal

@@ -38,7 +38,7 @@ def run(file: Path, *, seed: int | None, journal_url: str | None, as_json: bool)
         began = perf_counter()
         play = Play(scenario, journal, folder=file.parent)
         play.run(1000 * scenario.duration_s)
-        wall_s = perf_counter() - began
+        wall_s = round(perf_counter() - began, 3)
         coverage = coverage_of(journal.events(), play.now_ms)
         told = list(lines(journal.events()))
         if as_json:

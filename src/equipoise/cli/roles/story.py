@@ -16,12 +16,15 @@ from equipoise.model.event import (
     ClusterLoaded,
     Event,
     HostChanged,
+    LayoutChanged,
     PlanAccepted,
     PlanRefused,
     SlotsFilled,
     kind_of,
 )
 from equipoise.model.plan import Step
+from equipoise.model.quantity import ProcessorId, SlotId
+from equipoise.model.roles.layout import RoleLayout
 from equipoise.model.words import counted
 
 _SILENT: Final = frozenset(
@@ -41,12 +44,26 @@ class Line(NamedTuple):
 def lines(events: Iterable[Event]) -> Iterator[Line]:
     """Tell a journal, without what only the house itself cares about."""
     steps: dict[str, Step] = {}
+    layout: RoleLayout | None = None
     for event in events:
-        if isinstance(event, PlanAccepted):
-            steps |= {step.id: step for step in event.plan.steps}
+        match event:
+            case PlanAccepted():
+                steps |= {step.id: step for step in event.plan.steps}
+            case ClusterLoaded():
+                layout = event.inventory.layout
+            case LayoutChanged():
+                layout = event.layout
+            case SlotsFilled() if layout is not None:
+                event = event.but(slots=_in_order(event, layout))  # noqa: PLW2901
         line = _line(event, steps)
         if line is not None:
             yield line
+
+
+def _in_order(event: SlotsFilled, layout: RoleLayout) -> dict[SlotId, ProcessorId]:
+    """Slots as the group has them; a journal keeps them by name."""
+    order = [slot.id for team in layout.groups if team.id == event.group for slot in team.slots]
+    return {slot: event.slots[slot] for slot in order if slot in event.slots}
 
 
 def _line(event: Event, steps: dict[str, Step]) -> Line | None:

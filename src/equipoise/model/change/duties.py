@@ -39,18 +39,19 @@ class DutyDraft:
 
     def mark(self, processor: ProcessorId) -> Mark:
         """What is remembered of a processor."""
-        return self.marks.get(processor, FRESH)
+        mark: Mark = self.marks.get(processor, FRESH)
+        return mark
 
     def put_mark(self, processor: ProcessorId, mark: Mark) -> None:
         """Remember something of a processor."""
         if self.marks.get(processor) != mark:
-            self._write("marks", processor, mark)
+            self.marks, self._frozen = self.marks.put(processor, mark), None
 
     def hold(self, processor: ProcessorId, duty: Duty) -> None:
         """A processor runs a role."""
         now = self.held.get(processor, ())
         if duty not in now:
-            self._write("held", processor, (*now, duty))
+            self.put_held(processor, (*now, duty))
 
     def release(self, processor: ProcessorId, duty: Duty) -> None:
         """A processor does not run a role any more."""
@@ -60,9 +61,9 @@ class DutyDraft:
 
     def put_held(self, processor: ProcessorId, duties: tuple[Duty, ...]) -> None:
         """A processor runs these roles and no others."""
-        # Nothing is left as nothing: a map from which keys are taken is slow to copy.
         if self.held.get(processor, ()) != duties:
-            self._write("held", processor, duties)
+            after = self.held.put(processor, duties) if duties else self.held.drop(processor)
+            self.held, self._frozen = after, None
 
     def switched(self, processor: ProcessorId, *, up: bool, at_ms: int) -> None:
         """A processor has come up or gone down: what it ran is gone, what failed is forgotten."""
@@ -109,7 +110,7 @@ class DutyDraft:
     def forget(self, processor: ProcessorId) -> None:
         """A processor is not part of any group, and runs nothing."""
         if processor in self.marks:
-            self._erase("marks", processor)
+            self.marks, self._frozen = self.marks.drop(processor), None
 
     def _write(self, name: str, key: Any, value: Any) -> None:
         dict.__setitem__(self._owned(name), key, value)

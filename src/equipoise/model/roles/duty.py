@@ -8,8 +8,9 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from equipoise.model.quantity import ProcessorId, RoleId, SlotId, TeamId
-from equipoise.model.roles.layout import Role, RoleLayout, Team
+from equipoise.model.roles.layout import Role, RoleLayout, Team, named_roles
 from equipoise.model.roles.redundancy import expanded
+from equipoise.model.roles.shards import Shards
 from equipoise.model.value import FrozenMap
 
 
@@ -61,18 +62,19 @@ class Duties:
 
     epoch: int = 0
     """Who reigns: higher than any before."""
-    held: FrozenMap[ProcessorId, tuple[Duty, ...]] = field(default_factory=FrozenMap)
+    held: Shards[ProcessorId, tuple[Duty, ...]] = field(default_factory=Shards)
     """What each processor runs, in the order it was started."""
     slots: FrozenMap[TeamId, FrozenMap[SlotId, ProcessorId]] = field(default_factory=FrozenMap)
     """Who has which slot; while a processor is down its slot may be kept for it."""
-    marks: FrozenMap[ProcessorId, Mark] = field(default_factory=FrozenMap)
+    marks: Shards[ProcessorId, Mark] = field(default_factory=Shards)
     failures: FrozenMap[Post, Failure] = field(default_factory=FrozenMap)
     pins: FrozenMap[Duty, SlotId] = field(default_factory=FrozenMap)
     """Where somebody wants a role to be."""
 
     def mark(self, processor: ProcessorId) -> Mark:
         """What is remembered of a processor."""
-        return self.marks.get(processor, FRESH)
+        mark: Mark = self.marks.get(processor, FRESH)
+        return mark
 
 
 class LayoutTable:
@@ -83,12 +85,26 @@ class LayoutTable:
         self.roles: Mapping[RoleId, Role] = {role.id: role for role in layout.roles}
         self.teams: Mapping[TeamId, Team] = {team.id: expanded(team) for team in layout.groups}
         """The groups, with their ready layouts written out."""
+        self.processors = {team.id: team.processors for team in layout.groups}
+        """Who may fill a slot of each group."""
+        self.named: Mapping[TeamId, tuple[RoleId, ...]] = {
+            team.id: tuple(dict.fromkeys(named_roles(team.layout))) for team in layout.groups
+        }
+        """The roles that the layout of each group names."""
         self.place = {team.id: place for place, team in enumerate(layout.groups)}
         """Which group comes first in the file."""
         self.teams_of: dict[ProcessorId, list[TeamId]] = {}
         for team in layout.groups:
             for processor in team.processors:
                 self.teams_of.setdefault(processor, []).append(team.id)
+
+    @cached_property
+    def single_roles(self) -> Mapping[TeamId, frozenset[RoleId]]:
+        """The same, by group."""
+        found: dict[TeamId, set[RoleId]] = {group: set() for group in self.teams}
+        for duty in self.single:
+            found[duty.group].add(duty.role)
+        return {group: frozenset(roles) for group, roles in found.items()}
 
     @cached_property
     def single(self) -> frozenset[Duty]:

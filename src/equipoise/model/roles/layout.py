@@ -7,7 +7,7 @@ carries, its preferences where a role would like to run. What all of this means 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated
 
@@ -19,6 +19,7 @@ from equipoise.model.quantity import (
     CountPresent,
     HostKey,
     ProcessorId,
+    RoleId,
     RoleKey,
     Seconds,
     SlotKey,
@@ -186,3 +187,11 @@ class RoleLayout(Value):
     groups: tuple[Team, ...] = ()
     hold_s: Seconds | None = None
     """So long after the controller was last heard, single roles stop; left out: never."""
+
+
+def named_roles(layout: Sequence[Element]) -> Iterator[RoleId]:
+    """Every role that a layout names, as often as it does."""
+    for element in layout:
+        yield from element.on_each or ()
+        yield from element.roles
+        yield from named_roles(element.layout)

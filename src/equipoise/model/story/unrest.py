@@ -76,6 +76,8 @@ class RoleStartsFail(Value, tag="role_starts_fail", tag_field="event"):
     role: RoleKey | None = None
     """Which one; all without it."""
     times: CountPresent = 1
+    hang: bool = False
+    """Whether they never end by themselves, instead of failing."""
 
 
 class ControllerLost(Value, tag="controller_lost", tag_field="event"):
