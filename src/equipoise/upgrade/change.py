@@ -241,8 +241,9 @@ def _vm_moved(state: State, event: past.VmMoved) -> None:
     if not isinstance(schedule_, VmBatch):
         return
     for move in schedule_.moves:
-        up = state.places[move.target].up
-        if move.vm == event.vm and event.vm in state.seats and up:
+        seat_ = state.seats.get(event.vm)  # an answer may come twice
+        here = seat_ is not None and seat_.host == move.source
+        if move.vm == event.vm and here and state.places[move.target].up:
             _move(state, event.vm, move.target, counts=True)
             state.vm_moved += state.phase is Phase.MOVING
 

@@ -14,7 +14,7 @@ from equipoise.errors import InvalidInput, Problem
 from equipoise.model import files
 from equipoise.model.event import Event
 from equipoise.model.upgrade.campaign import Campaign, UpgradeStory
-from equipoise.model.upgrade.event import CampaignStatus, UpgradeCommanded
+from equipoise.model.upgrade.event import CampaignStatus
 from equipoise.model.upgrade.request import Command, Order, SetId
 from equipoise.model.upgrade.settings import PAPER
 from equipoise.sim.upgrading.builtin import builtin_campaign
@@ -47,7 +47,7 @@ def run(name: str, wishes: Wishes, *, as_json: bool) -> int:
         hands = SimulatedEngine(campaign) if wishes.dry_run else engine(wishes.engine, campaign)
         loop = UpgradeLoop(hands, journal, campaign)
         for command in commands:
-            loop.take_in(UpgradeCommanded(at_ms=loop.now_ms, command=command))
+            loop.command(command)
         loop.run()
         events: list[Event] = list(journal.events())
     made = account(events)
