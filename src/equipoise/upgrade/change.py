@@ -15,7 +15,7 @@ from equipoise.model.upgrade.request import Command, Order, SetId
 from equipoise.model.upgrade.work import Errand, VertexId, VmBatch
 from equipoise.model.value import FrozenMap
 from equipoise.upgrade.graphs import grouping
-from equipoise.upgrade.outcome import opened, revert_mates, task_failed, task_finished
+from equipoise.upgrade.outcome import close, opened, task_failed, task_finished
 from equipoise.upgrade.requests import drop, schedule, take_back
 from equipoise.upgrade.scene import affected_hosts, scene_of
 from equipoise.upgrade.state import Open, Phase, Place, Progress, Seat, State
@@ -254,13 +254,13 @@ def _vm_move_failed(state: State, event: past.VmMoveFailed) -> None:
 
 
 def _batch_ended(state: State, event: past.BatchEnded) -> None:
-    schedule_ = opened(state, event.batch)
-    if schedule_ is None:
+    ended, schedule_ = state.open, opened(state, event.batch)
+    if ended is None or schedule_ is None:
         return
     state.open = None
     if isinstance(schedule_, VmBatch):
         return
-    revert_mates(state, schedule_)
+    close(state, ended)
     bake_s = max((_bake_s(state, one) for one in state.to_check), default=0)
     if state.to_revert:
         state.phase = Phase.REVERTING
