@@ -244,6 +244,7 @@ class Stage:
     down: set[str] = field(default_factory=set)
     open: list[Event] = field(default_factory=list)
     watch: list[Callable[[Event], None]] = field(default_factory=list)
+    all_answers: list[Event] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.record(CampaignBegan(at_ms=0, campaign=self.campaign))
@@ -285,7 +286,13 @@ class Stage:
         self.coordinator.handle(event)
         schedule = instruction(event)
         if schedule is not None:
-            self.open = list(self._answers(schedule))
+            self.all_answers = list(self._answers(schedule))
+            self.open = list(self.all_answers)
+
+    def answer_again(self) -> None:
+        """As an engine does that is given the schedule under way a second time."""
+        if self.coordinator.state.open is not None:
+            self.open = list(self.all_answers)
 
     def decide(self) -> Event | None:
         decided = self.coordinator.decide(self.now_ms)

@@ -197,6 +197,7 @@ class Upgrades(RuleBasedStateMachine):
         assert again.decide(self.stage.now_ms) == self.stage.coordinator.decide(self.stage.now_ms)
         assert again.alarm_ms() == self.stage.coordinator.alarm_ms()
         self.stage.coordinator = again
+        self.stage.answer_again()
 
     def _tenants(self) -> list[str]:
         return list(self.stage.coordinator.state.tenants)

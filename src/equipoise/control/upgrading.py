@@ -12,9 +12,11 @@ from equipoise.model.upgrade.campaign import Campaign
 from equipoise.model.upgrade.event import (
     BatchStarted,
     CampaignBegan,
+    UpgradeCommanded,
     UpgradeRequested,
     VmBatchStarted,
 )
+from equipoise.model.upgrade.request import Command, Request
 from equipoise.upgrade import Coordinator, instruction
 
 
@@ -31,7 +33,7 @@ class UpgradeLoop:
         else:
             self._record(CampaignBegan(at_ms=0, campaign=campaign))
             for request in campaign.requests:
-                self._record(UpgradeRequested(at_ms=0, request=request))
+                self.request(request)
 
     @property
     def now_ms(self) -> int:
@@ -48,9 +50,13 @@ class UpgradeLoop:
         if schedule is not None:
             self._engine.perform(schedule.schedule)
 
-    def take_in(self, event: Event) -> None:
-        """Take in something from outside: a request or a command."""
-        self._record(event)
+    def command(self, command: Command) -> None:
+        """Take in what an administrator commands."""
+        self._record(UpgradeCommanded(at_ms=self._now_ms, command=command))
+
+    def request(self, request: Request) -> None:
+        """Take in what an administrator asks for, at any time."""
+        self._record(UpgradeRequested(at_ms=self._now_ms, request=request))
 
     def run(self) -> None:
         """Go on until the campaign has ended, or nothing more will ever happen."""

@@ -88,6 +88,7 @@ class _Keeper:
     def __init__(self) -> None:
         self.made = Account()
         self._coordinator = Coordinator()
+        self._moving: set[VmId] = set()
 
     @property
     def _now(self) -> IterationAccount:
@@ -140,6 +141,7 @@ class _Keeper:
 
     def _VmBatchStarted(self, event: past.VmBatchStarted) -> None:  # noqa: N802
         moved = tuple(move.vm for move in event.batch.moves)
+        self._moving = set(moved)
         (self._now.consolidation if event.why else self._now.vm_batches).append(moved)
         self._disturb(event.batch, event.at_ms)
 
@@ -162,7 +164,9 @@ class _Keeper:
                 self.made.outage_ms[tenant] = had + self._state.settings.vm_outage_ms
 
     def _VmMoved(self, event: past.VmMoved) -> None:  # noqa: N802
-        self.made.moves[event.vm] = self.made.moves.get(event.vm, 0) + 1
+        if event.vm in self._moving:  # an answer may come twice
+            self._moving.discard(event.vm)
+            self.made.moves[event.vm] = self.made.moves.get(event.vm, 0) + 1
 
     def _TaskFailed(self, event: past.TaskFailed) -> None:  # noqa: N802
         self._now.failed[event.resource] = f"{event.errand}: {event.reason or 'failed'}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from equipoise.model.host import Host, HostState
 from equipoise.model.inventory import Inventory
 from equipoise.model.quantity import GroupId, HostId, ResourceName, VmId
-from equipoise.model.resource import DependencyKind, Presence, Resource
+from equipoise.model.resource import DependencyKind, Presence, Resource, ResourceGroupKind
 from equipoise.model.upgrade.campaign import Campaign
 from equipoise.model.upgrade.catalog import ComponentId
 from equipoise.model.value import FrozenMap
@@ -57,8 +57,20 @@ def _capacity(host: Host, largest_mib: int) -> int:
     return host.usable_memory_mib // largest_mib if said is None else said
 
 
+def _apart(state: State, cluster: Inventory) -> dict[VmId, GroupId]:
+    """The groups of VMs that the layer above wants apart, where they are listed as resources."""
+    vm_of = {one.id: one.vm for one in cluster.resources if one.vm is not None}
+    found: dict[VmId, GroupId] = {}
+    for group in cluster.groups:
+        if group.kind is ResourceGroupKind.ANTI_AFFINITY:
+            vms = [vm_of[one] for one in group.resources if one in vm_of]
+            found |= dict.fromkeys(vms, group.id)
+            state.disturbed_max[group.id] = 1
+    return found
+
+
 def _seat_vms(state: State, cluster: Inventory) -> None:
-    group_of: dict[VmId, GroupId] = {}
+    group_of = _apart(state, cluster)
     for tenant in cluster.tenants:
         state.sizes[tenant.id] = 0
         for group in tenant.anti_affinity:

@@ -15,7 +15,7 @@ from equipoise.model.upgrade.request import Command, Order, SetId
 from equipoise.model.upgrade.work import Errand, VertexId, VmBatch
 from equipoise.model.value import FrozenMap
 from equipoise.upgrade.graphs import grouping
-from equipoise.upgrade.outcome import opened, revert_mates, task_failed, task_finished
+from equipoise.upgrade.outcome import close, opened, task_failed, task_finished
 from equipoise.upgrade.requests import drop, schedule, take_back
 from equipoise.upgrade.scene import affected_hosts, scene_of
 from equipoise.upgrade.state import Open, Phase, Place, Progress, Seat, State
@@ -241,8 +241,9 @@ def _vm_moved(state: State, event: past.VmMoved) -> None:
     if not isinstance(schedule_, VmBatch):
         return
     for move in schedule_.moves:
-        up = state.places[move.target].up
-        if move.vm == event.vm and event.vm in state.seats and up:
+        seat_ = state.seats.get(event.vm)  # an answer may come twice
+        here = seat_ is not None and seat_.host == move.source
+        if move.vm == event.vm and here and state.places[move.target].up:
             _move(state, event.vm, move.target, counts=True)
             state.vm_moved += state.phase is Phase.MOVING
 
@@ -253,13 +254,13 @@ def _vm_move_failed(state: State, event: past.VmMoveFailed) -> None:
 
 
 def _batch_ended(state: State, event: past.BatchEnded) -> None:
-    schedule_ = opened(state, event.batch)
-    if schedule_ is None:
+    ended, schedule_ = state.open, opened(state, event.batch)
+    if ended is None or schedule_ is None:
         return
     state.open = None
     if isinstance(schedule_, VmBatch):
         return
-    revert_mates(state, schedule_)
+    close(state, ended)
     bake_s = max((_bake_s(state, one) for one in state.to_check), default=0)
     if state.to_revert:
         state.phase = Phase.REVERTING

@@ -5,10 +5,10 @@ from __future__ import annotations
 from equipoise.model.quantity import ResourceId
 from equipoise.model.upgrade import event as past
 from equipoise.model.upgrade.request import SetId
-from equipoise.model.upgrade.work import Batch, Errand, Level, Task, VmBatch
+from equipoise.model.upgrade.work import Batch, Errand, Level, Task, VertexId, VmBatch
 from equipoise.model.value import FrozenMap
 from equipoise.upgrade.requests.undo import rebased
-from equipoise.upgrade.state import Part, State
+from equipoise.upgrade.state import Open, Part, State
 
 
 def opened(state: State, batch: str) -> Batch | VmBatch | None:
@@ -112,6 +112,8 @@ def task_failed(state: State, event: past.TaskFailed) -> None:
     if task is None:
         return
     reason = event.reason or "it failed"
+    if state.open is not None:
+        state.open.failed.add(task.vertex)
     match task.errand:
         case Errand.APPLY:
             set_ = task.works[min(event.done, len(task.works) - 1)].set
@@ -137,17 +139,26 @@ def _count(state: State, resource: ResourceId, set_: SetId) -> None:
     state.parts[resource] = part.but(attempts=attempts)
 
 
-def revert_mates(state: State, batch: Batch) -> None:
-    """When one resource of a vertex has failed, those done with it before go back as well."""
-    done: dict[str, list[ResourceId]] = {}
-    hurt: set[str] = set()
-    for task in batch.tasks:
-        if task.errand is not Errand.APPLY:
-            continue
-        if task.resource in state.last_done:
+def close(state: State, ended: Open) -> None:
+    """A schedule is over. When one resource of a vertex has failed, those done with it before go
+    back as well; and what was not answered, nobody knows.
+    """
+    schedule = ended.schedule
+    if not isinstance(schedule, Batch):
+        return
+    done: dict[VertexId, list[ResourceId]] = {}
+    for task in schedule.tasks:
+        if task.errand is Errand.APPLY and task.resource in state.last_done:
             done.setdefault(task.vertex, []).append(task.resource)
-        else:
-            hurt.add(task.vertex)
-    for vertex in hurt:
-        for resource in done.get(vertex, ()):
-            state.to_revert.setdefault(resource, state.last_done[resource].works)
+        unanswered = f"{task.errand} {task.resource}" not in ended.answered
+        if unanswered and task.vertex not in ended.failed:
+            ended.failed.add(task.vertex)
+            if task.errand is Errand.CHECK:
+                state.to_revert[task.resource] = task.works
+            else:
+                state.broken[task.resource] = "the engine did not say what became of it"
+    if any(task.errand is Errand.APPLY for task in schedule.tasks):
+        for vertex in [one for one in done if one in ended.failed]:
+            for resource in done[vertex]:
+                if resource not in state.broken:
+                    state.to_revert.setdefault(resource, state.last_done[resource].works)

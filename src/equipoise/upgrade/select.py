@@ -48,7 +48,9 @@ def select(scene: Scene) -> Selection:
             continue
         undo_alone = scene.is_undoing(vertex) and not out
         together = len(out) + len(more - out)
-        if undo_alone or (together <= z and _may_go(scene, more, free)):
+        spared_for_it = not out and len(more) <= _dedicated(scene, vertex)
+        fits = together <= z and _may_go(scene, more, free)
+        if undo_alone or spared_for_it or fits:
             batch.append(vertex)
             out |= more
         else:
@@ -102,6 +104,18 @@ def _may_go(scene: Scene, hosts: set[HostId], free: dict[HostId, None]) -> bool:
     return scene.state.settings.readings.reserve_whole_hosts or hosts <= free.keys()
 
 
+def _dedicated(scene: Scene, vertex: VertexId) -> int:
+    """How many spare hosts there are for a unit that stays out of service after its change."""
+    unit = scene.unit(vertex)
+    if unit is None or len(unit.partitions) == 1:
+        return 0
+    asleep = sum(
+        not part.active and part.present and part.resource.host in scene.state.places
+        for part in scene.state.parts.values()
+    )
+    return max(0, scene.state.settings.spare_hosts - asleep)
+
+
 def in_turn(scene: Scene, vertices: list[VertexId]) -> list[VertexId]:
     """The order in which groups are taken: taking back, then urgent sets, then the last host first.
 
@@ -129,37 +143,37 @@ def duration_s(scene: Scene, vertices: dict[VertexId, None]) -> int:
 
 
 def spared(scene: Scene, wanted: Sequence[HostId], lasting_s: int | None) -> list[HostId]:
-    """The hosts still to be changed that can be out of service for a time; Z is how many.
+    """The hosts that can be out of service for a time, those that are wanted first; Z is how many.
 
-    Without a time: however long it takes, and however far tenants grow.
+    While the cluster is divided these are hosts of the old side. Without a time: however long it
+    takes, and however far tenants grow.
     """
     state, sides = scene.state, scene.sides
     hosts = list(sides.old) if sides.divided else [*sides.old, *sides.new]
     tenants = old_only(state, sides) if sides.divided else growing(state)
     alone = state.settings.readings.sides_alone or not sides.divided
     overflow = {} if alone else _overflow(state, sides, lasting_s)
-    idle, busy = unused(state, sides.old), used(state, hosts)
+    idle, busy = dict.fromkeys(unused(state, hosts)), used(state, hosts)
     if not busy and not tenants and not overflow:
-        return idle
+        return list(idle)
     failover = state.settings.failover_hosts if busy else 0
     back = _hosts_back(scene)
-    first = [one for one in wanted if one in sides.old]
-    rest = [one for one in reversed(idle) if one not in set(first)]
-    others = [one for one in unused(state, hosts) if one not in sides.old]
+    first = {one: None for one in wanted if one in idle}
+    old = {one: None for one in reversed(idle) if one in sides.old}
+    order = list(first | old | idle)
     literal = lasting_s is not None and state.settings.readings.reserve_whole_hosts
     made = reserve(
         state,
         Seating(state, [*hosts, *back]),
         overflow if literal else growth(state, tenants, lasting_s) | overflow,
         busy=busy,
-        empty=[*first, *rest, *others, *back],
+        empty=[*order, *back],
         failover=0 if literal else failover,
     )
     if literal and lasting_s is not None:
         kept = whole_hosts(state, hosts, len(tenants), lasting_s) + failover + len(made.kept)
-        z = max(0, len(unused(state, hosts)) + len(back) - kept)
-        return idle[: min(z, len(idle))]
-    return [] if made.short else [one for one in (*first, *rest) if one not in made.kept]
+        return order[: max(0, len(order) + len(back) - kept)]
+    return [] if made.short else [one for one in order if one not in made.kept]
 
 
 def _overflow(state: State, sides: Sides, lasting_s: int | None) -> dict[TenantId, int]:

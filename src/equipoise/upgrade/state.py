@@ -181,6 +181,8 @@ class Open:
 
     schedule: Batch | VmBatch
     answered: set[str] = field(default_factory=set)
+    failed: set[VertexId] = field(default_factory=set)
+    """Vertices of which a task failed, so that later ones of them are not carried out."""
 
 
 @dataclass

@@ -175,3 +175,17 @@ def test_an_administrator_undoes_or_cancels_what_is_not_complete() -> None:
     stage.run()
     assert stage.outcomes() == {"undone": "undone", "cancelled": "cancelled"}
     assert (stage.version("k1"), stage.version("k2")) == ("v1", "v2")
+
+
+def test_what_the_engine_does_not_answer_has_failed() -> None:
+    change = upgrade_of(["s1", "s2"], undo_threshold=1)
+    stage = stage_of(a_set("net", change, attempts_max=3), fails=failing("nobody"))
+    while not stage.open:
+        stage.step()
+    stage.open = [
+        one for one in stage.open if getattr(one, "resource", None) != "s2"
+    ]  # its answer is lost
+    stage.run()
+    part = stage.coordinator.state.parts[ResourceId("s2")]
+    assert part.failed
+    assert stage.outcomes() == {"net": "applied"}

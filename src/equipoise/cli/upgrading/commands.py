@@ -48,7 +48,7 @@ def upgrade(  # noqa: PLR0913, PLR0917  (typer has no other way to say what a co
     compare: Compare = False,
     json: Json = False,
 ) -> None:
-    """Change resources of any kind while every promise to the tenants holds.
+    """Upgrade resources of any kind while the SLAs hold.
 
     Exit code 1 if a promise was broken, a set was refused, or it could not go on.
     """

@@ -17,7 +17,7 @@ from equipoise.errors import InvalidInput, Problem
 from equipoise.model import files
 from equipoise.model.event import Event
 from equipoise.model.upgrade.campaign import Campaign, UpgradeStory
-from equipoise.model.upgrade.event import CampaignStatus, UpgradeCommanded
+from equipoise.model.upgrade.event import CampaignStatus
 from equipoise.model.upgrade.request import Command, Order, SetId
 from equipoise.model.upgrade.settings import PAPER
 from equipoise.sim.upgrading.builtin import builtin_campaign
@@ -52,7 +52,7 @@ def run(name: str, wishes: Wishes, extras: Extras, *, as_json: bool) -> int:
         engine = SimulatedEngine(campaign) if wishes.dry_run else made_ready
         loop = UpgradeLoop(engine, journal, campaign)
         for command in commands:
-            loop.take_in(UpgradeCommanded(at_ms=loop.now_ms, command=command))
+            loop.command(command)
         loop.run()
         events: list[Event] = list(journal.events())
     made = account(events)

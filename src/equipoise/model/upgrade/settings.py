@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from equipoise.model.quantity import Count, Milliseconds, Seconds, SecondsPresent
+from equipoise.model.quantity import Count, CountPresent, Milliseconds, Seconds
 from equipoise.model.value import Value
 
 
@@ -69,5 +69,5 @@ class UpgradeSettings(Value):
     """Dedicated hosts to make up for units that are kept out of service (5.1.4.2)."""
     remote_links: bool = False
     """Whether links can be switched on and off from afar."""
-    iterations_max: SecondsPresent = 100_000
+    iterations_max: CountPresent = 100_000
     """After so many iterations something is wrong with us, and the campaign stops."""
