@@ -31,7 +31,7 @@ from equipoise.model.upgrade.request import Order
 from equipoise.model.upgrade.settings import PAPER, Mixing, Readings, UpgradeSettings
 from equipoise.model.upgrade.work import Errand, Task
 from equipoise.upgrade import Coordinator
-from equipoise.upgrade.bonds import presence
+from equipoise.upgrade.graph.bonds import presence
 from equipoise.upgrade.requests.units import talk
 from upgrade_worlds import (
     CATALOG,

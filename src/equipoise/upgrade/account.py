@@ -12,7 +12,7 @@ from equipoise.model.upgrade.event import CampaignStatus, Eliminated
 from equipoise.model.upgrade.request import Change, SetId
 from equipoise.model.upgrade.work import Errand, VmBatch
 from equipoise.upgrade.coordinator import Coordinator
-from equipoise.upgrade.graphs import grouping
+from equipoise.upgrade.graph.build import grouping
 from equipoise.upgrade.scene import look_at_sides
 from equipoise.upgrade.state import State
 

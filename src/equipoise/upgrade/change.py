@@ -14,7 +14,7 @@ from equipoise.model.upgrade.event import SetOutcome
 from equipoise.model.upgrade.request import Command, Order, SetId
 from equipoise.model.upgrade.work import Errand, VertexId, VmBatch
 from equipoise.model.value import FrozenMap
-from equipoise.upgrade.graphs import grouping
+from equipoise.upgrade.graph.build import grouping
 from equipoise.upgrade.outcome import close, opened, task_failed, task_finished
 from equipoise.upgrade.requests import drop, schedule, take_back
 from equipoise.upgrade.scene import affected_hosts, scene_of

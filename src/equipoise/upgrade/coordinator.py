@@ -27,7 +27,7 @@ from equipoise.upgrade.begin import begin
 from equipoise.upgrade.change import change
 from equipoise.upgrade.gate import admitted
 from equipoise.upgrade.gather import clear_storage, free_a_host
-from equipoise.upgrade.graphs import grouping
+from equipoise.upgrade.graph.build import grouping
 from equipoise.upgrade.review import deadline_ms, review
 from equipoise.upgrade.rules.brakes import window_opens_ms
 from equipoise.upgrade.scene import Scene, look_at_sides, scene_of

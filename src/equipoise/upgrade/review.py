@@ -10,7 +10,7 @@ from equipoise.model.upgrade.event import (
     SetUndoBegan,
 )
 from equipoise.model.upgrade.request import Order
-from equipoise.upgrade.graphs import grouping
+from equipoise.upgrade.graph.build import grouping
 from equipoise.upgrade.state import Part, Progress, Standing, State
 
 Finding = ResourceIsolated | ResourceReleased | SetUndoBegan | SetEnded

@@ -11,7 +11,7 @@ from equipoise.model.resource import DependencyKind
 from equipoise.model.upgrade.graph import ControlGraph, Group, GroupEdge, ResourceGraph
 from equipoise.model.upgrade.request import SetId
 from equipoise.model.upgrade.work import Level, UpgradeUnit, VertexId
-from equipoise.upgrade.graphs import control_graph, grouping, is_present, resource_graph
+from equipoise.upgrade.graph.build import control_graph, grouping, is_present, resource_graph
 from equipoise.upgrade.sides import Sides, sides_of
 from equipoise.upgrade.state import State
 from equipoise.upgrade.turns import is_half_done, is_next, turn_of

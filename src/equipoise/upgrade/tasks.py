@@ -12,7 +12,7 @@ from equipoise.model.upgrade.work import (
     UpgradeUnit,
     VertexId,
 )
-from equipoise.upgrade.graphs import TOGETHER
+from equipoise.upgrade.graph.build import TOGETHER
 from equipoise.upgrade.scene import Scene
 from equipoise.upgrade.state import State
 from equipoise.upgrade.turns import turn_of

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from equipoise.model.quantity import HostId, ResourceId
 from equipoise.model.resource import Dependency, DependencyKind
 from equipoise.model.upgrade.request import Change, ChangeKind, ChangeSet
-from equipoise.upgrade.demands import least_constituents
-from equipoise.upgrade.graphs import grouping
+from equipoise.upgrade.graph.build import grouping
+from equipoise.upgrade.graph.demands import least_constituents
 from equipoise.upgrade.requests.complete import Impossible
 from equipoise.upgrade.state import State, main_component
 

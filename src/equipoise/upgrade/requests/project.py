@@ -8,7 +8,7 @@ from equipoise.model.quantity import ResourceId
 from equipoise.model.resource import Dependency, DependencyKind, Presence, Resource
 from equipoise.model.upgrade.catalog import ComponentId, Description, Need
 from equipoise.model.upgrade.request import Change, ChangeKind
-from equipoise.upgrade.bonds import presence
+from equipoise.upgrade.graph.bonds import presence
 from equipoise.upgrade.state import Part, State, main_component
 
 

@@ -11,8 +11,8 @@ from equipoise.model.upgrade.catalog import ComponentId
 from equipoise.model.upgrade.graph import Edge, ResourceGraph, Vertex
 from equipoise.model.upgrade.work import UnitId, UpgradeUnit, Work
 from equipoise.model.value import FrozenMap
-from equipoise.upgrade.bonds import presence
-from equipoise.upgrade.demands import least_constituents
+from equipoise.upgrade.graph.bonds import presence
+from equipoise.upgrade.graph.demands import least_constituents
 from equipoise.upgrade.methods import unit_of
 from equipoise.upgrade.requests.closure import units_among
 from equipoise.upgrade.requests.project import projected

@@ -6,7 +6,7 @@ from equipoise.model.quantity import HostId, ResourceId
 from equipoise.model.resource import DependencyKind
 from equipoise.model.upgrade.request import SetId
 from equipoise.model.upgrade.work import VertexId
-from equipoise.upgrade.demands import least_constituents
+from equipoise.upgrade.graph.demands import least_constituents
 from equipoise.upgrade.scene import Scene
 from equipoise.upgrade.state import Progress, State
 

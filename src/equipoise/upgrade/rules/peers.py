@@ -5,7 +5,7 @@ from __future__ import annotations
 from equipoise.model.resource import DependencyKind
 from equipoise.model.upgrade.graph import Group, Modification
 from equipoise.model.upgrade.work import Method, VertexId
-from equipoise.upgrade.graphs import is_present
+from equipoise.upgrade.graph.build import is_present
 from equipoise.upgrade.rules.sponsors import still_needed, supports_vms
 from equipoise.upgrade.scene import Scene
 

@@ -8,7 +8,7 @@ from equipoise.model.quantity import ResourceId
 from equipoise.model.resource import DependencyKind, Presence
 from equipoise.model.upgrade.graph import Group, GroupEdge, Modification
 from equipoise.model.upgrade.work import UnitId, VertexId
-from equipoise.upgrade.graphs import is_present
+from equipoise.upgrade.graph.build import is_present
 from equipoise.upgrade.scene import Scene
 from equipoise.upgrade.state import Part
 

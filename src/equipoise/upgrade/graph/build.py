@@ -21,8 +21,8 @@ from equipoise.model.upgrade.graph import (
 from equipoise.model.upgrade.request import SetId
 from equipoise.model.upgrade.work import VertexId
 from equipoise.model.value import FrozenMap
-from equipoise.upgrade.bonds import PRESENT, presence
-from equipoise.upgrade.demands import least_constituents
+from equipoise.upgrade.graph.bonds import PRESENT, presence
+from equipoise.upgrade.graph.demands import least_constituents
 from equipoise.upgrade.sides import Sides
 from equipoise.upgrade.state import Bond, Part, State
 
