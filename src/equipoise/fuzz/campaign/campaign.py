@@ -12,7 +12,7 @@ from typing import Final
 
 from equipoise.fuzz.campaign.block import Block, Judged, Make, find, finding_of, judge_block
 from equipoise.fuzz.campaign.crew import Alone, Crew
-from equipoise.fuzz.campaign.findings import Report, Sort, sort_of
+from equipoise.fuzz.campaign.findings import Finding, Report, Sort, by_cause, sort_of
 from equipoise.fuzz.generate.options import USUAL, Options
 from equipoise.fuzz.schedulers import Scheduler
 from equipoise.fuzz.trial import Trial, judge
@@ -22,6 +22,8 @@ ROUND_S: Final = 2.0
 """How long a round takes, more or less: as often the limits are looked at."""
 FIRST: Final = 128
 """How many trials the first block has, of which nobody knows how long it takes."""
+SHRUNK: Final = 3
+"""Of how many trials of one sort of defect the cause is looked for: they may differ in it."""
 SMALLEST: Final = 32
 """How many trials a block has at the least, however slow the scheduler is."""
 LARGEST: Final = 1 << 16
@@ -56,7 +58,7 @@ class Campaign:
         """Draw and judge, until a limit is reached; then make small what disagreed."""
         crew = crew or Alone()
         report = Report(self.target, self.seed)
-        first: dict[Sort, int] = {}
+        first: dict[Sort, list[int]] = {}
         began = perf_counter()
         for judged in self._rounds(crew, began):
             for number, outcome, sort in judged:
@@ -64,27 +66,30 @@ class Campaign:
                     break
                 report.add(self.constraints[number % len(self.constraints)], outcome, sort)
                 if sort is not None:
-                    first.setdefault(sort, number)
+                    first.setdefault(sort, []).append(number)
             report.seconds = perf_counter() - began
             if watch is not None:
                 watch(report)
             if self._is_enough(report) or self._left_s(began) <= 0:
                 break
         report.seconds = perf_counter() - began
-        report.findings.extend(
-            crew.do(find, (self._block(range(one, one + 1)) for one in first.values()))
-        )
+        looked_at = chain.from_iterable(numbers[:SHRUNK] for numbers in first.values())
+        blocks = (self._block(range(one, one + 1)) for one in looked_at)
+        report.findings.extend(by_cause(crew.do(find, blocks)))
         return report
 
     def replay(self, trials: Iterable[Trial]) -> Report:
         """Judge trials that were drawn some other time."""
         report = Report(self.target, self.seed)
         scheduler, began = self._make()(), perf_counter()
+        found: list[Finding] = []
         for number, trial in enumerate(trials):
             verdict = judge(scheduler, trial)
             sort = sort_of(trial, verdict) if verdict.outcome.is_defect else None
-            if report.add(trial.demand.name, verdict.outcome, sort):
-                report.findings.append(finding_of(scheduler, number, trial))
+            report.add(trial.demand.name, verdict.outcome, sort)
+            if sort is not None:
+                found.append(finding_of(scheduler, number, trial))
+        report.findings.extend(by_cause(found))
         report.seconds = perf_counter() - began
         return report
 

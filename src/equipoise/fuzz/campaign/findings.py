@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Final
 
 from equipoise.fuzz.campaign.cause import Cause, cause_of
 from equipoise.fuzz.trial import Outcome, Trial, Verdict
+from equipoise.fuzz.trial.size import Size
 
 Sort = tuple[object, ...]
 _NUMBERS: Final = re.compile(r"\d+")
@@ -80,6 +82,16 @@ def sort_of(trial: Trial, verdict: Verdict) -> Sort:
     )
 
 
+def by_cause(findings: Iterable[Finding]) -> list[Finding]:
+    """One finding of each sort and cause, in the order of the first: the smallest there is."""
+    found: dict[tuple[Sort, Cause], Finding] = {}
+    for one in findings:
+        known = found.setdefault((one.sort, one.cause), one)
+        if Size.of(one.shrunk) < Size.of(known.shrunk):
+            found[one.sort, one.cause] = one
+    return list(found.values())
+
+
 @dataclass(slots=True)
 class Report:
     """What came of a campaign."""
@@ -95,15 +107,13 @@ class Report:
     verdicts: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
     """What came of the trials of each constraint."""
 
-    def add(self, constraint: str, outcome: Outcome, sort: Sort | None) -> bool:
-        """Count a trial; whether it is the first that shows a defect of its sort."""
+    def add(self, constraint: str, outcome: Outcome, sort: Sort | None) -> None:
+        """Count a trial, and the defect if it shows one."""
         self.tests += 1
         self.outcomes[outcome] += 1
         self.verdicts[constraint, outcome] += 1
-        if sort is None:
-            return False
-        self.seen[sort] += 1
-        return self.seen[sort] == 1
+        if sort is not None:
+            self.seen[sort] += 1
 
     def _repr_html_(self) -> str:
         """The report as a notebook shows it."""

@@ -219,3 +219,12 @@ def test_a_plan_for_machines_that_are_not_there_is_told() -> None:
     assert set(report.outcomes) == {Outcome.UNDER}
     assert "ghost" in "\n".join(told(report))
     assert "ghost" in page_of(Account(report))
+
+
+def test_defects_of_one_sort_with_different_causes_are_different_findings() -> None:
+    report = found(Blind(), "Spread", "Among", "RunningCapacity", tests=400)
+    told_apart = [(one.sort, one.cause) for one in report.findings]
+    assert len(set(told_apart)) == len(told_apart)
+    assert len({sort for sort, _ in told_apart}) < len(told_apart)
+    for sort, count in report.seen.items():
+        assert count >= sum(one == sort for one, _ in told_apart) >= 1
