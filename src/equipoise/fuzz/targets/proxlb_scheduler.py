@@ -46,6 +46,7 @@ TRIALS: Final = Options(
     vms=(1, 7),
     host_states=FrozenMap({HostState.ON: 16, HostState.STANDBY: 1, HostState.MAINTENANCE: 2}),
     vm_states=FrozenMap({VmState.RUNNING: 14, VmState.READY: 1}),
+    overfull=0,
     agents=0,
     paired=0,
     replaceable=0,

@@ -47,6 +47,7 @@ TRIALS: Final = Options(
     vms=(1, 7),
     host_states=FrozenMap({HostState.ON: 16, HostState.STANDBY: 2, HostState.MAINTENANCE: 2}),
     vm_states=FrozenMap({VmState.RUNNING: 8, VmState.SLEEPING: 1}),
+    overfull=0,
     agents=0,
     paired=0,
     replaceable=0,
