@@ -18,7 +18,7 @@ from equipoise.fuzz.schedulers import Scheduler
 from equipoise.fuzz.trial import Trial, judge
 
 Watch = Callable[[Report], None]
-ROUND_S: Final = 2.0
+ROUND_S: Final = 5.0
 """How long a round takes, more or less: as often the limits are looked at."""
 FIRST: Final = 128
 """How many trials the first block has, of which nobody knows how long it takes."""
@@ -121,7 +121,7 @@ class Campaign:
             yield chain.from_iterable(crew.do(judge_block, blocks))
             seconds = max(perf_counter() - began, 1e-6)
             wish_s = min(ROUND_S, max(0.0, self._left_s(since)))
-            size = max(SMALLEST, min(4 * size, LARGEST, int(size * wish_s / seconds)))
+            size = max(SMALLEST, min(8 * size, LARGEST, int(size * wish_s / seconds)))
             number = end
 
     def _block(self, numbers: range) -> Block:

@@ -17,7 +17,7 @@ from equipoise.spec.batch.cases import Array, Made, Unbatchable
 from equipoise.spec.batch.judge import Arguments, Batch
 from equipoise.spec.case import Case
 
-FEW: Final = 32
+FEW: Final = 16
 """Fewer trials than this are judged faster one by one."""
 
 
