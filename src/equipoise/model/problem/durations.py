@@ -36,7 +36,10 @@ SWITCHING: Final[Mapping[ActionKind, type[HostAction]]] = {
 """The actions that switch a host, by their kinds."""
 REINSTANTIATION: Final = (ActionKind.FORGE, ActionKind.BOOT, ActionKind.SHUTDOWN)
 """What it takes to make a VM anew, one after the other."""
-_MIB_PER_S_BY_MBPS: Final = 1_000_000 / 8 / 1024 / 1024
+_BITS_PER_MIB: Final = 8 * 1024 * 1024
+_BITS_PER_MS: Final = 1_000
+"""Of one Mbit/s."""
+_MIB_PER_S_BY_MBPS: Final = 1_000 * _BITS_PER_MS / _BITS_PER_MIB
 _NOWHERE: Final = HostId("")
 
 
@@ -69,6 +72,16 @@ class Durations:
         speed = min(estimates.migration_mib_per_s, mbps * _MIB_PER_S_BY_MBPS)
         over_links = estimates.but(migration_mib_per_s=speed)
         return self._on_grid(over_links.move_ms(self._snapshot.vms[vm]))
+
+    def copying_ms(self, vm: VmId, mbps: int) -> int:
+        """What a migration takes at the least: its memory goes once over the narrowest part.
+
+        Nothing, if the problem says how long it takes, for then nobody knows what is copied.
+        """
+        given = self._problem.durations.get(ActionKind.MIGRATE)
+        if given is not None and vm in given.of:
+            return 0
+        return -(-self._snapshot.vms[vm].memory_mib * _BITS_PER_MIB // (mbps * _BITS_PER_MS))
 
     def _on_grid(self, ms: int) -> int:
         grid = self._problem.grid_ms

@@ -14,6 +14,7 @@ from equipoise.model.action import (
     Forge,
     HostAction,
     Kill,
+    Migrate,
     Move,
     Reinstantiate,
     RoleAction,
@@ -40,8 +41,9 @@ from equipoise.spec.functions import kind_of
 def accepts(task: Task, plan: Plan, effort: Effort | None = None) -> bool:
     """Whether a plan keeps all that the planner demands of its own: these actions, at these times.
 
-    How long actions take and how often a VM moves is as given. Raises ``Unsupported`` for a plan
-    that switches a host twice, which it never makes.
+    How long actions take and how often a VM moves is as given; but over a network, nobody migrates
+    faster than its memory is copied. Raises ``Unsupported`` for a plan that switches a host twice,
+    which it never makes.
     """
     imposed = Imposed(task, plan)
     if not imposed.is_possible or not _aims_reached(task, imposed):
@@ -170,7 +172,16 @@ class Imposed(Timeline):
         if named or not _can_be_made(vm, action):
             return False
         target = footprint(action).target
-        return target is None or self._could_take(self.snapshot.hosts[target], vm)
+        if target is not None and not self._could_take(self.snapshot.hosts[target], vm):
+            return False
+        return not isinstance(action, Migrate) or self._is_slow_enough(action, step.duration_ms)
+
+    def _is_slow_enough(self, action: Migrate, lasts_ms: int) -> bool:
+        """Whether the memory of a VM can be copied meanwhile, if a network says how fast."""
+        if self.routes is None:
+            return True
+        route = self.routes.between(action.source, action.target)
+        return route is not None and lasts_ms >= self._durations.copying_ms(action.vm, route.mbps)
 
     def _timed(self, step: Step, **known: object) -> Leg:
         leg = self._leg(ActionKind(kind_of(step.action)), **known)

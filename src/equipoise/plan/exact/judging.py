@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from equipoise.model.action import Migrate
 from equipoise.model.plan import Plan, Violation
+from equipoise.model.problem.problem import ActionKind
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.snapshot import Snapshot
 from equipoise.plan.exact.task import HostClaim, RuleClaim, Task, VmClaim
-from equipoise.plan.exact.timeline.routes import Lane, Routes
+from equipoise.plan.network import NetworkJudge
 from equipoise.plan.verify import judged
 from equipoise.spec.judge import SpecificationJudge
 from equipoise.spec.moment import Judge, Moment, Phase
@@ -40,7 +40,9 @@ def judge_plan(task: Task, plan: Plan, also: Iterable[RuleClaim] = ()) -> tuple[
     strict = SpecificationJudge((one.demand for one in rules), plan.steps, strict=True)
     judges: list[Judge] = [strict, _Aims(task)]
     if task.problem.network is not None:
-        judges.append(_Lanes(Routes(task.problem.network)))
+        given = task.problem.durations.get(ActionKind.MIGRATE)
+        timed = () if given is None else given.of.keys()
+        judges.append(NetworkJudge(task.problem.network, timed))
     return judged(task.snapshot, plan, judges)
 
 
@@ -74,33 +76,6 @@ class _Aims:
             if has != claim.state:
                 detail = f"it is {has} in the end"
                 yield Violation(constraint=claim.title, at_ms=moment.at_ms, detail=detail)
-
-
-class _Lanes:
-    """Judges whether the links can carry what is on its way."""
-
-    def __init__(self, routes: Routes) -> None:
-        self._routes = routes
-
-    def __call__(self, moment: Moment) -> Iterable[Violation]:
-        """Look whenever something has started."""
-        if moment.phase is not Phase.STARTS:
-            return
-        carried: dict[Lane, int] = {}
-        for running in moment.state.in_flight.values():
-            action = running.step.action
-            if isinstance(action, Migrate):
-                route = self._routes.between(action.source, action.target)
-                if route is None:
-                    detail = f"no links lead from {action.source} to {action.target}"
-                    yield Violation(constraint="network", at_ms=moment.at_ms, detail=detail)
-                    continue
-                for lane in route.lanes:
-                    carried[lane] = carried.get(lane, 0) + route.mbps
-        for lane, mbps in carried.items():
-            if mbps > self._routes.capacity[lane]:
-                detail = f"{' '.join(lane)} carries {mbps} of {self._routes.capacity[lane]} Mbit/s"
-                yield Violation(constraint="network", at_ms=moment.at_ms, detail=detail)
 
 
 def _state(claim: VmClaim | HostClaim, moment: Moment) -> str:
