@@ -1,4 +1,4 @@
-"""A second opinion on networks, in the plainest way: all ways are listed, every millisecond is seen.
+"""A second opinion on networks, in the plainest way: all ways are listed, each moment is seen.
 
 It was written from what the handbook says of networks, and shares no code with the judge, nor with
 the planner. It is only for plans that machines can carry out as far as they know of no network.

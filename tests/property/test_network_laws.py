@@ -79,7 +79,7 @@ def moving(chance: Random) -> tuple[Snapshot, tuple[Step, ...]]:
 def test_the_judge_says_what_listing_everything_says(chance: Random) -> None:
     network, (initial, steps) = a_network(chance), moving(chance)
     plan = Plan(id=PlanId("p"), base_version=initial.version, steps=steps)
-    said = judged(initial, plan, [NetworkJudge(network)])
+    said = judged(initial, plan, [NetworkJudge(Ways(network))])
     known = {"no way": OVERLOADED, "too much": OVERLOADED, "too fast": HURRIED}
     assert {one.constraint for one in said} == {
         known[one] for one in complaints(network, initial, steps)

@@ -13,6 +13,7 @@ from equipoise.fuzz.schedulers.known import Known
 from equipoise.fuzz.schedulers.mutants import find_mutant
 from equipoise.fuzz.schedulers.planner import Planner
 from equipoise.fuzz.schedulers.scheduler import Scheduler
+from equipoise.fuzz.schedulers.unwired import TRIALS, UNWIRED
 from equipoise.fuzz.targets import btrplace_scheduler
 from equipoise.fuzz.targets.nova_known import NOVA, NOVA_PIPELINE
 from equipoise.fuzz.targets.proxlb_scheduler import PROXLB
@@ -37,6 +38,9 @@ def registered() -> Iterator[Known]:
     for name, make in FAULTY.items():
         about = (make.__doc__ or "").strip().split("\n")[0].rstrip(".")
         yield Known(name=name, about=about, make=make, constraints=_about_time())
+    for name, make in UNWIRED.items():
+        about = (make.__doc__ or "").strip().rstrip(".")
+        yield Known(name=name, about=about, make=make, constraints=("Spread",), options=TRIALS)
     yield MUTANTS
     yield btrplace_scheduler.target()
     yield NOVA

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
+from equipoise.model.problem.network import Network
 from equipoise.model.rule import Argument
 from equipoise.model.value import Value
 
@@ -21,3 +22,6 @@ class CaseFile(Value):
     """What the constraint is asked with, by the names of its arguments."""
     continuous: bool = False
     """Whether every moment of the plan is judged, or only its end."""
+    network: Network | None = None
+    """What migrations go through. No constraint is about it: campaigns ask whether machines could
+    carry the plan out, and only then it counts."""

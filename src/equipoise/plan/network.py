@@ -90,13 +90,13 @@ class Ways:
 
 
 class NetworkJudge:
-    """Judges a plan by the network that its migrations go through.
+    """Judges a plan by the ways that its migrations take through a network.
 
     Of VMs that are ``timed`` somebody has said how long they take, however much is copied.
     """
 
-    def __init__(self, network: Network, timed: Collection[str] = ()) -> None:
-        self._ways = Ways(network)
+    def __init__(self, ways: Ways, timed: Collection[str] = ()) -> None:
+        self._ways = ways
         self._timed = timed
         self._known: set[StepId] = set()
         """What has been looked at by itself, or was under way before the plan."""

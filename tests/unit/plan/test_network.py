@@ -52,7 +52,7 @@ def a_world(*moves: Step, **fields: Any) -> Snapshot:
 
 def against(network: Network, *moves: Step, timed: tuple[str, ...] = ()) -> list[str]:
     """What the judge says of a plan."""
-    judge = NetworkJudge(network, timed)
+    judge = NetworkJudge(Ways(network), timed)
     return [one.detail for one in judged(a_world(*moves), a_plan(*moves), [judge])]
 
 
@@ -136,10 +136,10 @@ def test_what_copies_nothing_needs_no_network() -> None:
     vm, source, target = VmId("v1"), HostId("h1"), HostId("h2")
     anew = a_step("s1", Reinstantiate(vm=vm, source=source, target=target))
     world = a_world(anew, template="image", replaceable=True)
-    assert judged(world, a_plan(anew), [NetworkJudge(nothing)]) == ()
+    assert judged(world, a_plan(anew), [NetworkJudge(Ways(nothing))]) == ()
     boot = a_step("s1", Boot(vm=vm, target=target))
     hosts = (a_host("h1"), a_host("h2"))
-    assert judged(a_cluster(*hosts, vms=[a_vm()]), a_plan(boot), [NetworkJudge(nothing)]) == ()
+    assert judged(a_cluster(*hosts, vms=[a_vm()]), a_plan(boot), [NetworkJudge(Ways(nothing))]) == ()
 
 
 def test_what_is_under_way_already_takes_its_share_and_is_not_judged_itself() -> None:
@@ -147,5 +147,5 @@ def test_what_is_under_way_already_takes_its_share_and_is_not_judged_itself() ->
     ledger = Ledger(a_world(old, new))
     ledger.apply(ActionStarted(at_ms=0, step=old, attempt=1))
     before = ledger.draft.freeze()
-    said = judged(before, a_plan(new, base_version=before.version), [NetworkJudge(star())])
+    said = judged(before, a_plan(new, base_version=before.version), [NetworkJudge(Ways(star()))])
     assert [one.detail for one in said] == ["link l-h1 towards sw carries 2000 of 1000 Mbit/s"]

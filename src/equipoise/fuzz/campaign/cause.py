@@ -41,6 +41,8 @@ class Cause(Enum):
 
 def cause_of(verdict: Verdict, smallest: Trial) -> Cause:
     """Guess what a defect comes from, by its smallest case with the plan in question."""
+    if smallest.network is not None:  # it would have gone if it had no part in it
+        return Cause.OTHER
     if any(map(_is_empty, smallest.demand.arguments.values())):
         return Cause.UNUSUAL
     if verdict.broken_at_first:

@@ -10,6 +10,7 @@ import msgspec
 from equipoise.fuzz.trial import Trial
 from equipoise.fuzz.trial.size import bare
 from equipoise.model.host import Host
+from equipoise.model.problem.network import Network
 from equipoise.model.vm import Vm
 from equipoise.report.placement import Course, Flag, course_of, lines
 from equipoise.report.placement.words import seconds
@@ -23,7 +24,7 @@ def placed(trial: Trial) -> Iterator[str]:
     """Who is where while the plan is carried out, in lines; none if nothing happens."""
     if not trial.steps:
         return
-    course = course_of(trial.initial, trial.steps)
+    course = course_of(trial.initial, trial.steps, trial.network)
     flag = flag_of(trial, course)
     drawn = lines(course, None if flag is None else flag.period)
     if max(map(len, drawn)) <= _WIDE_MAX:
@@ -41,6 +42,16 @@ def flag_of(trial: Trial, course: Course) -> Flag | None:
     if fault.told_ms == 0 and trial.is_broken_at_first:
         return Flag(course.period_at(None), "broken from the start")
     return Flag(course.period_at(fault.told_ms), f"broken at {seconds(fault.told_ms)} s")
+
+
+def wires(network: Network) -> Iterator[tuple[str, str, str]]:
+    """The parts of a network: what each is called, what it is between, and what it carries."""
+    for link in network.links:
+        other = link.to if link.host is None else link.host
+        yield link.id, f"{other}-{link.switch}", str(link.capacity_mbps)
+    for switch in network.switches:
+        limit = switch.capacity_mbps
+        yield switch.id, "", "any" if limit is None else str(limit)
 
 
 def particulars(machine: Host | Vm) -> str:

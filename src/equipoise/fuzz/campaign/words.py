@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from equipoise.fuzz.campaign.findings import Finding, Report
-from equipoise.fuzz.campaign.placed import particulars, placed
+from equipoise.fuzz.campaign.placed import particulars, placed, wires
 from equipoise.fuzz.trial import Trial
 from equipoise.model.action import describe
 from equipoise.model.host import Host
@@ -35,6 +35,9 @@ def _trial(trial: Trial) -> Iterator[str]:
     yield call_of(trial.demand)
     yield f"hosts: {', '.join(map(_host, trial.initial.hosts.values())) or 'none'}"
     yield f"VMs: {', '.join(map(_vm, trial.initial.vms.values())) or 'none'}"
+    if trial.network is not None:
+        parts = (" ".join(filter(None, one)) for one in wires(trial.network))
+        yield f"network, in Mbit/s: {', '.join(parts)}"
     for step in trial.steps:
         yield f"{step.start_ms / 1000:g} to {step.end_ms / 1000:g} s: {describe(step.action)}"
     yield from placed(trial)

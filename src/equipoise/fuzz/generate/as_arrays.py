@@ -30,7 +30,8 @@ from equipoise.fuzz.generate.draw.numbers import (
 from equipoise.fuzz.generate.draw.numbers import END as END_COLUMN
 from equipoise.fuzz.generate.draw.numbers import START as START_COLUMN
 from equipoise.fuzz.generate.parameters import Drawable
-from equipoise.fuzz.generate.read import SECOND_MS, USUAL_HOST, USUAL_VM, Source
+from equipoise.fuzz.generate.read import SECOND_MS, Source
+from equipoise.fuzz.generate.usual import USUAL_HOST, USUAL_VM
 from equipoise.spec.batch.cases import (
     ASKED,
     HOSTS_MAX,

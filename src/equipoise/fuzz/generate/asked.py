@@ -56,6 +56,9 @@ def _spans(options: Options) -> Iterator[tuple[str, Span]]:
     for name, amounts in options.resources.items():
         yield f"resources.{name}.capacity", amounts.capacity
         yield f"resources.{name}.consumption", amounts.consumption
+    if options.network is not None:
+        for key in ("switches", "hosts_mbps", "trunks_mbps", "switches_mbps"):
+            yield f"network.{key}", getattr(options.network, key)
 
 
 def _weightless(options: Options) -> Iterator[Problem]:

@@ -9,6 +9,7 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from equipoise.model.host import HostState
+from equipoise.model.problem.network import Mbps
 from equipoise.model.problem.problem import ActionKind
 from equipoise.model.value import FrozenMap, Value
 from equipoise.model.vm import VmState
@@ -18,6 +19,9 @@ Part = Annotated[float, Meta(ge=0, le=1)]
 Weight = Annotated[int, Meta(ge=0, le=10_000)]
 Span = tuple[Count, Count]
 """From the least to the most, both included."""
+Switches = Annotated[int, Meta(ge=1, le=32)]
+Speeds = tuple[Mbps, Mbps]
+"""From the least to the most, in multiples of the least: so several often just fit into one."""
 
 
 class Plans(StrEnum):
@@ -38,6 +42,27 @@ class Amounts(Value):
     consumption: Span = (0, 1)
     offered: Part = 0.9
     """How many of the hosts have it at all; of the others nobody says what they have."""
+
+
+class Wires(Value):
+    """A network: every host has a link to a switch, every switch but the first to one before it.
+
+    So there are stars, chains and trees, and with a few more links there are circles and twins.
+    """
+
+    switches: tuple[Switches, Switches] = (1, 3)
+    hosts_mbps: Speeds = (2_000, 10_000)
+    """What the links of hosts carry. A VM of 1 GiB takes 4.3 s at 2,000 Mbit/s ..."""
+    trunks_mbps: Speeds = (2_000, 10_000)
+    """... and what those between switches do."""
+    limited: Part = 0.3
+    """How many of the switches have a limit of their own ..."""
+    switches_mbps: Speeds = (2_000, 20_000)
+    """... and what goes through such a one."""
+    detours: Part = 0.2
+    """How many of the switches have a second link to one before them, perhaps to the same."""
+    hurried: Part = 0.2
+    """How many migrations may end too soon for what is copied; of careful plans, none."""
 
 
 class Options(Value):
@@ -81,6 +106,8 @@ class Options(Value):
     meets: Part = 0.6
     """How often a VM goes where something happens already, if it can."""
     resources: Mapping[str, Amounts] = FrozenMap({"licences": Amounts()})
+    network: Wires | None = None
+    """What migrations go through; without one, nobody asks how fast they are."""
     labels: Mapping[str, tuple[str, ...]] = FrozenMap(
         {"zone": ("a", "b"), "rack": ("a", "b"), "flavor": ("a", "b")}
     )

@@ -10,6 +10,7 @@ from typing import Any, Final
 from equipoise.fuzz.generate.draw.numbers import (
     ALLOCATE,
     AMOUNT,
+    AT,
     BOOT,
     CHOICE,
     END,
@@ -19,7 +20,9 @@ from equipoise.fuzz.generate.draw.numbers import (
     KILL,
     KIND,
     LEAVE,
+    MBPS,
     MIGRATE,
+    NO_LIMIT,
     NONE,
     NUMBER,
     ONE_HOST,
@@ -38,6 +41,7 @@ from equipoise.fuzz.generate.draw.numbers import (
     SUSPEND,
     SWITCH,
     TARGET,
+    TO,
     VM,
     VM_GROUPS,
     VM_LIST,
@@ -45,6 +49,7 @@ from equipoise.fuzz.generate.draw.numbers import (
 )
 from equipoise.fuzz.generate.options import Options
 from equipoise.fuzz.generate.parameters import Drawable
+from equipoise.fuzz.generate.usual import USUAL_HOST, USUAL_VM
 from equipoise.fuzz.trial.trial import Trial
 from equipoise.model.action import (
     Action,
@@ -66,6 +71,7 @@ from equipoise.model.columns import HOST_STATES, VM_STATES
 from equipoise.model.host import Host
 from equipoise.model.inventory import Settings
 from equipoise.model.plan import Step
+from equipoise.model.problem.network import Link, Network, Switch
 from equipoise.model.quantity import HostId, ResourceName, StepId, TenantId, VmId
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.value import FrozenMap
@@ -73,9 +79,6 @@ from equipoise.model.vm import Vm
 from equipoise.spec.demand import Demand
 from equipoise.spec.specification import Specification
 
-USUAL_HOST: Final = Host(id=HostId("h"), cores=8, mhz_per_core=1000, memory_mib=65_536)
-USUAL_VM: Final = Vm(id=VmId("v"), vcpus=1, memory_mib=1024, template="image")
-"""What chance has no say in is as it is here."""
 SECOND_MS: Final = 1000
 
 
@@ -118,7 +121,7 @@ class Reader:
         snapshot = Snapshot(hosts=hosts, vms=vms, settings=source.settings)
         continuous = bool(self._out.continuous[self._i])
         demand = Demand(source.home, source.name, self.arguments(), continuous)
-        return Trial(demand, snapshot, self._plan())
+        return Trial(demand, snapshot, self._plan(), self._network())
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of its constraint."""
@@ -162,6 +165,32 @@ class Reader:
                 end_ms=SECOND_MS * row[END],
             )
             for name, row in zip(names("s", len(rows)), rows, strict=True)
+        )
+
+    def _network(self) -> Network | None:
+        limits = [limit for limit in self._out.switches[self._i].tolist() if limit != NONE]
+        if not limits:
+            return None
+        switches = [ResourceName(name) for name in names("sw", len(limits))]
+        rows = self._out.links[self._i].tolist()
+        there = [(place, row) for place, row in enumerate(rows) if row[MBPS]]
+        first = self._out.host_state.shape[1]
+        """From here on, links lead from switch to switch."""
+        return Network(
+            switches=tuple(
+                Switch(id=name, capacity_mbps=None if limit == NO_LIMIT else limit)
+                for name, limit in zip(switches, limits, strict=True)
+            ),
+            links=tuple(
+                Link(
+                    id=ResourceName(name),
+                    switch=switches[row[AT]],
+                    host=self.hosts[row[TO]] if place < first else None,
+                    to=None if place < first else switches[row[TO]],
+                    capacity_mbps=row[MBPS],
+                )
+                for name, (place, row) in zip(names("l", len(there)), there, strict=True)
+            ),
         )
 
     def _argument(self, one: Drawable, row: list[int]) -> Any:

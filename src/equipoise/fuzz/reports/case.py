@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from equipoise.fuzz.campaign import Finding
-from equipoise.fuzz.campaign.placed import flag_of, particulars
+from equipoise.fuzz.campaign.placed import flag_of, particulars, wires
 from equipoise.fuzz.campaign.words import call_of
 from equipoise.fuzz.reports.account import Account
 from equipoise.fuzz.reports.replay import replay_line
@@ -31,7 +31,7 @@ _REPLAY_MAX: Final = 20_000
 def case_of_finding(account: Account, place: int, finding: Finding) -> Markup:
     """All about one finding."""
     trial, name = finding.shown, f"finding-{place}"
-    course = course_of(trial.initial, trial.steps)
+    course = course_of(trial.initial, trial.steps, trial.network)
     flag = flag_of(trial, course)
     title = f"{place}. {finding.constraint}: {finding.verdict.outcome}"
     return tag(
@@ -87,6 +87,9 @@ def _tables(trial: Trial) -> Iterator[Markup]:
         yield _table(("host", "is", "has"), map(_host, hosts))
     if vms:
         yield _table(("VM", "is", "on", "has"), map(_vm, vms))
+    if trial.network is not None:
+        parts = [list(map(text, one)) for one in wires(trial.network)]
+        yield _table(("link or switch", "between", "Mbit/s"), parts, right=("Mbit/s",))
 
 
 def _table(

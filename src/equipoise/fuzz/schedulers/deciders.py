@@ -17,7 +17,7 @@ from equipoise.control.arbitrate import arbitrate
 from equipoise.control.ports import Decider
 from equipoise.fuzz.generate.options import Amounts, Options
 from equipoise.fuzz.schedulers.known import Known
-from equipoise.fuzz.schedulers.scheduler import Crash, Unsupported
+from equipoise.fuzz.schedulers.scheduler import Crash, Unsupported, without_network
 from equipoise.fuzz.trial.stored import case_of
 from equipoise.fuzz.trial.trial import Trial
 from equipoise.model.estimate import Estimates
@@ -86,6 +86,7 @@ class Decided:
 
     def plan(self, trial: Trial) -> tuple[Step, ...]:
         """The steps that would be carried out."""
+        without_network(trial)
         if trial.steps:
             raise Unsupported("it makes a plan itself, and takes none")
         steps = self._decided(dressed(trial))

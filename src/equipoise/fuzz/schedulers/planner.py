@@ -22,7 +22,8 @@ class Planner:
     def accepts(self, trial: Trial) -> bool:
         """Whether it could have made the plan."""
         claim = RuleClaim(_RULE, replace(trial.demand, title="trial"))
-        task = Task(Problem(cluster=trial.initial.inventory()), trial.initial, (claim,))
+        problem = Problem(cluster=trial.initial.inventory(), network=trial.network)
+        task = Task(problem, trial.initial, (claim,))
         try:
             return accepts(task, trial.plan)
         except NeverMade as error:

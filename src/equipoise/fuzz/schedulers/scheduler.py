@@ -23,6 +23,12 @@ class TooLate(Exception):
     """The scheduler gave no answer in time."""
 
 
+def without_network(trial: Trial) -> None:
+    """Refuse a trial with a network, for those who could not be told of it."""
+    if trial.network is not None:
+        raise Unsupported("it has no words for the network that migrations go through")
+
+
 class Accepting(Protocol):
     """Says whether it would accept a plan: just these actions at just these times."""
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from equipoise.fuzz.schedulers.scheduler import Unsupported
+from equipoise.fuzz.schedulers.scheduler import Unsupported, without_network
 from equipoise.fuzz.trial.trial import Trial
 from equipoise.model.action import Boot, Migrate
 from equipoise.model.host import Host
@@ -94,6 +94,7 @@ def lying_at_first(snapshot: Snapshot) -> dict[VmId, Lying]:
 
 def comings_of(trial: Trial, when: When) -> list[Coming]:
     """What the scheduler is asked in a trial, in its order."""
+    without_network(trial)
     if trial.initial.in_flight:
         raise Unsupported("actions are under way before the plan begins")
     for step in trial.steps:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from equipoise.fuzz.schedulers.scheduler import Unsupported
+from equipoise.fuzz.schedulers.scheduler import Unsupported, without_network
 from equipoise.fuzz.targets.nova_coming import Coming, Lying, lying_at_first
 from equipoise.fuzz.targets.nova_question import Question, instances
 from equipoise.fuzz.targets.nova_words import (
@@ -60,6 +60,7 @@ def encode_requests(trial: Trial, *, extra_specs: str = EXTRA_SPECS[0]) -> Quest
 
 
 def _check(trial: Trial) -> None:
+    without_network(trial)
     if trial.demand.name not in PLACED:
         raise Unsupported("the constraint is about a single VM that comes, or what is under way")
     if trial.steps:

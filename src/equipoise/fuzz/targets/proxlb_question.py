@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from equipoise.fuzz.schedulers.scheduler import Unsupported
+from equipoise.fuzz.schedulers.scheduler import Unsupported, without_network
 from equipoise.fuzz.targets.moves import OVERFULL, is_overfull
 from equipoise.fuzz.trial.trial import Trial
 from equipoise.model.host import HostState
@@ -73,6 +73,7 @@ def encode(trial: Trial, engine: str, rules: str) -> dict[str, Any]:
 
 
 def _check(trial: Trial) -> None:
+    without_network(trial)
     if trial.steps:
         raise Unsupported("it makes a plan itself, and takes none")
     if trial.demand.name not in _WORDS:

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from equipoise.fuzz.schedulers.scheduler import Unsupported
+from equipoise.fuzz.schedulers.scheduler import Unsupported, without_network
 from equipoise.fuzz.targets.moves import OVERFULL, is_overfull
 from equipoise.fuzz.trial.trial import Trial
 from equipoise.model.host import Host, HostState
@@ -107,6 +107,7 @@ def encode(trial: Trial, strategy: str) -> dict[str, Any]:
 
 
 def _check(trial: Trial, strategy: str) -> None:
+    without_network(trial)
     claims, name = STRATEGIES[strategy], trial.demand.name
     if trial.steps:
         raise Unsupported("it makes a plan itself, and takes none")

@@ -76,11 +76,14 @@ def fewer_counted(trial: Trial) -> Iterator[Trial]:
 
 
 def with_machines(trial: Trial, hosts: Iterable[Host], vms: Iterable[Vm]) -> Trial:
-    """The same trial with other machines."""
+    """The same trial with other machines, and without the links of hosts that are gone."""
     before = trial.initial
     cluster = before.inventory().but(hosts=tuple(hosts), vms=tuple(vms))
     initial = Snapshot.of(cluster, at_ms=before.at_ms, version=before.version)
-    return replace(trial, initial=initial)
+    network = trial.network and trial.network.but(
+        links=tuple(one for one in trial.network.links if one.host in (None, *initial.hosts))
+    )
+    return replace(trial, initial=initial, network=network)
 
 
 def _runs(steps: tuple[Step, ...]) -> Iterator[frozenset[int]]:

@@ -13,6 +13,7 @@ from equipoise.fuzz.trial.plainer import plainer_machines, plainer_steps, smalle
 from equipoise.fuzz.trial.rounder import rounder_times
 from equipoise.fuzz.trial.size import Size
 from equipoise.fuzz.trial.trial import Trial
+from equipoise.fuzz.trial.wider import plainer_network
 from equipoise.model.case import CaseFile
 from equipoise.model.files.check import problems_of
 from equipoise.spec.arguments import fitted
@@ -23,6 +24,7 @@ _KINDS: tuple[Callable[[Trial], Iterator[Trial]], ...] = (
     less_room,
     fewer_hosts,
     fewer_counted,
+    plainer_network,
     smaller_arguments,
     rounder_times,
     plainer_machines,
@@ -58,6 +60,7 @@ def reductions(trial: Trial) -> Iterator[Trial]:
 def _wrong(trial: Trial) -> frozenset[str]:
     """What a file of this trial would be refused for: some are wrong on purpose."""
     constraint = trial.demand.specification.constraints[trial.demand.name]
-    found = problems_of(CaseFile(cluster=trial.initial.inventory(), plan=trial.plan))
+    cluster = trial.initial.inventory()
+    found = problems_of(CaseFile(cluster=cluster, plan=trial.plan, network=trial.network))
     _, misfits = fitted(constraint, trial.demand.arguments, trial.initial)
     return frozenset(one.what for one in (*found, *misfits))

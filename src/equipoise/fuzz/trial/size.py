@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 from equipoise.fuzz.trial.trial import Trial
 from equipoise.model.action import Allocate
 from equipoise.model.host import Host
+from equipoise.model.problem.network import Network
 from equipoise.model.vm import Vm
 
 M = TypeVar("M", bound=Host | Vm)
@@ -23,12 +24,15 @@ class Size(NamedTuple):
     machines: int
     """Hosts and VMs."""
     steps: int
+    wires: int
+    """The switches and links of a network, and one more if there is one."""
     members: int
     """How many members the sets, lists and groups among the arguments have."""
     numbers: int
     """The sum of all whole numbers among the arguments and of all amounts, without their signs."""
     details: int
-    """What machines and steps have that bare ones do not."""
+    """What machines and steps have that bare ones do not, and parts of a network that are narrow:
+    links that carry less than the widest, and switches with a limit."""
     odd_times: int
     """Times that are no whole seconds."""
     time_ms: int
@@ -45,15 +49,24 @@ class Size(NamedTuple):
         numbers += [one.action.amount for one in trial.steps if isinstance(one.action, Allocate)]
         details = [_details(one) for one in machines]
         details += [len(step.after) + (step.reason != "") for step in trial.steps]
+        network = trial.network or Network()
+        details += [one.capacity_mbps is not None for one in network.switches]
+        details += [one.capacity_mbps < widest_mbps(network) for one in network.links]
         return cls(
             machines=len(machines),
             steps=len(trial.steps),
+            wires=len(network.switches) + len(network.links) + (trial.network is not None),
             members=len(values) - len(trial.demand.arguments),
             numbers=sum(numbers),
             details=sum(details),
             odd_times=sum(at_ms % SECOND_MS > 0 for at_ms in times),
             time_ms=sum(times),
         )
+
+
+def widest_mbps(network: Network) -> int:
+    """What the widest of its links carries."""
+    return max((one.capacity_mbps for one in network.links), default=0)
 
 
 def bare(machine: M) -> M:

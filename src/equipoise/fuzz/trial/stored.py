@@ -61,6 +61,7 @@ def case_of(trial: Trial) -> CaseFile:
         plan=trial.plan,
         arguments=arguments,
         continuous=demand.continuous,
+        network=trial.network,
     )
 
 
@@ -94,7 +95,8 @@ def trial_of(stored: Stored) -> Trial:
     if problems:
         raise InvalidInput("trial", problems)
     steps = () if case.plan is None else case.plan.steps
-    return Trial(Demand(home, stored.constraint, values, case.continuous), snapshot, steps)
+    demand = Demand(home, stored.constraint, values, case.continuous)
+    return Trial(demand, snapshot, steps, case.network)
 
 
 def write_line(stored: Stored) -> bytes:

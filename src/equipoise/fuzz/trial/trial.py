@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from equipoise.model.plan import Plan, Step, Violation
+from equipoise.model.problem.network import Network
 from equipoise.model.quantity import PlanId
 from equipoise.model.snapshot import Snapshot
+from equipoise.plan.network import NetworkJudge, Ways
 from equipoise.plan.verify import judged
 from equipoise.spec.case import Case, Fault, holds_at_rest, judge_case
 from equipoise.spec.demand import Demand
@@ -20,6 +22,8 @@ class Trial:
     demand: Demand
     initial: Snapshot
     steps: tuple[Step, ...]
+    network: Network | None = None
+    """What its migrations go through, if that is asked about."""
 
     @cached_property
     def plan(self) -> Plan:
@@ -29,7 +33,8 @@ class Trial:
     @cached_property
     def objections(self) -> tuple[Violation, ...]:
         """What machines have against the plan, whatever the constraint."""
-        return judged(self.initial, self.plan, ())
+        judges = () if self.network is None else (NetworkJudge(Ways(self.network)),)
+        return judged(self.initial, self.plan, judges)
 
     @cached_property
     def fault(self) -> Fault | None:

@@ -9,7 +9,7 @@ from equipoise.model.problem.problem import ActionKind
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.snapshot import Snapshot
 from equipoise.plan.exact.task import HostClaim, RuleClaim, Task, VmClaim
-from equipoise.plan.network import NetworkJudge
+from equipoise.plan.network import NetworkJudge, Ways
 from equipoise.plan.verify import judged
 from equipoise.spec.judge import SpecificationJudge
 from equipoise.spec.moment import Judge, Moment, Phase
@@ -42,7 +42,7 @@ def judge_plan(task: Task, plan: Plan, also: Iterable[RuleClaim] = ()) -> tuple[
     if task.problem.network is not None:
         given = task.problem.durations.get(ActionKind.MIGRATE)
         timed = () if given is None else given.of.keys()
-        judges.append(NetworkJudge(task.problem.network, timed))
+        judges.append(NetworkJudge(Ways(task.problem.network), timed))
     return judged(task.snapshot, plan, judges)
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from equipoise.model.host import HostState
 from equipoise.model.plan import Step
+from equipoise.model.problem.network import Network
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.vm import Vm, VmState
@@ -58,6 +59,8 @@ class Course:
     """When something begins or ends, in order."""
     states: tuple[Snapshot, ...]
     """What holds in each period: before the first instant, between them, and after the last."""
+    network: Network | None = None
+    """What migrations go through, if that is known."""
 
     def period_at(self, at_ms: int | None) -> int:
         """The number of the period that an instant begins; without one, of the first."""
@@ -97,7 +100,9 @@ class Course:
         return tuple(_by_subject(state) for state in self.states)
 
 
-def course_of(initial: Snapshot, steps: Iterable[Step]) -> Course:
+def course_of(
+    initial: Snapshot, steps: Iterable[Step], network: Network | None = None
+) -> Course:
     """Follow a plan."""
     instants: list[int] = []
     states = [initial]
@@ -105,7 +110,7 @@ def course_of(initial: Snapshot, steps: Iterable[Step]) -> Course:
         if moment.phase is Phase.STARTS:
             instants.append(moment.at_ms)
             states.append(moment.state.freeze())
-    return Course(tuple(instants), tuple(states))
+    return Course(tuple(instants), tuple(states), network)
 
 
 def _order(stay: Stay) -> tuple[int, bool]:

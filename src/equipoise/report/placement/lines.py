@@ -1,4 +1,7 @@
-"""The placement over time as lines of text: a row for each host, a column for each period."""
+"""The placement over time as lines of text: a row for each host, a column for each period.
+
+Parts of a network that several migrations share have a row each as well.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from equipoise.model.host import HostState
 from equipoise.model.quantity import HostId
 from equipoise.model.vm import VmState
 from equipoise.report.placement.course import Course, Presence
+from equipoise.report.placement.shared import Part, shared
 from equipoise.report.placement.words import NO_HOST, seconds
 
 _NOBODY: Final = "-"
@@ -34,6 +38,7 @@ def lines(course: Course, wrong: int | None = None) -> list[str]:
     rows += [[host, *_row(course, host)] for host in course.states[0].hosts]
     nowhere = [NO_HOST, *_row(course, None)]
     rows += [nowhere] if any(cell != _NOBODY for cell in nowhere[1:]) else []
+    rows += [[part.lane, *_used(part)] for part in shared(course)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     drawn = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
     return [*drawn, *_explained(course, wrong)]
@@ -53,6 +58,11 @@ def _row(course: Course, host: HostId | None) -> Iterator[str]:
         away = [f"[{one}]" for one in known if one is not HostState.ON]
         found = [_cell(stay.presence) for stay in here if stay.first <= place <= stay.last]
         yield " ".join([*away, *found]) or _NOBODY
+
+
+def _used(part: Part) -> Iterator[str]:
+    for mbps in part.by_period:
+        yield f"{mbps}/{part.capacity_mbps}" if mbps else _NOBODY
 
 
 def _cell(one: Presence) -> str:

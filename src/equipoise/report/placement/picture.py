@@ -1,5 +1,7 @@
 """The placement over time as a picture: a lane for each host, a bar for each stay of a VM.
 
+Parts of a network that several migrations share have a lane each as well, below the hosts.
+
 Widths are parts of the whole and heights are fixed, so that letters are as large on a narrow screen
 as on a wide one.
 """
@@ -17,6 +19,7 @@ from equipoise.report.chart.frame import legend, swatch
 from equipoise.report.chart.markup import EMPTY, Markup, joined, tag, text
 from equipoise.report.placement.course import Course, Presence, Service, Stay
 from equipoise.report.placement.lanes import Lane, lanes_of
+from equipoise.report.placement.shared import Carried, Part, shared
 from equipoise.report.placement.words import does, is_or_does, period, seconds, stay_told
 
 _OUTSIDE: Final = 15.0
@@ -27,6 +30,8 @@ _APART_MIN: Final = 9.0
 """How far the words of two instants must be apart."""
 _LINE, _ROW, _BAR = 18, 24, 20
 """The heights of a line of words, of a row, and of the bar in it."""
+_PART: Final = _LINE + _ROW + 6
+"""That of a part of a network."""
 _TOLD_MAX: Final = 60
 _LOOKS: Final = {
     VmState.INIT: "waiting",
@@ -42,6 +47,8 @@ _MEANINGS: Final = {
     "waiting": "is not started",
     "ended": "has ended",
     "switched": "host is switched",
+    "carrying": "carries migrations",
+    "overloaded": "cannot carry them",
 }
 _SERVICES: Final = {
     HostState.STANDBY: "host in standby",
@@ -82,13 +89,17 @@ def draw(course: Course, name: str, flag: Flag | None = None) -> Markup:
     scale = _Scale(course)
     lanes, left_out = lanes_of(course)
     top = _LINE * (2 if flag else 1) + 4
-    bottom = top + sum(map(_height, lanes))
+    parts = shared(course)
+    bottom = top + sum(map(_height, lanes)) + len(parts) * _PART
     content: list[Markup] = [_ends(course), _flagged(flag, scale, bottom)]
     content.append(_grid(course, scale, top, bottom))
     y = top
     for lane in lanes:
         content.append(_lane(course, scale, lane, y))
         y += _height(lane)
+    for part in parts:
+        content.append(_part(course, scale, part, y))
+        y += _PART
     content.append(_flag(flag, scale, bottom))
     words = (f"{name}-title", f"{name}-told")
     title = tag("title", text("Placement over time"), id=words[0])
@@ -97,7 +108,7 @@ def draw(course: Course, name: str, flag: Flag | None = None) -> Markup:
         "svg", title, told, *content,
         width="100%", height=bottom + _LINE + 4, role="img", aria_labelledby=" ".join(words),
     )  # fmt: skip
-    return tag("div", _legend(lanes), picture, _left_out(course, left_out), class_="placement")
+    return tag("div", _legend(lanes, parts), picture, _left_out(course, left_out), class_="placement")
 
 
 def _left_out(course: Course, count: int) -> Markup:
@@ -183,6 +194,22 @@ def _lane(course: Course, scale: _Scale, lane: Lane, y: int) -> Markup:
     return joined(parts)
 
 
+def _part(course: Course, scale: _Scale, part: Part, y: int) -> Markup:
+    found = [
+        tag("line", class_="axis", x1=0, x2="100%", y1=y, y2=y),
+        tag("text", text(part.lane), class_="lane", x=4, y=y + 14),
+    ]
+    for one in part.carried:
+        words = part.told(one.mbps)
+        told = f"{part.lane}: {words}, {period(course, one.first, one.last)}"
+        found.append(_bar(scale, one, y + _LINE, _burden(part, one), (words, ""), told))
+    return joined(found)
+
+
+def _burden(part: Part, one: Carried) -> str:
+    return "overloaded" if one.mbps > part.capacity_mbps else "carrying"
+
+
 def _service(course: Course, scale: _Scale, one: Service, y: int, high: int) -> Markup:
     if one.state is HostState.ON:
         return EMPTY
@@ -203,7 +230,7 @@ def _look(one: Presence) -> str:
 
 
 def _bar(
-    scale: _Scale, span: Stay | Service, y: int, look: str, words: tuple[str, str], told: str
+    scale: _Scale, span: Stay | Service | Carried, y: int, look: str, words: tuple[str, str], told: str
 ) -> Markup:
     """A bar with words in it, which are cut off where it ends."""
     left, right = scale.start(span.first), scale.end(span.last)
@@ -232,13 +259,15 @@ def _told(course: Course, flag: Flag | None) -> str:
     found = [stay_told(course, stay) for stay in course.stays[:_TOLD_MAX]]
     left = len(course.stays) - len(found)
     found += [f"and {left:,} more"] if left else []
+    found += [f"{one.lane}: up to {one.told(max(one.by_period))}" for one in shared(course)]
     found += [] if flag is None else [flag.words]
     return "; ".join(found) or "No VM."
 
 
-def _legend(lanes: Sequence[Lane]) -> Markup:
+def _legend(lanes: Sequence[Lane], parts: Sequence[Part]) -> Markup:
     stays = {_look(stay.presence) for lane in lanes for row in lane.rows for stay in row}
     stays |= {"switched"} if any(lane.switches for lane in lanes) else set()
+    stays |= {_burden(part, one) for part in parts for one in part.carried}
     states = {one.state for lane in lanes for one in lane.services}
     return legend(*_entries(stays, states))
 

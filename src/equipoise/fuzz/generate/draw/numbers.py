@@ -16,6 +16,11 @@ SOME_VMS, SOME_HOSTS, VM_GROUPS, HOST_GROUPS, VM_LIST = range(5)
 ONE_VM, ONE_HOST, NUMBER, CHOICE, SOME_CHOICES = range(5, 10)
 # The columns of a step.
 KIND, VM, SOURCE, TARGET, SWITCH, RESOURCE, AMOUNT, START, END = range(9)
+# The columns of a link; one of 0 Mbit/s is not there.
+AT, TO, MBPS = range(3)
+
+NO_LIMIT: Final = 0
+"""Of a switch; that of a switch that is not there is ``NONE``."""
 
 ON: Final = HOST_CODES[HostState.ON]
 STANDBY: Final = HOST_CODES[HostState.STANDBY]
@@ -59,3 +64,7 @@ class Trials(NamedTuple):
     pair: Array
     steps: Array
     arguments: Array
+    switches: Array
+    """Their limits; of no width where there is no network."""
+    links: Array
+    """Those of the hosts, in their order, and then those between switches."""

@@ -2,6 +2,7 @@
 
 A VM does one thing after the other. A host that wakes is used once it is awake; one that is to
 sleep is left by everybody first. Whoever comes to a host finds room for all who are ever on it.
+Who migrates over a network waits for those who share a part of its way that does not carry both.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 
 from equipoise.fuzz.generate.draw.chance import Chance, Weighed, below, happens, one_of
 from equipoise.fuzz.generate.draw.cluster import Hosts, Some, Vms, fitting, settle
+from equipoise.fuzz.generate.draw.network import Networks
 from equipoise.fuzz.generate.draw.numbers import (
     ALLOCATE,
     BOOT,
@@ -44,6 +46,7 @@ from equipoise.fuzz.generate.draw.numbers import (
 from equipoise.fuzz.generate.draw.numbers import (
     REINSTANTIATE as ANEW,
 )
+from equipoise.fuzz.generate.draw.traffic import Going, Traffic
 from equipoise.fuzz.generate.options import Options, Plans
 from equipoise.model.plan import Limits
 from equipoise.spec.batch.cases import KIND_CODES, VM_CODES, Array
@@ -55,10 +58,10 @@ _SERVICED: Final = 0.3
 
 
 def draw_plans(
-    chance: Chance, options: Options, hosts: Hosts, vms: Vms, limits: Limits
+    chance: Chance, options: Options, hosts: Hosts, vms: Vms, networks: Networks, limits: Limits
 ) -> tuple[Array, Array]:
     """Draw some steps for each cluster, and how many."""
-    drawer = _Drawer(chance, options, hosts, vms, limits)
+    drawer = _Drawer(chance, options, hosts, vms, networks, limits)
     for host in range(hosts.state.shape[1]):
         drawer.wake(host)
     order = np.argsort(np.where(vms.there, chance.numbers(vms.state.shape[1]), 1 << 40), axis=1)
@@ -89,8 +92,14 @@ class _Step(Some):
 
 
 class _Drawer:
-    def __init__(
-        self, chance: Chance, options: Options, hosts: Hosts, vms: Vms, limits: Limits
+    def __init__(  # noqa: PLR0913, PLR0917  (they are what a plan is about)
+        self,
+        chance: Chance,
+        options: Options,
+        hosts: Hosts,
+        vms: Vms,
+        networks: Networks,
+        limits: Limits,
     ) -> None:
         self._chance, self._options, self._limits = chance, options, limits
         self._hosts, self._vms = hosts, vms
@@ -116,6 +125,9 @@ class _Drawer:
         self._kinds = _of_kinds(*(KIND_CODES[kind.value] for kind in options.kinds))
         self._ends = Weighed(options.end_states, VM_CODES)
         self._allocated = options.allocated if options.resources else 0.0
+        self._wires = options.network
+        width = hosts.state.shape[1]
+        self._traffic = None if self._wires is None else Traffic(networks, width, most)
 
     # Hosts
 
@@ -251,9 +263,15 @@ class _Drawer:
         start = from_s + chance.within(self._options.waits)
         length = np.maximum(1, chance.within(self._options.seconds))
         host = np.where(step.vm == NONE, NOWHERE, self._host[trials, step.vm])
+        going = self._going(trials, step)
+        if going is not None:
+            enough = np.maximum(length, going.least_s)
+            length = np.where(self._is_hurried(chance), length, enough)
         if self._careful:
-            self._put_off(trials, start, length, (host, step.target))
+            self._put_off(trials, start, length, (host, step.target), going)
         end = start + length
+        if self._traffic is not None and going is not None:
+            self._traffic.add(trials, going, start, end)
         fields = (*(getattr(step, name) for name in _Step.__slots__), start, end)
         place = self.count[trials]
         for column, values in zip(self.steps, fields, strict=True):
@@ -265,8 +283,26 @@ class _Drawer:
             self._busy_s[busy] = np.maximum(self._busy_s[busy], end[somewhere])
         return end
 
-    def _put_off(self, trials: Array, start: Array, length: Array, at: tuple[Array, ...]) -> None:
-        """Put steps off as long as too much is going on, in the cluster or at their hosts."""
+    def _going(self, trials: Array, step: _Step) -> Going | None:
+        """What steps take of networks, if there are any."""
+        if self._traffic is None:
+            return None
+        return self._traffic.going(trials, step.kind == MIGRATE, step.source, step.target)
+
+    def _is_hurried(self, chance: Chance) -> Array:
+        """Which steps may end before all is copied."""
+        assert self._wires is not None
+        return chance.happens(0.0 if self._careful else self._wires.hurried)
+
+    def _put_off(
+        self,
+        trials: Array,
+        start: Array,
+        length: Array,
+        at: tuple[Array, ...],
+        going: Going | None,
+    ) -> None:
+        """Put steps off as long as too much is going on: anywhere, at their hosts, on their way."""
         late = np.arange(len(trials))
         while late.size:
             rows = trials[late]
@@ -284,6 +320,9 @@ class _Drawer:
                     touches |= steps[column, rows[crowded]] == host[:, None]
                 here = (touches & going_on[crowded]).sum(axis=1)
                 is_late[crowded] |= (here >= self._limits.actions_per_host) & (host != NOWHERE)
+            if self._traffic is not None and going is not None:
+                times = start[late], (start + length)[late]
+                is_late |= self._traffic.is_too_much(rows, going.only(late), *times)
             late = late[is_late]
             start[late] += 1
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from equipoise.fuzz.generate.draw.chance import Chance
 from equipoise.fuzz.generate.draw.cluster import Hosts, Some, Vms, draw_hosts, draw_vms
+from equipoise.fuzz.generate.draw.network import Networks, draw_networks, no_networks
 from equipoise.fuzz.generate.draw.plan import draw_plans
 from equipoise.fuzz.generate.options import Options
 from equipoise.model.plan import Limits
@@ -21,11 +22,18 @@ class Stages(Some):
     vms: Vms
     steps: Array
     count: Array
+    networks: Networks
 
     def only(self, which: Array) -> Stages:
         """Some of them."""
-        hosts, vms = self.hosts.only(which), self.vms.only(which)
-        return Stages(self.keys[which], hosts, vms, self.steps[which], self.count[which])
+        return Stages(
+            keys=self.keys[which],
+            hosts=self.hosts.only(which),
+            vms=self.vms.only(which),
+            steps=self.steps[which],
+            count=self.count[which],
+            networks=self.networks.only(which),
+        )
 
 
 def draw_stages(keys: Array, options: Options, least: Array, limits: Limits) -> Stages:
@@ -33,5 +41,7 @@ def draw_stages(keys: Array, options: Options, least: Array, limits: Limits) -> 
     chance = Chance(keys)
     hosts = draw_hosts(chance, options, least[:, 0])
     vms = draw_vms(chance, options, hosts, least[:, 1])
-    steps, count = draw_plans(chance, options, hosts, vms, limits)
-    return Stages(keys, hosts, vms, steps, count)
+    wires = options.network
+    networks = no_networks(len(keys)) if wires is None else draw_networks(chance, wires, hosts)
+    steps, count = draw_plans(chance, options, hosts, vms, networks, limits)
+    return Stages(keys, hosts, vms, steps, count, networks)

@@ -38,4 +38,6 @@ def draw_trials(
         pair=vms.pair,
         steps=stages.steps,
         arguments=draw_arguments(chance, options, stages, parameters),
+        switches=stages.networks.switches,
+        links=stages.networks.links,
     )

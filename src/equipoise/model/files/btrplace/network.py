@@ -7,7 +7,7 @@ from typing import Final
 
 from equipoise.model.files.btrplace import form
 from equipoise.model.files.btrplace.names import host_name
-from equipoise.model.files.check.network import check_network
+from equipoise.model.files.check.network import check_wires
 from equipoise.model.files.check.roster import NamedElements
 from equipoise.model.files.findings import Findings
 from equipoise.model.files.words import Path, quoted
@@ -35,7 +35,7 @@ def network_of(view: form.NetworkView, hosts: Sequence[Host], found: Findings) -
 def _check(network: Network, hosts: Sequence[Host], found: Findings) -> None:
     """Find what is wrong with a network of ours, and say it by the keys of theirs."""
     ours = Findings()
-    check_network(network, NamedElements("host", (), hosts, None), ours, {})
+    check_wires(network, NamedElements("host", (), hosts, None), ours, {})
     for one in ours.all():
         *above, key = one.path
         path = (*above, "physicalElement", "id") if key in ("host", "to") else one.path

@@ -15,6 +15,7 @@ from equipoise.model.files.check.campaign import check_campaign
 from equipoise.model.files.check.crowd import NOBODY, Crowds
 from equipoise.model.files.check.infrastructure import check_infrastructure
 from equipoise.model.files.check.machines import check_hosts, check_vms
+from equipoise.model.files.check.network import check_network
 from equipoise.model.files.check.plans import check_plan, check_subjects
 from equipoise.model.files.check.problem import check_problem
 from equipoise.model.files.check.roster import Roster
@@ -62,8 +63,9 @@ def check(value: Form, found: Findings, gaps: Gaps) -> None:
         case Amendment():
             pass  # only together with the cluster it amends
         case CaseFile():
-            _check_story(value, found, gaps)
+            roster = _check_story(value, found, gaps)
             _check_hosts(value.cluster, found.below("cluster"), _inner(gaps))
+            check_network(value.network, roster, found, gaps)
         case ClusterProblem():
             roster = Roster(value.cluster, _inner(gaps))
             _check_hosts(value.cluster, found.below("cluster"), _inner(gaps))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from equipoise.model.files.check.roster import NamedElements
+from equipoise.model.files.check.roster import NamedElements, Roster
 from equipoise.model.files.findings import Findings
 from equipoise.model.files.tree import Gaps
 from equipoise.model.files.words import Path, listed, quoted
@@ -11,9 +11,14 @@ from equipoise.model.problem.network import Link, Network, Switch
 from equipoise.model.quantity import ResourceName
 
 
-def check_network(
-    network: Network, hosts: NamedElements[Host], found: Findings, gaps: Gaps
-) -> None:
+def check_network(network: Network | None, roster: Roster, found: Findings, gaps: Gaps) -> None:
+    """Find what makes no sense in the network that a file may have."""
+    if network is not None:
+        inner = {path[1:]: gap for path, gap in gaps.items() if path[0] == "network"}
+        check_wires(network, roster.hosts, found.below("network"), inner)
+
+
+def check_wires(network: Network, hosts: NamedElements[Host], found: Findings, gaps: Gaps) -> None:
     """Find links that lead nowhere, hosts with more than one link or with none, and hosts with no
     way between them."""
     before = len(found)

@@ -33,9 +33,7 @@ def check_problem(problem: Problem, roster: Roster, found: Findings, gaps: Gaps)
     for host in problem.hosts:
         roster.hosts.check(host, ("hosts", host), found)
     _check_durations(problem, roster, found)
-    if problem.network is not None:
-        inner = {path[1:]: gap for path, gap in gaps.items() if path[0] == "network"}
-        check_network(problem.network, roster.hosts, found.below("network"), inner)
+    check_network(problem.network, roster, found, gaps)
     _check_objective(problem, found, gaps)
     _check_weights(problem, roster, found)
 
