@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from builders import a_cluster, a_host, a_vm
 from equipoise.model.action import Migrate
 from equipoise.model.plan import Plan, Step
-from equipoise.model.problem import Network, Problem
-from equipoise.model.problem.network import Link, Switch
-from equipoise.model.quantity import HostId, PlanId, ResourceName, StepId, VmId
+from equipoise.model.problem import Problem
+from equipoise.model.quantity import HostId, PlanId, StepId, VmId
 from equipoise.model.snapshot import Snapshot
 from equipoise.plan.exact.impose import accepts
 from equipoise.plan.exact.task import Task
@@ -20,42 +19,12 @@ from equipoise.plan.exact.timeline.routes import Routes
 from equipoise.plan.network import HURRIED, OVERLOADED, NetworkJudge, Ways
 from equipoise.plan.verify import judged
 from plain_network import complaints, the_way
+from small_networks import a_network
 
 CHANCE = st.randoms(use_true_random=False)
 HOSTS = ("h1", "h2", "h3", "h4")
-MBPS = (1000, 2000, 3000, 4000)
 NEEDS_MS = {1000: 1074, 2000: 537, 3000: 358, 4000: 269}
 """How long 128 MiB take, to the millisecond that is begun."""
-
-
-def a_network(chance: Random) -> Network:
-    """Any network, also one in pieces, with several ways to the same place, or with none."""
-    names = [f"sw{number}" for number in range(1, chance.randint(1, 4) + 1)]
-    switches = [
-        Switch(id=ResourceName(name), capacity_mbps=chance.choice([None, None, *MBPS]))
-        for name in names
-    ]
-    links = [
-        Link(
-            id=ResourceName(f"to-{host}"),
-            switch=ResourceName(chance.choice(names)),
-            host=HostId(host),
-            capacity_mbps=chance.choice(MBPS),
-        )
-        for host in HOSTS
-    ]
-    for number in range(chance.randrange(2 * len(names)) if len(names) > 1 else 0):
-        one, other = chance.sample(names, 2)
-        links.append(
-            Link(
-                id=ResourceName(f"l{number}"),
-                switch=ResourceName(one),
-                to=ResourceName(other),
-                capacity_mbps=chance.choice(MBPS),
-            )
-        )
-    chance.shuffle(links)
-    return Network(switches=tuple(switches), links=tuple(links))
 
 
 def moving(chance: Random) -> tuple[Snapshot, tuple[Step, ...]]:
@@ -77,7 +46,7 @@ def moving(chance: Random) -> tuple[Snapshot, tuple[Step, ...]]:
 
 @given(CHANCE)
 def test_the_judge_says_what_listing_everything_says(chance: Random) -> None:
-    network, (initial, steps) = a_network(chance), moving(chance)
+    network, (initial, steps) = a_network(chance, HOSTS), moving(chance)
     plan = Plan(id=PlanId("p"), base_version=initial.version, steps=steps)
     said = judged(initial, plan, [NetworkJudge(Ways(network))])
     known = {"no way": OVERLOADED, "too much": OVERLOADED, "too fast": HURRIED}
@@ -88,7 +57,7 @@ def test_the_judge_says_what_listing_everything_says(chance: Random) -> None:
 
 @given(CHANCE)
 def test_the_planner_accepts_what_listing_everything_accepts(chance: Random) -> None:
-    network, (initial, steps) = a_network(chance), moving(chance)
+    network, (initial, steps) = a_network(chance, HOSTS), moving(chance)
     plan = Plan(id=PlanId("p"), base_version=initial.version, steps=steps)
     task = Task(Problem(cluster=initial.inventory(), network=network), initial, ())
     assert accepts(task, plan) == (not complaints(network, initial, steps))
@@ -96,7 +65,7 @@ def test_the_planner_accepts_what_listing_everything_accepts(chance: Random) -> 
 
 @given(CHANCE)
 def test_judge_and_planner_go_the_same_way(chance: Random) -> None:
-    network = a_network(chance)
+    network = a_network(chance, HOSTS)
     ways, routes = Ways(network), Routes(network)
     for source in map(HostId, HOSTS):
         for target in map(HostId, HOSTS):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import Any
 from zlib import crc32
@@ -15,11 +16,13 @@ from equipoise.fuzz.trial import Trial, judge, shrink
 from equipoise.fuzz.trial.shrink import reductions
 from equipoise.fuzz.trial.size import Size
 from equipoise.model.plan import Step
+from equipoise.model.problem import Network
 from equipoise.model.snapshot import Snapshot
 from equipoise.spec.arguments import fitted
 from equipoise.spec.choose import in_order
 from equipoise.spec.demand import Demand
 from equipoise.spec.library import library_constraints
+from small_networks import a_network
 from small_worlds import VARIANTS, a_random_plan, a_random_state, arguments
 
 FEWER = settings(max_examples=max(2, settings().max_examples // 4))
@@ -43,19 +46,21 @@ def a_trial(chance: Random) -> Trial:
     if not values:  # about a VM, and there is none
         return a_trial(chance)
     demand = Demand(specification, name, chance.choice(values), continuous)
-    return Trial(demand, initial, a_random_plan(chance, initial))
+    network = a_network(chance, tuple(initial.hosts)) if chance.random() < 0.3 else None
+    return Trial(demand, initial, a_random_plan(chance, initial), network)
 
 
-def content(trial: Trial) -> tuple[dict[str, Any], Snapshot, tuple[Step, ...]]:
+def content(trial: Trial) -> tuple[dict[str, Any], Snapshot, tuple[Step, ...], Network | None]:
     """What is equal if two trials are."""
-    return dict(trial.demand.arguments), trial.initial, trial.steps
+    return dict(trial.demand.arguments), trial.initial, trial.steps, trial.network
 
 
 def at_whim(salt: int) -> Callable[[Trial], bool]:
     """Says yes to one trial of four, without rhyme or reason, but always to the same."""
 
     def keeps(trial: Trial) -> bool:
-        told = f"{told_values(trial)} {trial.initial.hosts} {trial.initial.vms} {trial.steps}"
+        told = f"{told_values(trial)} {trial.initial.hosts} {trial.initial.vms} {trial.steps} "
+        told += str(trial.network)
         return (crc32(told.encode()) ^ salt) % 4 == 0
 
     return keeps
@@ -125,6 +130,8 @@ def test_every_reduction_is_smaller_and_could_have_been_generated(chance: Random
         for step in one.steps:
             assert step.footprint.vm is None or step.footprint.vm in one.initial.vms
             assert one.initial.hosts.keys() >= set(step.footprint.hosts)
+        hosts = {link.host for link in one.network.links} if one.network else set()
+        assert hosts <= {None, *one.initial.hosts}
         assert {vm.host for vm in one.initial.vms.values()} - {None} <= one.initial.hosts.keys()
 
 
@@ -132,7 +139,7 @@ def test_every_reduction_is_smaller_and_could_have_been_generated(chance: Random
 @given(CHANCE, st.integers(0, 2**32))
 def test_the_same_is_asked_about_the_same(chance: Random, salt: int) -> None:
     trial, keeps = a_trial(chance), at_whim(salt)
-    copy = Trial(trial.demand, Snapshot.of(trial.initial.inventory()), trial.steps)
+    copy = replace(trial, initial=Snapshot.of(trial.initial.inventory()))
     assert content(shrink(copy, keeps)) == content(shrink(trial, keeps))
     assert list(map(content, reductions(copy))) == list(map(content, reductions(trial)))
 

@@ -7,13 +7,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.fuzz.generate import Generator, Options
+from equipoise.fuzz.generate.options import Plans, Wires
 from equipoise.fuzz.schedulers.planner import Planner
 from equipoise.fuzz.trial import Outcome, Trial, judge
 from equipoise.fuzz.trial.stored import Stored, case_of, read_lines, trial_of, write_line
+from equipoise.model.action import Migrate
+from equipoise.model.problem import Network
 from equipoise.spec.library import library_constraints
+from plain_network import complaints
 
 NAMES = list(library_constraints())
 SPANS = st.tuples(st.integers(0, 4), st.integers(0, 4)).map(lambda some: (min(some), max(some)))
+
+WIRES = st.builds(
+    Wires,
+    switches=st.sampled_from([(1, 1), (1, 3), (4, 6)]),
+    hosts_mbps=st.sampled_from([(1000, 1000), (2000, 10_000), (100, 9_999)]),
+    trunks_mbps=st.sampled_from([(500, 2000), (2000, 10_000)]),
+    switches_mbps=st.sampled_from([(500, 4000), (7000, 20_000)]),
+    limited=st.sampled_from([0.0, 0.5, 1.0]),
+    detours=st.sampled_from([0.0, 0.5, 1.0]),
+)
 
 
 @st.composite
@@ -27,6 +41,7 @@ def trials(draw: st.DrawFn) -> Trial:
         seconds=draw(SPANS.filter(lambda span: span[0] > 0)),
         waits=draw(SPANS),
         switched=draw(st.sampled_from([0.0, 0.3, 1.0])),
+        network=draw(st.none() | WIRES),
     )
     maker = Generator(library_constraints()[name], name, options, draw(st.integers(0, 10**6)))
     return maker.trial(draw(st.integers(0, 10**6)))
@@ -38,6 +53,13 @@ def test_machines_can_carry_it_out(trial: Trial) -> None:
 
 
 @given(trial=trials())
+def test_links_carry_what_is_on_its_way_by_listing_all_ways(trial: Trial) -> None:
+    network = trial.network or Network()
+    moves = [one for one in trial.steps if isinstance(one.action, Migrate)]
+    assert trial.network is None or not complaints(network, trial.initial, moves)
+
+
+@given(trial=trials())
 def test_a_file_keeps_it(trial: Trial) -> None:
     stored = Stored(
         target="t", constraint=trial.demand.name, outcome=Outcome.OVER, case=case_of(trial)
@@ -46,6 +68,7 @@ def test_a_file_keeps_it(trial: Trial) -> None:
     again = trial_of(read)
     assert read == stored
     assert (again.initial, again.steps) == (trial.initial, trial.steps)
+    assert again.network == trial.network
     assert dict(again.demand.arguments) == dict(trial.demand.arguments)
     assert (again.fault is None) == (trial.fault is None)
 
@@ -56,3 +79,13 @@ def test_our_planner_agrees(name: str) -> None:
     for number in range(40):
         verdict = judge(planner, maker.trial(number))
         assert verdict.outcome is Outcome.AGREE, (number, verdict)
+
+
+@pytest.mark.parametrize("plans", Plans)
+def test_our_planner_agrees_about_networks(plans: Plans) -> None:
+    options = Options(network=Wires(), plans=plans)
+    maker = Generator(library_constraints()["Fence"], "Fence", options, seed=7)
+    said = [(trial, judge(Planner(), trial)) for trial in maker.block(range(150)).trials]
+    assert {verdict.outcome for _, verdict in said} <= {Outcome.AGREE, Outcome.UNSUPPORTED}
+    agreed = sum(verdict.outcome is Outcome.AGREE for _, verdict in said)
+    assert agreed > 140

@@ -117,8 +117,9 @@ class NetworkJudge:
             if running.step.id not in self._known:
                 self._known.add(running.step.id)
                 yield from self._look_at(moment, running.step, action, way)
-            for lane in () if way is None else way.lanes:
-                carried[lane] = carried.get(lane, 0) + way.mbps
+            if way is not None:
+                for lane in way.lanes:
+                    carried[lane] = carried.get(lane, 0) + way.mbps
         for lane, mbps in carried.items():
             if mbps > self._ways.capacity[lane]:
                 detail = f"{lane} carries {mbps} of {self._ways.capacity[lane]} Mbit/s"

@@ -6,33 +6,25 @@ from typing import Any
 
 import pytest
 
+import small_networks
 from builders import a_cluster, a_host, a_plan, a_step, a_vm
 from equipoise.model.action import Boot, Migrate, Reinstantiate
 from equipoise.model.event import ActionStarted
 from equipoise.model.plan import Step
 from equipoise.model.problem import Network
-from equipoise.model.problem.network import Link, Switch
-from equipoise.model.quantity import HostId, ResourceName, VmId
+from equipoise.model.problem.network import Switch
+from equipoise.model.quantity import HostId, VmId
 from equipoise.model.snapshot import Snapshot
 from equipoise.plan.ledger import Ledger
 from equipoise.plan.network import NetworkJudge, Ways
 from equipoise.plan.verify import judged
+from small_networks import a_link, a_switch
 
 HOSTS = ("h1", "h2", "h3", "h4")
 
 
-def a_switch(name: str, mbps: int | None = None) -> Switch:
-    return Switch(id=ResourceName(name), capacity_mbps=mbps)
-
-
-def a_link(name: str, switch: str, mbps: int = 1000, **end: Any) -> Link:
-    return Link(id=ResourceName(name), switch=ResourceName(switch), capacity_mbps=mbps, **end)
-
-
 def star(switch: Switch | None = None, **mbps: int) -> Network:
-    """All hosts on one switch, with links of 1,000 Mbit/s or as said."""
-    links = tuple(a_link(f"l-{one}", "sw", mbps.get(one, 1000), host=one) for one in HOSTS)
-    return Network(switches=(switch or a_switch("sw"),), links=links)
+    return small_networks.star(*HOSTS, switch=switch, **mbps)
 
 
 def a_move(vm: str, source: str, target: str, start_ms: int = 0, lasts_ms: int = 8_389) -> Step:
@@ -139,7 +131,9 @@ def test_what_copies_nothing_needs_no_network() -> None:
     assert judged(world, a_plan(anew), [NetworkJudge(Ways(nothing))]) == ()
     boot = a_step("s1", Boot(vm=vm, target=target))
     hosts = (a_host("h1"), a_host("h2"))
-    assert judged(a_cluster(*hosts, vms=[a_vm()]), a_plan(boot), [NetworkJudge(Ways(nothing))]) == ()
+    assert (
+        judged(a_cluster(*hosts, vms=[a_vm()]), a_plan(boot), [NetworkJudge(Ways(nothing))]) == ()
+    )
 
 
 def test_what_is_under_way_already_takes_its_share_and_is_not_judged_itself() -> None:

@@ -14,6 +14,7 @@ import msgspec
 
 from equipoise.fuzz.schedulers.scheduler import Unsupported
 from equipoise.fuzz.targets.btrplace_constraint import told_constraint
+from equipoise.fuzz.targets.btrplace_network import against_network, tell_memory
 from equipoise.fuzz.trial.trial import Trial
 from equipoise.model.action import (
     Boot,
@@ -31,13 +32,15 @@ from equipoise.model.host import HostState
 from equipoise.model.plan import Step, Violation
 from equipoise.model.problem import Problem
 from equipoise.model.vm import VmState
+from equipoise.plan.network import OVERLOADED
 
 Question = dict[str, Any]
 
 _ACTIONS: Final = PowerOn | PowerOff | Forge | Boot | Shutdown | Migrate | Suspend | Resume | Kill
 _HOST_STATES: Final = frozenset((HostState.ON, HostState.STANDBY))
-_KNOWN_THERE: Final = frozenset(("host_on", "host_empty", "host_life"))
-"""Why machines could not carry a plan out, as BtrPlace knows by itself: hosts that are not on."""
+_KNOWN_THERE: Final = frozenset(("host_on", "host_empty", "host_life", OVERLOADED))
+"""Why machines could not carry a plan out, as BtrPlace knows by itself: hosts that are not on, and
+links that carry no more."""
 _ROOM: Final = "capacity"
 _ALL: Final = 100
 """Percent of what a host has, which it may give without any overbooking."""
@@ -47,11 +50,14 @@ def encode(trial: Trial, *, repair: bool) -> Question:
     """Put a trial into BtrPlace's words; raise ``Unsupported`` if it has none for it."""
     for why in _reasons_against(trial):
         raise Unsupported(why)
-    problem = Problem(cluster=trial.initial.inventory())
+    problem = Problem(cluster=trial.initial.inventory(), network=trial.network)
     unmade = _unmade(trial)
     numbers = Numbering.of(problem)
+    record = plan_record(trial.plan, problem)
+    if trial.network is not None:
+        tell_memory(trial, trial.network, numbers.vms, record["origin"])
     return {
-        **plan_record(trial.plan, problem),
+        **record,
         "unmade": {str(numbers.vms[vm]): template for vm, template in unmade.items()},
         "constraint": told_constraint(trial, numbers),
         "repair": repair,
@@ -79,6 +85,7 @@ def _reasons_against(trial: Trial) -> Iterator[str]:
             yield f"{name} has {count} actions, and BtrPlace plans one at the most"
     for step in trial.steps:
         yield from _against_step(step)
+    yield from against_network(trial)
     for objection in trial.objections:
         yield from _against_objection(trial, objection)
 

@@ -100,9 +100,7 @@ class Course:
         return tuple(_by_subject(state) for state in self.states)
 
 
-def course_of(
-    initial: Snapshot, steps: Iterable[Step], network: Network | None = None
-) -> Course:
+def course_of(initial: Snapshot, steps: Iterable[Step], network: Network | None = None) -> Course:
     """Follow a plan."""
     instants: list[int] = []
     states = [initial]

@@ -108,7 +108,9 @@ def draw(course: Course, name: str, flag: Flag | None = None) -> Markup:
         "svg", title, told, *content,
         width="100%", height=bottom + _LINE + 4, role="img", aria_labelledby=" ".join(words),
     )  # fmt: skip
-    return tag("div", _legend(lanes, parts), picture, _left_out(course, left_out), class_="placement")
+    return tag(
+        "div", _legend(lanes, parts), picture, _left_out(course, left_out), class_="placement"
+    )
 
 
 def _left_out(course: Course, count: int) -> Markup:
@@ -230,7 +232,12 @@ def _look(one: Presence) -> str:
 
 
 def _bar(
-    scale: _Scale, span: Stay | Service | Carried, y: int, look: str, words: tuple[str, str], told: str
+    scale: _Scale,
+    span: Stay | Service | Carried,
+    y: int,
+    look: str,
+    words: tuple[str, str],
+    told: str,
 ) -> Markup:
     """A bar with words in it, which are cut off where it ends."""
     left, right = scale.start(span.first), scale.end(span.last)

@@ -62,6 +62,7 @@ def _taken(state: Snapshot, ways: Ways) -> dict[str, list[int]]:
         action = running.step.action
         if isinstance(action, Migrate):
             way = ways.between(action.source, action.target)
-            for lane in () if way is None else way.lanes:
-                found.setdefault(lane, []).append(way.mbps)
+            if way is not None:
+                for lane in way.lanes:
+                    found.setdefault(lane, []).append(way.mbps)
     return found

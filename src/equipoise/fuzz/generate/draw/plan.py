@@ -92,7 +92,7 @@ class _Step(Some):
 
 
 class _Drawer:
-    def __init__(  # noqa: PLR0913, PLR0917  (they are what a plan is about)
+    def __init__(
         self,
         chance: Chance,
         options: Options,

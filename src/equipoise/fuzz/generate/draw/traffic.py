@@ -1,4 +1,4 @@
-"""What is on its way through networks while plans are drawn, so that nobody has to carry too much."""
+"""What goes through networks while plans are drawn, so that no part has to carry too much."""
 
 from __future__ import annotations
 
