@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -137,21 +136,6 @@ def test_a_fault_of_ours_ends_it_with_the_case_saved(tmp_path: Path) -> None:
     assert "KeyError: 'ours'; the case is in" in done.stderr
     assert "Traceback" not in done.stderr
     assert json.loads(saved.read_text())["message"] == "KeyError: 'ours'"
-
-
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_campaign_can_be_interrupted(workers: str) -> None:
-    words = [str(EQUIPOISE), "fuzz", "planner", "--seconds", "600", "--workers", workers]
-    with subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as campaign:
-        assert campaign.stderr is not None
-        assert "trials" in campaign.stderr.readline(), "it has begun"
-        os.killpg(campaign.pid, signal.SIGINT)  # as a terminal does: to all of them
-        _, said = campaign.communicate(timeout=60)
-    assert campaign.returncode == 130
-    assert "Traceback" not in said
-    assert said.endswith("interrupted\n")
 
 
 def test_a_constraint_of_ones_own_that_cannot_judge_is_told_with_the_case(tmp_path: Path) -> None:
