@@ -89,6 +89,10 @@ def test_the_targets_are_listed() -> None:
         (("planner", "--known", "/dev/null", "--replay", "/dev/null"), "leave out --known"),
         (("planner", "--constraint", "Fence", "--vms", "0"), "Fence finds nobody"),
         (("planner", "--set", 'given={"nb": ["x"]}'), "'x' is no value for nb"),
+        (
+            ("planner", "--constraint", "Root", "--set", "broken_at_first=true"),
+            "none of 3,000 trials of Root is as it was asked for",
+        ),
         ((), "name a target"),
         (("planner", "--save", "/nowhere/at/all.jsonl"), "cannot be written"),
         (("planner", "--replay", "/nowhere/at/all.jsonl"), "cannot be read"),
@@ -115,6 +119,15 @@ def test_constraints_that_cannot_be_tried_as_wished_are_left_out_and_named() -> 
     assert "planner: 200 trials" in done.stdout
     left = done.stderr.split("left out, for there can be no such trials of them: ")[1]
     assert {"Fence", "Running"} <= set(left.replace("\n", " ").replace(",", "").split())
+
+
+def test_constraints_that_are_never_broken_at_first_are_left_out_and_named() -> None:
+    done = call("fuzz", "planner", "--tests", "40", "--set", "broken_at_first=true")
+    assert "planner: 40 trials" in done.stdout
+    left = done.stderr.split("left out, for there can be no such trials of them: ")[1]
+    named = set(left.splitlines()[0].split(", "))
+    assert {"Root", "Seq", "MaxMoves"} <= named
+    assert not {"Spread", "Fence", "ShareableResource"} & named
 
 
 def test_a_fault_of_ours_ends_it_with_the_case_saved(tmp_path: Path) -> None:
