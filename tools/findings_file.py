@@ -1,10 +1,12 @@
-"""Makes a findings file of what campaigns have saved: a line for each sort of defect and setting.
+"""Makes a findings file of what campaigns have saved: a line for each kind of defect and setting.
 
     equipoise fuzz btrplace --tests 40000 --save a.jsonl
     equipoise fuzz btrplace --tests 40000 --with repair=on --save b.jsonl
     python tools/findings_file.py a.jsonl b.jsonl > btrplace-VERSION.findings.jsonl
 
-The file belongs into src/equipoise/fuzz/targets, where a campaign looks for it.
+The targets are asked about every case again: what one looks like may depend on the plan that it
+makes, and what does not show again is left out. The file belongs into src/equipoise/fuzz/targets,
+where a campaign looks for it.
 """
 
 from __future__ import annotations
@@ -13,18 +15,23 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from equipoise.fuzz.campaign.findings import sort_of
-from equipoise.fuzz.trial import Verdict
+from equipoise.fuzz.campaign.familiar import kind_of
+from equipoise.fuzz.registry import find_known, the_scheduler
+from equipoise.fuzz.schedulers import Scheduler
 from equipoise.fuzz.trial.size import Size
 from equipoise.fuzz.trial.stored import Stored, read_lines, trial_of, write_line
 
 
 def main(paths: Iterable[str]) -> None:
-    """Write the smallest case of each sort, in the order of constraint, mode and outcome."""
+    """Write the smallest case of each kind, in the order of constraint, mode and outcome."""
     smallest: dict[tuple[object, ...], Stored] = {}
     for path in map(Path, paths):
         for line in read_lines(path.read_bytes(), str(path)):
-            key = _key(line)
+            kind = kind_of(_scheduler(line), line)
+            if kind is None:
+                sys.stderr.write(f"{path}: a {line.outcome} of {line.constraint} does not show\n")
+                continue
+            key = (line.target, line.target_version, _settings(line), kind)
             other = smallest.get(key)
             if other is None or Size.of(trial_of(line)) < Size.of(trial_of(other)):
                 smallest[key] = line
@@ -32,17 +39,22 @@ def main(paths: Iterable[str]) -> None:
         sys.stdout.buffer.write(write_line(line))
 
 
-def _key(line: Stored) -> tuple[object, ...]:
-    trial = trial_of(line)
-    valid, broken = not trial.objections, trial.is_broken_at_first
-    sort = sort_of(trial, Verdict(line.outcome, line.message, valid, broken))
-    return (line.target, line.target_version, tuple(sorted(line.settings.items())), *sort)
+def _scheduler(line: Stored) -> Scheduler:
+    """The target of a case, set as it was when that was saved."""
+    known = find_known(line.target)
+    if known is None or not line.is_of(known.version):
+        sys.exit(f"{line.target} {line.target_version} is not here to be asked again")
+    usual = {name: values[0] for name, values in known.settings.items()}
+    return the_scheduler(line.target, tuple(sorted({**usual, **line.settings}.items())))
+
+
+def _settings(line: Stored) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(line.settings.items()))
 
 
 def _place(line: Stored) -> tuple[object, ...]:
-    settings = tuple(sorted(line.settings.items()))
-    mode = line.case.continuous
-    return (line.target, settings, line.constraint, mode, line.outcome, line.message, line.seed)
+    about = (line.target, _settings(line), line.constraint, line.case.continuous, line.outcome)
+    return (*about, line.message, line.seed, line.number)
 
 
 if __name__ == "__main__":

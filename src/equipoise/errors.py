@@ -4,6 +4,7 @@
     ├── InvalidInput       what a person gave us cannot be used; says where, what, and the cure
     ├── MissingExtra       an optional part is not installed; names the extra
     ├── Bug                a fault of ours that was seen in time to keep what shows it
+    ├── Interrupted        a person has ended it; what there was by then has been told
     └── WorldError         something outside refused or broke
         └── Conflict       the world has moved on: observe again, never force
 
@@ -69,6 +70,10 @@ class MissingExtra(EquipoiseError):
 
 class Bug(EquipoiseError):
     """A fault of ours that was seen in time to keep what shows it."""
+
+
+class Interrupted(EquipoiseError):
+    """A person has ended it early, and what there was by then has been told."""
 
 
 class WorldError(EquipoiseError):

@@ -1,4 +1,4 @@
-"""The findings files of BtrPlace: one line for each sort, all seen again, and nothing else."""
+"""The findings files of BtrPlace: one line for each kind, all seen again, and nothing else."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from command import answer, call
-from equipoise.fuzz.campaign import Campaign, Limits
+from equipoise.fuzz.campaign import Campaign, Finding, Limits
 from equipoise.fuzz.campaign.familiar import familiar
-from equipoise.fuzz.campaign.findings import sort_of
 from equipoise.fuzz.targets import MissingTarget, Target, Worker
 from equipoise.fuzz.targets.btrplace_scheduler import TRIALS, BtrPlace, start_btrplace, target
 from equipoise.fuzz.targets.java import VERSIONS
@@ -30,14 +29,14 @@ def fixture_worker() -> Iterator[Worker]:
 
 
 def key(line: Stored) -> tuple[object, ...]:
-    """What a line of a findings file is about: a sort of defects, and a setting."""
+    """What a line of a findings file is about: a kind of defects, and a setting."""
     trial = trial_of(line)
     verdict = Verdict(line.outcome, line.message, not trial.objections, trial.is_broken_at_first)
-    return (tuple(line.settings.items()), *sort_of(trial, verdict))
+    return (tuple(line.settings.items()), *Finding(verdict, line.number, trial, trial).kind)
 
 
 @pytest.mark.parametrize("version", VERSIONS, ids=lambda one: one.version)
-def test_a_findings_file_has_one_line_for_each_sort_and_setting(version: Target) -> None:
+def test_a_findings_file_has_one_line_for_each_kind_and_setting(version: Target) -> None:
     lines = list(read_lines(version.findings.read_bytes(), str(version.findings)))
     assert {one.target_version for one in lines} == {version.version}
     assert {tuple(one.settings.items()) for one in lines} == {(), (("repair", "on"),)}
@@ -56,7 +55,7 @@ def test_all_that_is_known_is_seen_again_and_nothing_else(worker: Worker, repair
     btrplace = BtrPlace(repair=repair == "on", begin=lambda: worker)
     found = familiar(btrplace, mine)
     assert found.gone == ()
-    assert found.sorts == {key(one)[1:] for one in mine}
+    assert found.kinds == {key(one)[1:] for one in mine}
     campaign = Campaign("btrplace", btrplace, known.constraints, TRIALS, 5, Limits(tests=250))
     assert found.new(campaign.run()) == []
 

@@ -12,11 +12,12 @@ import typer
 
 from equipoise import __version__
 from equipoise.cli.fuzz_commands import fuzz_app
+from equipoise.cli.house import House
 from equipoise.cli.roles.commands import roles_app
 from equipoise.cli.spec_commands import Json, spec_app
 from equipoise.cli.upgrading.commands import upgrade
 
-app = typer.Typer(
+app = House(
     help="Keeps a virtualised cluster in balance, and proves every decision it makes.",
     no_args_is_help=True,
     rich_markup_mode=None,  # plain help: the pretty one takes longer to import than it is read
@@ -273,7 +274,10 @@ def simulate(  # noqa: PLR0913, PLR0917  (typer has no other way to say what a c
     pace: Annotated[
         Optional[float],  # noqa: UP045
         typer.Option(
-            "--pace", min=0.001, help="Virtual seconds per real one: 1, 60 ... As fast as it goes."
+            "--pace",
+            min=0.001,
+            metavar="N",
+            help="Virtual seconds per real one, as 60; else as fast as it goes.",
         ),
     ] = None,
     json: Json = False,

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Optional
 import typer
 from typer.core import TyperGroup
 
+from equipoise.cli.house import Command, House
 from equipoise.cli.spec_commands import Json
 
 CAMPAIGN = "TARGET"
@@ -23,7 +24,15 @@ class CampaignUnlessNamed(TyperGroup):
         return super().parse_args(ctx, args if is_named else [CAMPAIGN, *args])
 
 
-fuzz_app = typer.Typer(cls=CampaignUnlessNamed)
+class CampaignCommand(Command):
+    """A campaign, which nobody calls by its name."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The name that it has inside stands for the target already."""
+        return [one for one in super().collect_usage_pieces(ctx) if CAMPAIGN not in one]
+
+
+fuzz_app = House(cls=CampaignUnlessNamed)
 
 SIZE_MAX = 1_000
 """How many hosts or VMs a trial may have."""
@@ -38,11 +47,13 @@ Replay = Annotated[
 ]
 Constraints = Annotated[
     Optional[list[str]],  # noqa: UP045
-    typer.Option("--constraint", help="Only this constraint; may be repeated."),
+    typer.Option("--constraint", metavar="NAME", help="Only this constraint; may be repeated."),
 ]
 Groups = Annotated[
     Optional[list[str]],  # noqa: UP045
-    typer.Option("--group", help="Only those of this file of the library, such as nova."),
+    typer.Option(
+        "--group", metavar="NAME", help="Only those of this file of the library, such as nova."
+    ),
 ]
 Tests = Annotated[
     Optional[int],  # noqa: UP045
@@ -68,22 +79,31 @@ Spec = Annotated[
 ]
 Hosts = Annotated[
     Optional[str],  # noqa: UP045
-    typer.Option("--hosts", help="How many, such as 3 or 1-4; without, as suits the target."),
+    typer.Option("--hosts", metavar="A-B", help="How many, such as 3 or 1-4; else as it suits."),
 ]
 Vms = Annotated[
     Optional[str],  # noqa: UP045
-    typer.Option("--vms", help="How many, such as 4 or 0-5; without, as suits the target."),
+    typer.Option("--vms", metavar="A-B", help="How many, such as 4 or 0-5; else as it suits."),
 ]
 Changes = Annotated[
     Optional[list[str]],  # noqa: UP045
-    typer.Option("--set", help="Change what trials are like: KEY=VALUE, such as 'actions=[0,1]'."),
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="What trials are like, such as 'actions=[0,1]'; repeatable.",
+    ),
 ]
 Workers = Annotated[
-    str, typer.Option("--workers", help="How many processes, or where Dask is: tcp://HOST:PORT.")
+    str,
+    typer.Option(
+        "--workers", metavar="N", help="How many processes, or where Dask is: tcp://HOST:PORT."
+    ),
 ]
 Settings = Annotated[
     Optional[list[str]],  # noqa: UP045
-    typer.Option("--with", help="A setting of the target, such as repair=on."),
+    typer.Option(
+        "--with", metavar="KEY=VALUE", help="A setting of the target, as repair=on; repeatable."
+    ),
 ]
 Findings = Annotated[
     Optional[Path],  # noqa: UP045
@@ -103,7 +123,7 @@ Junit = Annotated[
 ]
 
 
-@fuzz_app.command(CAMPAIGN)
+@fuzz_app.command(CAMPAIGN, cls=CampaignCommand)
 def fuzz(  # noqa: PLR0913, PLR0917
     target: Annotated[
         Optional[str],  # noqa: UP045  (typer reads the annotation at run time)
@@ -132,8 +152,9 @@ def fuzz(  # noqa: PLR0913, PLR0917
 ) -> None:
     """Find where a scheduler disagrees with its specification.
 
-    Each finding is told by the smallest case. Exit code 1 if there is one, or of targets of which
-    findings are known, if there is a new one or one has gone. See 'fuzz experiment' as well.
+    Each finding is told by the smallest case. Exit code 1 if there is one; of a target of which
+    findings are known, if one is new or one has gone. 'equipoise fuzz experiment --help' tells of
+    experiments.
     """
     from equipoise.cli.fuzzing import fuzz as command
     from equipoise.cli.fuzzing.files import Files

@@ -11,7 +11,14 @@ from typing import NoReturn
 import typer
 
 from equipoise.cli.commands import app
-from equipoise.errors import Bug, EquipoiseError, InvalidInput, MissingExtra, WorldError
+from equipoise.errors import (
+    Bug,
+    EquipoiseError,
+    Interrupted,
+    InvalidInput,
+    MissingExtra,
+    WorldError,
+)
 
 FINE, REFUSED, BAD_INPUT, WORLD_FAILED, INTERRUPTED, BUG = 0, 1, 2, 3, 130, 70
 
@@ -31,6 +38,10 @@ def _main() -> int:
         return _apologise(BAD_INPUT, "usage", _usage(error), as_json=as_json)
     except (InvalidInput, MissingExtra, WorldError, Bug) as error:
         return _apologise(*_meaning(error), error, as_json=as_json)
+    except Interrupted:  # the answer is printed, in JSON as well if that was asked
+        sys.stdout.flush()
+        sys.stderr.write("interrupted\n")
+        return INTERRUPTED
     except (KeyboardInterrupt, typer.Abort):
         return _apologise(INTERRUPTED, "interrupted", "interrupted", as_json=as_json)
     except BrokenPipeError:

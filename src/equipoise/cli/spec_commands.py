@@ -7,9 +7,11 @@ from typing import Annotated, Optional
 
 import typer
 
+from equipoise.cli.house import House
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 
-spec_app = typer.Typer(help="The specification language.", no_args_is_help=True)
+spec_app = House(help="The specification language.", no_args_is_help=True)
 
 
 @spec_app.command("check")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,10 +13,11 @@ from equipoise.cli.fuzzing.replay import replayed
 from equipoise.cli.fuzzing.wishes import Order, Wishes, order_of
 from equipoise.cli.read import read_bytes
 from equipoise.cli.write import check_writable, write_file
-from equipoise.errors import Bug, InvalidInput, Problem
+from equipoise.errors import Bug, Interrupted, InvalidInput, Problem
 from equipoise.fuzz.campaign import Report
 from equipoise.fuzz.campaign.crew import crew_of, processes_in
 from equipoise.fuzz.campaign.familiar import Familiar, familiar
+from equipoise.fuzz.campaign.stop import interruptible
 from equipoise.fuzz.campaign.words import told
 from equipoise.fuzz.registry import registered
 from equipoise.fuzz.reports import Account
@@ -39,7 +41,8 @@ def run(target: str, wishes: Wishes, *, as_json: bool) -> int:
     with ExitStack() as stack:
         if wishes.replay is None:  # who judges cases again closes whom it has asked
             stack.callback(_close, order)
-        order, report, known = _carried_out(order, wishes, quiet=as_json)
+        with interruptible(_tell_that_it_is_heard):
+            order, report, known = _carried_out(order, wishes, quiet=as_json)
     unusual = {name: value for name, value in order.settings.items() if not _is_usual(order, name)}
     if wishes.save is not None:
         lines = (
@@ -55,6 +58,8 @@ def run(target: str, wishes: Wishes, *, as_json: bool) -> int:
         print_json(document(report, order.known, order.settings, known))
     else:
         _show(report, known)
+    if report.interrupted:
+        raise Interrupted
     return 1 if _fails(report, known) else 0
 
 
@@ -151,6 +156,11 @@ def _tell_progress(report: Report) -> None:
     progress_console().print(line)
 
 
+def _tell_that_it_is_heard() -> None:
+    # Not by any stream: a signal may come in the middle of a line, and streams take no second one.
+    os.write(2, b"interrupted: telling what was found so far; Ctrl-C again ends at once\n")
+
+
 def _tell_that_nothing_is_kept(known: Known) -> None:
     line = f"no findings of {known.name} {known.version} are kept: every defect counts"
     progress_console().print(plain(line))
@@ -163,7 +173,8 @@ def _show(report: Report, known: Familiar | None) -> None:
     }
     rest = "".join(f", {count:,} {word}" for word, count in sorted(others.items()))
     speed = f"{counted(report.tests, 'trial')}, {report.tests_per_s:,.0f} a second"
-    out.print(f"{plain(report.target)}: {speed}; {report.agreed:,} agree{rest}")
+    ended = "; interrupted" if report.interrupted else ""
+    out.print(f"{plain(report.target)}: {speed}; {report.agreed:,} agree{rest}{ended}")
     for line in told(report):
         if not line.startswith(" "):
             out.print()

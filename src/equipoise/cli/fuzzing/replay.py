@@ -55,6 +55,7 @@ def _report(order: Order, settings: Settings, some: Iterable[Stored]) -> Report:
 def _together(reports: list[Report]) -> Report:
     first, *others = reports
     for one in others:
+        first.interrupted |= one.interrupted
         first.tests += one.tests
         first.seconds += one.seconds
         first.outcomes.update(one.outcomes)

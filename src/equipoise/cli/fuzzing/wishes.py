@@ -132,15 +132,18 @@ def _possible(
     names: tuple[str, ...], options: Options, wishes: Wishes, own: str
 ) -> tuple[str, ...]:
     """Those of which trials can be drawn as they are wished for; who is named must be possible."""
-    if wishes.constraints or wishes.spec is not None or wishes.replay is not None:
+    if wishes.replay is not None:
         return names
     homes, found = all_constraints(own), list[str]()
+    is_named = bool(wishes.constraints) or wishes.spec is not None
     why: Impossible | None = None
     for name in names:
         try:
-            Generator(homes[name], name, options)
+            Generator(homes[name], name, options, wishes.seed).trial(0)
             found.append(name)
         except Impossible as error:
+            if is_named:
+                raise
             why = why or error
     if why is not None:
         if not found:

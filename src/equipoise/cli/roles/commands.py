@@ -7,9 +7,10 @@ from typing import Annotated, Optional
 
 import typer
 
+from equipoise.cli.house import House
 from equipoise.cli.spec_commands import Json
 
-roles_app = typer.Typer(help="Roles: who carries what, and what follows.", no_args_is_help=True)
+roles_app = House(help="Roles: who carries what, and what follows.", no_args_is_help=True)
 
 File = Annotated[
     Path, typer.Argument(help="A scenario or a cluster with a layout, in YAML or JSON.")

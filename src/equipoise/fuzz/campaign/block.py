@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from equipoise.fuzz.campaign.findings import Finding, Sort, sort_of
+from equipoise.fuzz.campaign.stop import is_asked_to_stop, is_out_of_time
 from equipoise.fuzz.generate import Generator
 from equipoise.fuzz.generate.drawn import Drawn
 from equipoise.fuzz.generate.generator import draw_in_turn
@@ -31,6 +32,8 @@ class Block:
     numbers: range
     own: str = ""
     """Constraints besides those of the library; of two with the same name, these count."""
+    is_further: bool = False
+    """Whether a sort of defect is told already by another trial, so that one can do without it."""
 
 
 class Judged(NamedTuple):
@@ -43,18 +46,25 @@ class Judged(NamedTuple):
 
 
 def judge_block(block: Block) -> list[Judged]:
-    """Draw the trials of a block, ask, and compare; in the order of their numbers."""
-    scheduler = block.make()
-    found = [
-        judged
-        for numbers, drawn in _draw(block)
-        for judged in _judge(block, scheduler, numbers, drawn)
-    ]
+    """Draw the trials of a block, ask, and compare; in the order of their numbers.
+
+    Those that nobody has looked at when somebody asks to stop are left out.
+    """
+    scheduler, found = block.make(), list[Judged]()
+    for numbers, drawn in _draw(block):
+        if is_asked_to_stop():
+            break
+        found.extend(_judge(block, scheduler, numbers, drawn))
     return sorted(found, key=lambda judged: judged.number)
 
 
-def find(block: Block) -> Finding:
-    """Make the only trial of a block, which has shown a defect, as small as it can be."""
+def find(block: Block) -> Finding | None:
+    """Make the only trial of a block, which has shown a defect, as small as it can be.
+
+    Nothing, if one can do without it and somebody asks to stop.
+    """
+    if block.is_further and is_asked_to_stop():
+        return None
     (((number,), drawn),) = _draw(block)
     return finding_of(block.make(), number, drawn.trial(0))
 
@@ -96,8 +106,30 @@ def finding_of(scheduler: Scheduler, number: int, trial: Trial) -> Finding:
     def keeps(smaller: Trial) -> bool:
         return sort_of(smaller, judge(scheduler, smaller)) == sort
 
-    shrunk = shrink(trial, keeps)
+    shrunk = _shrunk(trial, keeps)
     return Finding(judge(scheduler, shrunk), number, trial, shrunk)
+
+
+class _OutOfTime(Exception):
+    """Nobody waits any longer."""
+
+
+def _shrunk(trial: Trial, keeps: Callable[[Trial], bool]) -> Trial:
+    """As small as it can be made, or while somebody waits who has asked to stop."""
+    smallest = trial
+
+    def keeps_in_time(smaller: Trial) -> bool:
+        nonlocal smallest
+        if is_out_of_time():
+            raise _OutOfTime
+        if keeps(smaller):
+            smallest = smaller
+        return smallest is smaller
+
+    try:
+        return shrink(trial, keeps_in_time)
+    except _OutOfTime:
+        return smallest
 
 
 def _look_again(alone: Trial, judged: Trial) -> None:

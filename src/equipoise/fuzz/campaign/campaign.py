@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from math import inf
@@ -13,6 +13,7 @@ from typing import Final
 from equipoise.fuzz.campaign.block import Block, Judged, Make, find, finding_of, judge_block
 from equipoise.fuzz.campaign.crew import Alone, Crew
 from equipoise.fuzz.campaign.findings import Finding, Report, Sort, by_cause, sort_of
+from equipoise.fuzz.campaign.stop import is_asked_to_stop
 from equipoise.fuzz.generate.options import USUAL, Options
 from equipoise.fuzz.schedulers import Scheduler
 from equipoise.fuzz.trial import Trial, judge
@@ -55,7 +56,10 @@ class Campaign:
     """Constraints besides those of the library; of two with the same name, these count."""
 
     def run(self, watch: Watch | None = None, crew: Crew | None = None) -> Report:
-        """Draw and judge, until a limit is reached; then make small what disagreed."""
+        """Draw and judge, until a limit is reached; then make small what disagreed.
+
+        Whoever asks to stop gets what was found by then.
+        """
         crew = crew or Alone()
         report = Report(self.target, self.seed)
         first: dict[Sort, list[int]] = {}
@@ -73,9 +77,8 @@ class Campaign:
             if self._is_enough(report) or self._left_s(began) <= 0:
                 break
         report.seconds = perf_counter() - began
-        looked_at = chain.from_iterable(numbers[:SHRUNK] for numbers in first.values())
-        blocks = (self._block(range(one, one + 1)) for one in looked_at)
-        report.findings.extend(by_cause(crew.do(find, blocks)))
+        report.findings.extend(by_cause(filter(None, crew.do(find, self._to_shrink(first)))))
+        report.interrupted = is_asked_to_stop()
         return report
 
     def replay(self, trials: Iterable[Trial]) -> Report:
@@ -84,6 +87,8 @@ class Campaign:
         scheduler, began = self._make()(), perf_counter()
         found: list[Finding] = []
         for number, trial in enumerate(trials):
+            if is_asked_to_stop():
+                break
             verdict = judge(scheduler, trial)
             sort = sort_of(trial, verdict) if verdict.outcome.is_defect else None
             report.add(trial.demand.name, verdict.outcome, sort)
@@ -91,6 +96,7 @@ class Campaign:
                 found.append(finding_of(scheduler, number, trial))
         report.findings.extend(by_cause(found))
         report.seconds = perf_counter() - began
+        report.interrupted = is_asked_to_stop()
         return report
 
     def _is_enough(self, report: Report) -> bool:
@@ -107,7 +113,7 @@ class Campaign:
     def _rounds(self, crew: Crew, since: float) -> Iterator[Iterable[Judged]]:
         """All trials in order of their numbers, so many at a time as take about a round."""
         number, size, most = 0, FIRST, self.limits.tests
-        while self.constraints and (most is None or number < most):
+        while self.constraints and not is_asked_to_stop() and (most is None or number < most):
             end = (
                 number + size * crew.hands
                 if most is None
@@ -123,6 +129,12 @@ class Campaign:
             wish_s = min(ROUND_S, max(0.0, self._left_s(since)))
             size = max(SMALLEST, min(8 * size, LARGEST, int(size * wish_s / seconds)))
             number = end
+
+    def _to_shrink(self, first: Mapping[Sort, Sequence[int]]) -> Iterator[Block]:
+        """The first trials of each sort, each by itself."""
+        for numbers in first.values():
+            for place, one in enumerate(numbers[:SHRUNK]):
+                yield replace(self._block(range(one, one + 1)), is_further=place > 0)
 
     def _block(self, numbers: range) -> Block:
         names = tuple(self.constraints)

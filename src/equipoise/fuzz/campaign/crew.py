@@ -9,10 +9,11 @@ import signal
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from typing import Any, Final, Protocol, TypeVar
 
 from equipoise.errors import InvalidInput, MissingExtra, Problem
+from equipoise.fuzz.campaign.stop import HEEDED, Stop
 
 Task = TypeVar("Task")
 Done = TypeVar("Done")
@@ -97,14 +98,22 @@ def crew_of(workers: str) -> Iterator[Crew]:
         yield Alone()
         return
     # Fresh processes: a copy of this one would share the pipes of its targets.
-    fresh = get_context("forkserver")
-    with ProcessPoolExecutor(count, mp_context=fresh, initializer=_heed_no_interrupt) as pool:
-        yield Processes(pool, count)
+    fresh, others = get_context("forkserver"), set(active_children())
+    with ProcessPoolExecutor(
+        count, mp_context=fresh, initializer=_leave_interrupts, initargs=(HEEDED.get(),)
+    ) as pool:
+        try:
+            yield Processes(pool, count)
+        except KeyboardInterrupt:  # nobody waits for what they are doing
+            for one in set(active_children()) - others:
+                one.kill()
+            raise
 
 
-def _heed_no_interrupt() -> None:
-    """Leave it to the process that is asked for: Ctrl-C on a terminal is sent to all of them."""
+def _leave_interrupts(stop: Stop | None) -> None:
+    """Leave them to the process that asks: Ctrl-C on a terminal is sent to all of them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    HEEDED.set(stop)
 
 
 @contextmanager

@@ -14,6 +14,8 @@ from equipoise.fuzz.trial import Outcome, Trial, Verdict
 from equipoise.fuzz.trial.size import Size
 
 Sort = tuple[object, ...]
+Kind = tuple[Sort, Cause]
+"""What makes two findings the same: their sort, and what they look like."""
 _NUMBERS: Final = re.compile(r"\d+")
 
 
@@ -56,6 +58,11 @@ class Finding:
         return sort_of(self.trial, self.verdict)
 
     @property
+    def kind(self) -> Kind:
+        """What tells it from other findings."""
+        return self.sort, self.cause
+
+    @property
     def why(self) -> str:
         """What is wrong with the answer, in a sentence."""
         if self.verdict.outcome is Outcome.CRASH:
@@ -76,19 +83,24 @@ def sort_of(trial: Trial, verdict: Verdict) -> Sort:
         trial.demand.name,
         trial.demand.continuous,
         verdict.outcome,
-        _NUMBERS.sub("#", verdict.message),
+        without_numbers(verdict.message),
         verdict.input_valid,
         verdict.broken_at_first,
     )
 
 
+def without_numbers(message: str) -> str:
+    """A message as it is compared with others."""
+    return _NUMBERS.sub("#", message)
+
+
 def by_cause(findings: Iterable[Finding]) -> list[Finding]:
     """One finding of each sort and cause, in the order of the first: the smallest there is."""
-    found: dict[tuple[Sort, Cause], Finding] = {}
+    found: dict[Kind, Finding] = {}
     for one in findings:
-        known = found.setdefault((one.sort, one.cause), one)
+        known = found.setdefault(one.kind, one)
         if Size.of(one.shrunk) < Size.of(known.shrunk):
-            found[one.sort, one.cause] = one
+            found[one.kind] = one
     return list(found.values())
 
 
@@ -106,6 +118,8 @@ class Report:
     """How often each sort of defect was seen."""
     verdicts: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
     """What came of the trials of each constraint."""
+    interrupted: bool = False
+    """Whether somebody has ended it before it was done; cases may be larger than need be."""
 
     def add(self, constraint: str, outcome: Outcome, sort: Sort | None) -> None:
         """Count a trial, and the defect if it shows one."""

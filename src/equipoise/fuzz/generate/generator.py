@@ -22,10 +22,10 @@ from equipoise.model.snapshot import Snapshot
 from equipoise.spec.batch.cases import Array
 from equipoise.spec.specification import Specification
 
-TRIES_MAX: Final = 1_000
+TRIES_MAX: Final = 3_000
 """How often a trial is drawn anew that is not as it was asked for."""
-TOGETHER: Final = 256
-"""How many are drawn anew at a time, at least."""
+TOGETHER: Final = 1_000
+"""How many are drawn anew at a time, at the most."""
 _ATTEMPT: Final = np.uint64(1 << 48)
 """Far enough apart that no trial is the second attempt of another."""
 _MODES: Final = frozenset({"discrete", "continuous"})
@@ -73,8 +73,9 @@ class Generator:
         left = np.flatnonzero(~self._is_wanted(drawn))
         attempt = 1
         while left.size and attempt < TRIES_MAX:
-            # The fewer are left, the harder they are to find: so many attempts at once.
-            tries = min(max(1, TOGETHER // len(left)), TRIES_MAX - attempt)
+            # The fewer are left and the longer it takes, the harder they are to find: so many
+            # attempts at once.
+            tries = min(max(1, TOGETHER // len(left)), 4 * attempt, TRIES_MAX - attempt)
             attempts = np.repeat(np.arange(attempt, attempt + tries), len(left))
             again = self._drawn(self._stages(np.tile(np.array(numbers)[left], tries), attempts))
             wanted = self._is_wanted(again).reshape(tries, len(left))
@@ -84,7 +85,7 @@ class Generator:
             left, attempt = left[~found], attempt + tries
         if not left.size:
             return drawn
-        what = f"none of {TRIES_MAX} trials of {self._source.name} is as it was asked for"
+        what = f"none of {TRIES_MAX:,} trials of {self._source.name} is as it was asked for"
         raise _refused("", what, "more hosts or VMs, fewer wishes, or other constraints")
 
     def _drawn(self, stages: Stages) -> Drawn:

@@ -39,6 +39,8 @@ def _suite(account: Account) -> Element:
     suite = Element("testsuite", name=_possible(report.target), time=f"{report.seconds:.3f}")
     properties = SubElement(suite, "properties")
     facts = {"version": account.version, "seed": report.seed, "trials": report.tests}
+    if report.interrupted:
+        facts["interrupted"] = "true"
     for name, value in facts.items():
         if value != "":
             SubElement(properties, "property", name=name, value=_possible(str(value)))

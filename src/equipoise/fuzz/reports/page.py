@@ -42,7 +42,8 @@ def _head(account: Account) -> Markup:
     report = account.report
     version = f"version {account.version}; " if account.version else ""
     about = counted(len(account.constraints), "constraint")
-    facts = f"{version}seed {report.seed}; {about}; {duration(report.seconds)}"
+    ended = "; interrupted" if report.interrupted else ""
+    facts = f"{version}seed {report.seed}; {about}; {duration(report.seconds)}{ended}"
     return tag(
         "header",
         tag("h1", text(report.target)),

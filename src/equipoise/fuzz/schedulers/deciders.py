@@ -17,7 +17,7 @@ from equipoise.control.arbitrate import arbitrate
 from equipoise.control.ports import Decider
 from equipoise.fuzz.generate.options import Amounts, Options
 from equipoise.fuzz.schedulers.known import Known
-from equipoise.fuzz.schedulers.scheduler import Crash, Unsupported, without_network
+from equipoise.fuzz.schedulers.scheduler import TAKES_NO_PLAN, Crash, Unsupported, without_network
 from equipoise.fuzz.trial.stored import case_of
 from equipoise.fuzz.trial.trial import Trial
 from equipoise.model.estimate import Estimates
@@ -88,7 +88,7 @@ class Decided:
         """The steps that would be carried out."""
         without_network(trial)
         if trial.steps:
-            raise Unsupported("it makes a plan itself, and takes none")
+            raise Unsupported(TAKES_NO_PLAN)
         steps = self._decided(dressed(trial))
         made = replace(trial, steps=steps)
         if trial.is_broken_at_first and not made.is_right and not made.objections:

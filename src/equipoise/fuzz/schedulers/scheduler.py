@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from equipoise.model.plan import Step
 
 if TYPE_CHECKING:
     from equipoise.fuzz.trial.trial import Trial
+
+
+TAKES_NO_PLAN: Final = "it makes a plan itself, and takes none"
+"""Why whoever makes plans has no words for a trial that has one."""
 
 
 class Unsupported(Exception):

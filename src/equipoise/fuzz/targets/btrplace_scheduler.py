@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import Final, Self, TypedDict, TypeVar
+from typing import Final, TypedDict, TypeVar
 
-from equipoise.errors import WorldError
 from equipoise.fuzz.generate.options import Amounts, Options
 from equipoise.fuzz.schedulers.known import Known
 from equipoise.fuzz.schedulers.scheduler import Crash, TooLate, Unsupported, YesOrNo
+from equipoise.fuzz.targets.asked import Asked
 from equipoise.fuzz.targets.btrplace_constraint import CONSTRAINTS
 from equipoise.fuzz.targets.btrplace_question import Question, encode, read_made
 from equipoise.fuzz.targets.folder import MissingTarget
@@ -60,7 +59,7 @@ Only killing, which it does at 0 or never, is drawn at other times as well.
 """
 
 
-class BtrPlace:
+class BtrPlace(Asked):
     """Says whether there is a solution that is just the plan of a trial.
 
     Every VM and host does what the plan says and nothing else, at just these times; besides, only
@@ -70,19 +69,7 @@ class BtrPlace:
 
     def __init__(self, *, repair: bool, begin: Callable[[], Worker] | None = None) -> None:
         self._repair = repair
-        self._begin = begin or start_btrplace
-        self._worker: Worker | None = self._begin()  # at once, to tell at once if it is missing
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self.close()
+        super().__init__(begin or start_btrplace)
 
     def accepts(self, trial: Trial) -> bool:
         """Whether the plan of a trial is one that BtrPlace could have made."""
@@ -108,12 +95,6 @@ class BtrPlace:
         said = self._each(trials, lambda worker, asked: worker.plans(asked, **_limits()))
         return tuple(_own(trial, one) for trial, one in zip(trials, said, strict=True))
 
-    def close(self) -> None:
-        """End the worker; the next question would start another."""
-        if self._worker is not None:
-            self._worker.close()
-            self._worker = None
-
     def _question(self, trial: Trial) -> Question | Unsupported:
         try:
             return encode(trial, repair=self._repair)
@@ -128,20 +109,8 @@ class BtrPlace:
         """Ask about those trials that it has words for; each has its answer in its own place."""
         questions = [self._question(trial) for trial in trials]
         asked = [one for one in questions if not isinstance(one, Unsupported)]
-        said = iter(self._ask(asked, ask) if asked else ())
+        said = iter(self._ask(lambda worker: ask(worker, asked)) if asked else ())
         return tuple(one if isinstance(one, Unsupported) else next(said) for one in questions)
-
-    def _ask(
-        self, asked: list[Question], ask: Callable[[Worker, list[Question]], Sequence[_Said]]
-    ) -> Sequence[_Said]:
-        worker = self._worker = self._worker or self._begin()
-        try:
-            return ask(worker, asked)
-        except WorldError as error:
-            self.close()
-            if worker.is_late:
-                raise TooLate(str(error)) from error
-            raise
 
 
 def start_btrplace() -> Worker:

@@ -22,7 +22,6 @@ from equipoise.model.vm import Vm, VmState
 STEP_MS: Final = 1000
 IN_BETWEEN: Final = "there is room where all go, not on their way, of which it promises nothing"
 ROOM: Final = "capacity"
-OVERFULL: Final = "a host has not enough for those who run there, before anything is done"
 
 
 @dataclass(frozen=True, slots=True)

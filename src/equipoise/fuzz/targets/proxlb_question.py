@@ -13,20 +13,16 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from equipoise.fuzz.schedulers.scheduler import Unsupported, without_network
-from equipoise.fuzz.targets.moves import OVERFULL, is_overfull
+from equipoise.fuzz.schedulers.scheduler import Unsupported
+from equipoise.fuzz.targets.at_rest import ANYHOW, MEMORY, MIB_PER_GIB, check
 from equipoise.fuzz.trial.trial import Trial
 from equipoise.model.host import HostState
-from equipoise.model.quantity import HostId, ResourceName, VmId
+from equipoise.model.quantity import HostId, VmId
 from equipoise.model.vm import VmState
 from equipoise.spec.choose import in_order
 
-MEMORY: Final = ResourceName("memory_gib")
 IGNORED: Final = "ignored"
 MAINTAINED: Final = "maintained"
-MIB_PER_GIB: Final = 1024
-ANYHOW: Final = "Running"
-"""Whoever is asked for this is asked for all that machines may have against a plan."""
 POOL: Final = "trial"
 
 
@@ -43,7 +39,9 @@ class _Words:
 
 def encode(trial: Trial, engine: str, rules: str) -> dict[str, Any]:
     """The question; ``Unsupported`` if ProxLB has no words for it or does not promise it."""
-    _check(trial)
+    if trial.demand.name not in _WORDS:
+        raise Unsupported(f"ProxLB has no words for {trial.demand.name}")
+    check(trial, offered=(MEMORY,), taken=(MEMORY,))
     words = _WORDS[trial.demand.name](trial, rules == "pools")
     hosts = trial.initial.hosts.values()
     seen = [one for one in hosts if one.state in (HostState.ON, HostState.MAINTENANCE)]
@@ -70,24 +68,6 @@ def encode(trial: Trial, engine: str, rules: str) -> dict[str, Any]:
         ],
         "pools": {POOL: words.pool} if words.pool else {},
     }
-
-
-def _check(trial: Trial) -> None:
-    without_network(trial)
-    if trial.steps:
-        raise Unsupported("it makes a plan itself, and takes none")
-    if trial.demand.name not in _WORDS:
-        raise Unsupported(f"ProxLB has no words for {trial.demand.name}")
-    if trial.is_broken_at_first and trial.demand.name != "Maintenance":
-        raise Unsupported("the constraint is broken, and it only promises to try to mend that")
-    for host in trial.initial.hosts.values():
-        if host.capacity.get(MEMORY, 0) < 1:
-            raise Unsupported("there is no host without memory")
-    for vm in trial.initial.vms.values():
-        if vm.consumption.get(MEMORY, 0) < 1:
-            raise Unsupported("there is no VM without memory")
-    if is_overfull(trial.initial):
-        raise Unsupported(OVERFULL)
 
 
 def open_hosts(trial: Trial) -> list[HostId]:

@@ -10,22 +10,20 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from equipoise.fuzz.generate.options import Amounts, Options
+from equipoise.fuzz.generate.options import Amounts
 from equipoise.fuzz.schedulers.known import Known
-from equipoise.fuzz.schedulers.scheduler import Crash, Unsupported
-from equipoise.fuzz.targets.asked import Asked
-from equipoise.fuzz.targets.environment import TARGETS, find
+from equipoise.fuzz.schedulers.scheduler import Unsupported
+from equipoise.fuzz.targets.at_rest import AT_REST, ELSEWHERE, MEMORY, Mover
+from equipoise.fuzz.targets.environment import TARGETS
 from equipoise.fuzz.targets.moves import Act, acts_of, in_some_order, steps_of
 from equipoise.fuzz.targets.proxlb_question import (
-    ANYHOW,
     CONSTRAINTS,
     IGNORED,
     MAINTAINED,
-    MEMORY,
     encode,
     open_hosts,
 )
-from equipoise.fuzz.targets.worker import Crashed, Worker, missing, start
+from equipoise.fuzz.targets.worker import Worker, start, why_missing
 from equipoise.fuzz.trial.trial import Trial
 from equipoise.model.action import EnterMaintenance, Migrate
 from equipoise.model.host import HostState
@@ -37,22 +35,12 @@ from equipoise.model.vm import VmState
 SECONDS_MAX: Final = 120.0
 """For one question."""
 _BEGIN: Final = partial(start, "proxlb")
-ELSEWHERE: Final = f"what has nothing to do with the constraint is asked for with {ANYHOW}"
 APART: Final = frozenset({"MaxMoves", "Cordon"})
 """What is judged by itself; with the others, whatever machines may have against a plan is."""
 FULL: Final = "there may be no room elsewhere for those who stay on the host in maintenance"
-TRIALS: Final = Options(
-    hosts=(1, 5),
-    vms=(1, 7),
+TRIALS: Final = AT_REST.but(
     host_states=FrozenMap({HostState.ON: 16, HostState.STANDBY: 1, HostState.MAINTENANCE: 2}),
     vm_states=FrozenMap({VmState.RUNNING: 14, VmState.READY: 1}),
-    overfull=0,
-    agents=0,
-    paired=0,
-    replaceable=0,
-    actions=(0, 0),
-    allocated=0,
-    switched=0,
     resources=FrozenMap({MEMORY: Amounts(capacity=(4, 12), consumption=(1, 4), offered=1.0)}),
     labels=FrozenMap({IGNORED: ("yes",), MAINTAINED: ("yes",)}),
     labelled=0.15,
@@ -62,7 +50,7 @@ TRIALS: Final = Options(
 """Clusters in which memory is unevenly used, and no plan."""
 
 
-class ProxLb(Asked):
+class ProxLb(Mover):
     """An engine of ProxLB, told the constraint by tags or by pools.
 
     What it finds broken it only promises to try to mend; what it breaks itself is held against it.
@@ -85,12 +73,10 @@ class ProxLb(Asked):
         if trial.demand.continuous:
             raise Unsupported("it says where guests will be, and not what is in between")
         question = encode(trial, self._engine, self._rules)
-        (said,) = self._ask(lambda worker: worker.act([question], seconds_max=SECONDS_MAX))
-        if isinstance(said, Crashed):
-            raise Unsupported(ELSEWHERE) if trial.demand.name in APART else Crash(said.what)
-        acts = acts_of(said)
+        is_apart = trial.demand.name in APART
+        acts = acts_of(self._told(question, seconds_max=SECONDS_MAX, is_apart=is_apart))
         steps = steps_of(acts) if self._engine == "cpsat" else in_some_order(trial, acts)
-        if trial.demand.name in APART and replace(trial, steps=steps).objections:
+        if is_apart and replace(trial, steps=steps).objections:
             raise Unsupported(ELSEWHERE)
         if trial.demand.name == "Maintenance":
             return (*steps, *self._taken_out(trial, acts))
@@ -115,10 +101,6 @@ class ProxLb(Asked):
         return max(sizes, default=0) > needs
 
 
-def _missing() -> str:
-    return "" if find("proxlb") is not None else str(missing("proxlb"))
-
-
 PROXLB: Final = Known(
     name="proxlb",
     about="the engines of ProxLB, which balance the memory of Proxmox clusters",
@@ -129,5 +111,5 @@ PROXLB: Final = Known(
     settings={"engine": ("greedy", "cpsat"), "rules": ("tags", "pools")},
     version=TARGETS["proxlb"].version,
     findings=TARGETS["proxlb"].findings,
-    missing=_missing,
+    missing=partial(why_missing, "proxlb"),
 )

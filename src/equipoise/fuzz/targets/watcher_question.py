@@ -17,23 +17,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from equipoise.fuzz.schedulers.scheduler import Unsupported, without_network
-from equipoise.fuzz.targets.moves import OVERFULL, is_overfull
+from equipoise.fuzz.schedulers.scheduler import Unsupported
+from equipoise.fuzz.targets.at_rest import ANYHOW, MEMORY, MIB_PER_GIB, check
 from equipoise.fuzz.trial.trial import Trial
 from equipoise.model.host import Host, HostState
 from equipoise.model.quantity import HostId, ResourceName
 from equipoise.model.vm import Vm, VmState
 
 VCPUS: Final = ResourceName("vcpus")
-MEMORY: Final = ResourceName("memory_gib")
 DISK: Final = ResourceName("disk_gb")
 CPU: Final = "cpu_percent"
 BACKUP: Final = "backup"
 UNKNOWN: Final = "unknown"
-MIB_PER_GIB: Final = 1024
 EXCLUDED: Final = "excluded"
-ANYHOW: Final = "Running"
-"""Whoever is asked for this is asked for all that machines may have against a plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +80,10 @@ def encode(trial: Trial, strategy: str) -> dict[str, Any]:
     ``Root``: the VM is excluded by the scope of the audit. ``Cordon``: the host is disabled.
     ``Maintenance``: the host is the one to be maintained. The others need no words.
     """
-    _check(trial, strategy)
-    _check_sizes(trial)
+    claims, name = STRATEGIES[strategy], trial.demand.name
+    if name not in claims.constraints:
+        raise Unsupported(f"the strategy claims nothing of {name}")
+    check(trial, offered=(VCPUS, MEMORY, DISK), taken=(VCPUS, MEMORY))
     about = trial.demand.arguments
     cordoned = about["n"] if trial.demand.name == "Cordon" else None
     rooted = about["v"] if trial.demand.name == "Root" else None
@@ -104,28 +102,6 @@ def encode(trial: Trial, strategy: str) -> dict[str, Any]:
             if vm.host is not None
         ],
     }
-
-
-def _check(trial: Trial, strategy: str) -> None:
-    without_network(trial)
-    claims, name = STRATEGIES[strategy], trial.demand.name
-    if trial.steps:
-        raise Unsupported("it makes a plan itself, and takes none")
-    if name not in claims.constraints:
-        raise Unsupported(f"the strategy claims nothing of {name}")
-    if trial.is_broken_at_first and name != "Maintenance":
-        raise Unsupported("the constraint is broken, and it does not promise to mend that")
-
-
-def _check_sizes(trial: Trial) -> None:
-    for host in trial.initial.hosts.values():
-        if any(host.capacity.get(name, 0) < 1 for name in _ALL):
-            raise Unsupported("there is no host without CPU, memory or disk")
-    for vm in trial.initial.vms.values():
-        if any(vm.consumption.get(name, 0) < 1 for name in _CPU_AND_MEMORY):
-            raise Unsupported("there is no VM without CPU or memory")
-    if is_overfull(trial.initial):
-        raise Unsupported(OVERFULL)
 
 
 def _maintained(trial: Trial) -> dict[str, str]:

@@ -10,26 +10,24 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from equipoise.fuzz.generate.options import Amounts, Options
+from equipoise.fuzz.generate.options import Amounts
 from equipoise.fuzz.schedulers.known import Known
-from equipoise.fuzz.schedulers.scheduler import Crash, Unsupported
-from equipoise.fuzz.targets.asked import Asked
-from equipoise.fuzz.targets.environment import TARGETS, find
+from equipoise.fuzz.schedulers.scheduler import Unsupported
+from equipoise.fuzz.targets.at_rest import ANYHOW, AT_REST, ELSEWHERE, MEMORY, Mover
+from equipoise.fuzz.targets.environment import TARGETS
 from equipoise.fuzz.targets.moves import acts_of, in_some_order
 from equipoise.fuzz.targets.watcher_question import (
-    ANYHOW,
     BACKUP,
     CONSTRAINTS,
     CPU,
     DISK,
     EXCLUDED,
-    MEMORY,
     STRATEGIES,
     UNKNOWN,
     VCPUS,
     encode,
 )
-from equipoise.fuzz.targets.worker import Crashed, Worker, missing, start
+from equipoise.fuzz.targets.worker import Worker, start, why_missing
 from equipoise.fuzz.trial.fewer import with_machines
 from equipoise.fuzz.trial.trial import Trial
 from equipoise.model.host import HostState
@@ -41,19 +39,9 @@ SECONDS_MAX: Final = 60.0
 """For one question."""
 UNCLAIMED: Final = "the strategy does not look after what there is too little of"
 _BEGIN: Final = partial(start, "watcher")
-ELSEWHERE: Final = f"what has nothing to do with the constraint is asked for with {ANYHOW}"
-TRIALS: Final = Options(
-    hosts=(1, 5),
-    vms=(1, 7),
+TRIALS: Final = AT_REST.but(
     host_states=FrozenMap({HostState.ON: 16, HostState.STANDBY: 2, HostState.MAINTENANCE: 2}),
     vm_states=FrozenMap({VmState.RUNNING: 8, VmState.SLEEPING: 1}),
-    overfull=0,
-    agents=0,
-    paired=0,
-    replaceable=0,
-    actions=(0, 0),
-    allocated=0,
-    switched=0,
     resources=FrozenMap(
         {
             VCPUS: Amounts(capacity=(4, 12), consumption=(1, 4), offered=1.0),
@@ -68,7 +56,7 @@ TRIALS: Final = Options(
 """Clusters in which there is something to level, to consolidate and to maintain, and no plan."""
 
 
-class Watcher(Asked):
+class Watcher(Mover):
     """A strategy of Watcher. What it does is held against it only where it claims something.
 
     Its planner puts actions into an order of its own and lets migrations run side by side, so all
@@ -87,15 +75,14 @@ class Watcher(Asked):
     def plan(self, trial: Trial) -> tuple[Step, ...]:
         """Its migrations, and the hosts that it disables and enables."""
         question = encode(trial, self._strategy)
-        (said,) = self._ask(lambda worker: worker.act([question], seconds_max=SECONDS_MAX))
-        if isinstance(said, Crashed):
-            raise Crash(said.what) if trial.demand.name == ANYHOW else Unsupported(ELSEWHERE)
+        is_apart = trial.demand.name != ANYHOW
+        said = self._told(question, seconds_max=SECONDS_MAX, is_apart=is_apart)
         if any(one.get("to", "") is None for one in said):
             raise Unsupported("it leaves to Nova's scheduler where VMs go")
         acts = acts_of(switched(trial, said))
         steps = in_some_order(trial, acts)
         wrong = replace(trial, steps=steps).objections
-        if wrong and trial.demand.name != ANYHOW:
+        if wrong and is_apart:
             raise Unsupported(ELSEWHERE)
         if wrong and replace(self._claimed(trial), steps=steps).objections != wrong:
             raise Unsupported(UNCLAIMED)
@@ -140,10 +127,6 @@ def _is_used(host: str, told: Sequence[Mapping[str, Any]]) -> bool:
     )
 
 
-def _missing() -> str:
-    return "" if find("watcher") is not None else str(missing("watcher"))
-
-
 WATCHER: Final = Known(
     name="watcher",
     about="the strategies of OpenStack Watcher that need no services",
@@ -154,5 +137,5 @@ WATCHER: Final = Known(
     settings={"strategy": tuple(STRATEGIES)},
     version=TARGETS["watcher"].version,
     findings=TARGETS["watcher"].findings,
-    missing=_missing,
+    missing=partial(why_missing, "watcher"),
 )

@@ -297,6 +297,11 @@ def start(name: str) -> Worker:
     return Worker([python, "-s", script], name=script.stem)
 
 
+def why_missing(name: str) -> str:
+    """Why a target cannot be asked on this machine, and what would help; nothing if it can."""
+    return "" if find(name) is not None else str(missing(name))
+
+
 def missing(name: str) -> MissingTarget:
     """What is wrong if the environment of a target is not there, and what helps."""
     target = TARGETS[name]

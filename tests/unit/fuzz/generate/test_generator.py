@@ -96,7 +96,7 @@ def test_every_moment_counts_or_only_the_end(continuous: bool) -> None:
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(InvalidInput, match="Seq is never continuous"):
         some("Seq", 1, Options(continuous=True))
-    with pytest.raises(InvalidInput, match="none of 1000 trials of Spread is as it was asked for"):
+    with pytest.raises(InvalidInput, match="none of 3,000 trials of Spread is as it was asked for"):
         some("Spread", 1, Options(vms=(0, 0), broken_at_first=True))
 
 
