@@ -56,7 +56,7 @@ def _drawn() -> Row:
 
     def together() -> None:
         for _, drawn in draw_in_turn(makers, SIZE, 0, range(DRAWN)):
-            assert len(drawn.said.keeps) == len(drawn)
+            assert len(drawn.keeps) == len(drawn.broken_at_first)
 
     def alone() -> None:
         for number in range(ALONE):

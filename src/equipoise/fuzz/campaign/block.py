@@ -82,12 +82,12 @@ def _judge(
 ) -> Iterator[Judged]:
     """Judge trials of one constraint."""
     try:
-        said = drawn.said
+        said = drawn.keeps.tolist(), drawn.broken_at_first.tolist()
     except Exception as error:
         raise _broke(drawn.trials, error) from error
     careful = block.options.plans is not Plans.ANY
     for trial, keeps, broken in zip(drawn.trials, *said, strict=True):
-        trial.foretell(keeps=bool(keeps), broken_at_first=bool(broken), careful=careful)
+        trial.foretell(keeps=keeps, broken_at_first=broken, careful=careful)
     answers = ask(scheduler, drawn.trials)
     seen: set[Sort] = set()
     for place, (trial, answer) in enumerate(zip(drawn.trials, answers, strict=True)):

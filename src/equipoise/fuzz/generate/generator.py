@@ -63,38 +63,13 @@ class Generator:
 
     def block(self, numbers: Sequence[int]) -> Drawn:
         """The trials of some numbers."""
-        return self.play(self._stages(numbers), numbers)
+        ((_, drawn),) = draw_in_turn([self], self._options, self._seed, numbers)
+        return drawn
 
-    def play(self, stages: Stages, numbers: Sequence[int]) -> Drawn:
-        """The trials of some numbers, on the stages that were drawn for them."""
-        drawn = self._drawn(stages)
-        if self._options.broken_at_first is None and self._options.plans is not Plans.REJECTED:
-            return drawn
-        left = np.flatnonzero(~self._is_wanted(drawn))
-        attempt = 1
-        while left.size and attempt < TRIES_MAX:
-            # The fewer are left and the longer it takes, the harder they are to find: so many
-            # attempts at once.
-            tries = min(max(1, TOGETHER // len(left)), 4 * attempt, TRIES_MAX - attempt)
-            attempts = np.repeat(np.arange(attempt, attempt + tries), len(left))
-            again = self._drawn(self._stages(np.tile(np.array(numbers)[left], tries), attempts))
-            wanted = self._is_wanted(again).reshape(tries, len(left))
-            found, first = wanted.any(axis=0), wanted.argmax(axis=0)
-            chosen = (first * len(left) + np.arange(len(left)))[found]
-            drawn = drawn.but(left[found], again.only(chosen))
-            left, attempt = left[~found], attempt + tries
-        if not left.size:
-            return drawn
-        what = f"none of {TRIES_MAX:,} trials of {self._source.name} is as it was asked for"
-        raise _refused("", what, "more hosts or VMs, fewer wishes, or other constraints")
-
-    def _drawn(self, stages: Stages) -> Drawn:
+    def play(self, stages: Stages) -> Drawn:
+        """The trials on some stages, be they wanted or not."""
         source = self._source
         return Drawn(source, draw_trials(stages, self._options, source.parameters, self._modes))
-
-    def _stages(self, numbers: Sequence[int] | Array, attempts: int | Array = 0) -> Stages:
-        least = np.tile(self.least, (len(numbers), 1))
-        return stages_of(self._options, self._seed, numbers, least, attempts)
 
     def _least(self, what: int, kind: str) -> int:
         if all(one.what != what for one in self._source.parameters):
@@ -105,42 +80,88 @@ class Generator:
             )
         return 1
 
-    def _is_wanted(self, drawn: Drawn) -> Array:
+    def wanted(self, drawn: Drawn) -> Array:
         """Which trials are as they were asked for."""
         found = np.ones(len(drawn), np.bool_)
         if self._options.broken_at_first is not None:
-            found &= drawn.said.broken_at_first == self._options.broken_at_first
+            found &= drawn.broken_at_first == self._options.broken_at_first
         if self._options.plans is Plans.REJECTED:
             found &= np.array([not trial.objections for trial in drawn.trials])
         return found
+
+    def refusal(self) -> Impossible:
+        """What is said if no trial is as it was asked for."""
+        what = f"none of {TRIES_MAX:,} trials of {self._source.name} is as it was asked for"
+        return _refused("", what, "more hosts or VMs, fewer wishes, or other constraints")
+
+
+class _Lot:
+    """The trials of one generator, of which some are to be drawn anew until all are wanted."""
+
+    def __init__(self, generator: Generator, numbers: Array, stages: Stages) -> None:
+        self.generator, self.numbers = generator, numbers
+        self.drawn = generator.play(stages)
+        self.left = np.flatnonzero(~generator.wanted(self.drawn))
+        self._attempt, self._tries = 1, 1
+
+    def again(self) -> tuple[Array, Array]:
+        """The numbers to be drawn anew, and which attempt each is."""
+        if self._attempt >= TRIES_MAX:
+            raise self.generator.refusal()
+        # The fewer are left and the longer it takes, the harder they are to find: so many
+        # attempts at once. How many it is changes nothing: the first that is wanted counts.
+        few = max(1, TOGETHER // len(self.left))
+        self._tries = min(few, 4 * self._attempt, TRIES_MAX - self._attempt)
+        attempts = np.arange(self._attempt, self._attempt + self._tries)
+        return np.tile(self.numbers[self.left], self._tries), np.repeat(attempts, len(self.left))
+
+    def take(self, stages: Stages) -> None:
+        """Keep what is wanted of the trials that were drawn anew."""
+        left, again = self.left, self.generator.play(stages)
+        wanted = self.generator.wanted(again).reshape(self._tries, len(left))
+        found, first = wanted.any(axis=0), wanted.argmax(axis=0)
+        chosen = (first * len(left) + np.arange(len(left)))[found]
+        self.drawn = self.drawn.but(left[found], again.only(chosen))
+        self.left, self._attempt = left[~found], self._attempt + self._tries
 
 
 def stages_of(
     options: Options,
     seed: int,
-    numbers: Sequence[int] | Array,
+    numbers: Array,
     least: Array,
     attempts: int | Array = 0,
 ) -> Stages:
     """The clusters and plans of some numbers."""
     base = int.from_bytes(blake2b(str(seed).encode(), digest_size=8).digest())
     with np.errstate(over="ignore"):
-        keys = np.array(numbers, np.uint64) + np.array(attempts, np.uint64) * _ATTEMPT
+        keys = numbers.astype(np.uint64) + np.array(attempts, np.uint64) * _ATTEMPT
         keys = mix(mix(keys) + np.uint64(base))
     return draw_stages(keys, options, least, _SETTINGS.limits)
 
 
 def draw_in_turn(
-    generators: Sequence[Generator], options: Options, seed: int, numbers: range
+    generators: Sequence[Generator], options: Options, seed: int, numbers: Sequence[int]
 ) -> Iterator[tuple[Sequence[int], Drawn]]:
     """The trials of some numbers, of which each is for one generator, in turn: by generator."""
-    turns = np.array(numbers) % len(generators)
-    least = np.array([one.least for one in generators])[turns]
-    stages = stages_of(options, seed, numbers, least)
+    every = np.array(numbers, np.int64)
+    turns = every % len(generators)
+    least = np.array([one.least for one in generators]).reshape(-1, 2)
+    stages = stages_of(options, seed, every, least[turns])
+    lots = []
     for turn in range(min(len(generators), len(numbers))):
         which = np.flatnonzero(turns == turns[turn])
-        some = [numbers[place] for place in which.tolist()]
-        yield some, generators[turns[turn]].play(stages.only(which), some)
+        lots.append(_Lot(generators[turns[turn]], every[which], stages.only(which)))
+    while unfinished := [lot for lot in lots if lot.left.size]:
+        # All at once: to draw a few stages takes about as long as to draw many.
+        asked = [lot.again() for lot in unfinished]
+        anew, attempts = (np.concatenate(some) for some in zip(*asked, strict=True))
+        stages = stages_of(options, seed, anew, least[anew % len(generators)], attempts)
+        ends = np.cumsum([0, *(len(one) for one, _ in asked)])
+        for lot, first, end in zip(unfinished, ends, ends[1:], strict=False):
+            lot.take(stages.only(np.arange(first, end)))
+    for lot in lots:
+        yield lot.numbers.tolist(), lot.drawn
 
 
 def _refused(key: str, what: str, cure: str = "") -> Impossible:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Final
+from functools import cached_property, lru_cache
+from typing import Any, Final, NamedTuple, cast
 
 from equipoise.fuzz.generate.draw.numbers import (
     ALLOCATE,
@@ -76,6 +76,7 @@ from equipoise.model.quantity import HostId, ResourceName, StepId, TenantId, VmI
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.value import FrozenMap
 from equipoise.model.vm import Vm
+from equipoise.spec.batch.cases import Array
 from equipoise.spec.demand import Demand
 from equipoise.spec.specification import Specification
 
@@ -103,6 +104,30 @@ class Source:
         """The labels with their values, in the order of their columns."""
         return tuple(self.options.labels.items())
 
+    @cached_property
+    def labelled(self) -> Callable[[tuple[int, ...]], Mapping[str, str]]:
+        """The labels of a machine by their numbers; there are not many, and each is made once."""
+
+        @lru_cache(maxsize=1 << 16)
+        def read(row: tuple[int, ...]) -> Mapping[str, str]:
+            both = zip(self.labels, row, strict=True)
+            return FrozenMap({key: values[value - 1] for (key, values), value in both if value})
+
+        return read
+
+
+class _VmRow(NamedTuple):
+    """A VM in numbers."""
+
+    state: int
+    host: int
+    label: list[int]
+    tenant: int
+    consumption: list[int]
+    agent: bool
+    replaceable: bool
+    pair: int
+
 
 class Reader:
     """Reads one trial."""
@@ -110,14 +135,22 @@ class Reader:
     def __init__(self, source: Source, out: Trials, i: int) -> None:
         self.source, self._out, self._i = source, out, i
         hosts, vms, self._steps = out.counts[i].tolist()
-        self.hosts = [HostId(name) for name in names("h", hosts)]
-        self.vms = [VmId(name) for name in names("v", vms)]
+        self.hosts: Sequence[HostId] = cast(Sequence[HostId], names("h", hosts))
+        self.vms: Sequence[VmId] = cast(Sequence[VmId], names("v", vms))
 
     def trial(self) -> Trial:
         """The whole trial."""
         source = self.source
-        hosts = FrozenMap({name: self._host(n, name) for n, name in enumerate(self.hosts)})
-        vms = FrozenMap({name: self._vm(n, name) for n, name in enumerate(self.vms)})
+        out = self._out
+        of_hosts = self._rows(len(self.hosts), out.host_state, out.host_label, out.capacity)
+        of_vms = self._rows(
+            len(self.vms), out.vm_state, out.vm_host, out.vm_label, out.tenant, out.consumption,
+            out.agent, out.replaceable, out.pair,
+        )  # fmt: skip
+        named = zip(self.hosts, of_hosts, strict=True)
+        hosts = FrozenMap({name: self._host(name, *row) for name, row in named})
+        called = zip(self.vms, of_vms, strict=True)
+        vms = FrozenMap({name: self._vm(name, _VmRow(*row)) for name, row in called})
         snapshot = Snapshot(hosts=hosts, vms=vms, settings=source.settings)
         continuous = bool(self._out.continuous[self._i])
         demand = Demand(source.home, source.name, self.arguments(), continuous)
@@ -130,30 +163,32 @@ class Reader:
             for place, one in enumerate(self.source.parameters)
         }
 
-    def _host(self, n: int, name: HostId) -> Host:
-        out, i, source = self._out, self._i, self.source
-        amounts = zip(source.resources, out.capacity[i, n].tolist(), strict=True)
+    def _host(self, name: HostId, state: int, label: list[int], capacity: list[int]) -> Host:
+        amounts = zip(self.source.resources, capacity, strict=True)
         return USUAL_HOST.but(
             id=name,
-            state=HOST_STATES[out.host_state[i, n]],
-            labels=_labels(source, out.host_label[i, n].tolist()),
+            state=HOST_STATES[state],
+            labels=self.source.labelled(tuple(label)),
             capacity={key: amount for key, amount in amounts if amount != NONE},
         )
 
-    def _vm(self, n: int, name: VmId) -> Vm:
-        out, i, source = self._out, self._i, self.source
-        host, tenant, pair = out.vm_host[i, n], out.tenant[i, n], out.pair[i, n]
+    def _vm(self, name: VmId, row: _VmRow) -> Vm:
+        source = self.source
         return USUAL_VM.but(
             id=name,
-            state=VM_STATES[out.vm_state[i, n]],
-            host=None if host == NONE else self.hosts[host],
-            consumption=dict(zip(source.resources, out.consumption[i, n].tolist(), strict=True)),
-            tenant=None if tenant == NONE else TenantId(source.options.tenants[tenant]),
-            replaceable=bool(out.replaceable[i, n]),
-            agent=bool(out.agent[i, n]),
-            ft_pair=None if pair == NONE else self.vms[pair],
-            labels=_labels(source, out.vm_label[i, n].tolist()),
+            state=VM_STATES[row.state],
+            host=None if row.host == NONE else self.hosts[row.host],
+            consumption=dict(zip(source.resources, row.consumption, strict=True)),
+            tenant=None if row.tenant == NONE else TenantId(source.options.tenants[row.tenant]),
+            replaceable=row.replaceable,
+            agent=row.agent,
+            ft_pair=None if row.pair == NONE else self.vms[row.pair],
+            labels=source.labelled(tuple(row.label)),
         )
+
+    def _rows(self, count: int, *arrays: Array) -> Iterator[tuple[Any, ...]]:
+        """What some arrays say of each of the first machines: lists are read faster than arrays."""
+        return zip(*(array[self._i, :count].tolist() for array in arrays), strict=True)
 
     def _plan(self) -> tuple[Step, ...]:
         rows = self._out.steps[self._i, : self._steps].tolist()
@@ -198,18 +233,11 @@ class Reader:
         return _READ[one.what](one.choices or members, row)
 
 
-def names(letter: str, count: int) -> list[str]:
+@lru_cache(maxsize=1 << 10)
+def names(letter: str, count: int) -> tuple[str, ...]:
     """Names of which the order is that of their numbers."""
     width = len(str(count))
-    return [f"{letter}{number:0{width}}" for number in range(1, count + 1)]
-
-
-def _labels(source: Source, row: list[int]) -> dict[str, str]:
-    return {
-        key: values[value - 1]
-        for (key, values), value in zip(source.labels, row, strict=True)
-        if value
-    }
+    return tuple(f"{letter}{number:0{width}}" for number in range(1, count + 1))
 
 
 def _some(members: Sequence[Any], row: list[int]) -> Any:

@@ -48,7 +48,7 @@ class Mover(Asked):
 def check(
     trial: Trial, *, offered: Collection[ResourceName], taken: Collection[ResourceName]
 ) -> None:
-    """``Unsupported`` if there is a plan or a network, or a cluster that nobody promises anything of.
+    """``Unsupported`` if there is a plan, a network, or a cluster that nobody vouches for.
 
     All hosts offer something of some resources, and all VMs take something of some.
     """

@@ -128,11 +128,10 @@ def test_many_are_judged_at_once_as_one_is_alone(name: str) -> None:
     # Odd sizes, so that some clusters have more machines than fit into small numbers of digits.
     for options in (Options(), Options(hosts=(1, 12), vms=(1, 12))):
         drawn = Generator(library_constraints()[name], name, options, 7).block(range(64))
-        said = drawn.said
         for place in range(64):
             alone = drawn.trial(place)
-            assert (alone.fault is None) == said.keeps[place]
-            assert alone.is_broken_at_first == said.broken_at_first[place]
+            assert (alone.fault is None) == drawn.keeps[place]
+            assert alone.is_broken_at_first == drawn.broken_at_first[place]
 
 
 def test_trials_are_the_same_whether_drawn_together_or_alone() -> None:
