@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import NamedTuple
 
 from equipoise.fuzz.campaign.findings import Finding, Sort, sort_of
@@ -45,17 +46,26 @@ class Judged(NamedTuple):
     """Of which sort the defect is, if it is one."""
 
 
-def judge_block(block: Block) -> list[Judged]:
+class Done(NamedTuple):
+    """What came of a block."""
+
+    judged: list[Judged]
+    seconds: float
+    """How long it took, from the first to the last."""
+
+
+def judge_block(block: Block) -> Done:
     """Draw the trials of a block, ask, and compare; in the order of their numbers.
 
     Those that nobody has looked at when somebody asks to stop are left out.
     """
-    scheduler, found = block.make(), list[Judged]()
+    scheduler, found, began = block.make(), list[Judged](), perf_counter()
     for numbers, drawn in _draw(block):
         if is_asked_to_stop():
             break
         found.extend(_judge(block, scheduler, numbers, drawn))
-    return sorted(found, key=lambda judged: judged.number)
+    found.sort(key=lambda judged: judged.number)
+    return Done(found, perf_counter() - began)
 
 
 def find(block: Block) -> Finding | None:

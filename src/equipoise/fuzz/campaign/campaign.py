@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
 from math import inf
 from time import perf_counter
 from typing import Final
 
-from equipoise.fuzz.campaign.block import Block, Judged, Make, find, finding_of, judge_block
+from equipoise.fuzz.campaign.block import Block, Make, find, finding_of, judge_block
 from equipoise.fuzz.campaign.crew import Alone, Crew
 from equipoise.fuzz.campaign.findings import Finding, Report, Sort, by_cause, sort_of
+from equipoise.fuzz.campaign.pace import Pace
 from equipoise.fuzz.campaign.stop import is_asked_to_stop
 from equipoise.fuzz.generate.options import USUAL, Options
 from equipoise.fuzz.schedulers import Scheduler
 from equipoise.fuzz.trial import Trial, judge
 
 Watch = Callable[[Report], None]
-ROUND_S: Final = 5.0
-"""How long a round takes, more or less: as often the limits are looked at."""
-FIRST: Final = 128
-"""How many trials the first block has, of which nobody knows how long it takes."""
 SHRUNK: Final = 3
 """Of how many trials of one sort of defect the cause is looked for: they may differ in it."""
-SMALLEST: Final = 32
-"""How many trials a block has at the least, however slow the scheduler is."""
-LARGEST: Final = 1 << 16
-"""How many trials a block has at the most, so that arrays do not grow too large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +56,21 @@ class Campaign:
         crew = crew or Alone()
         report = Report(self.target, self.seed)
         first: dict[Sort, list[int]] = {}
-        began = perf_counter()
-        for judged in self._rounds(crew, began):
-            for number, outcome, sort in judged:
-                if self._is_enough(report):
+        began, pace = perf_counter(), Pace(crew.hands)
+        with closing(crew.do(judge_block, self._blocks(pace, began))) as done:
+            for block in done:
+                pace.note(len(block.judged), block.seconds)
+                for number, outcome, sort in block.judged:
+                    if self._is_enough(report):
+                        break
+                    report.add(self.constraints[number % len(self.constraints)], outcome, sort)
+                    if sort is not None:
+                        first.setdefault(sort, []).append(number)
+                report.seconds = perf_counter() - began
+                if watch is not None:
+                    watch(report)
+                if self._is_enough(report) or self._left_s(began) <= 0:
                     break
-                report.add(self.constraints[number % len(self.constraints)], outcome, sort)
-                if sort is not None:
-                    first.setdefault(sort, []).append(number)
-            report.seconds = perf_counter() - began
-            if watch is not None:
-                watch(report)
-            if self._is_enough(report) or self._left_s(began) <= 0:
-                break
         report.seconds = perf_counter() - began
         report.findings.extend(by_cause(filter(None, crew.do(find, self._to_shrink(first)))))
         report.interrupted = is_asked_to_stop()
@@ -110,25 +105,13 @@ class Campaign:
         seconds = self.limits.seconds
         return inf if seconds is None else seconds - (perf_counter() - began)
 
-    def _rounds(self, crew: Crew, since: float) -> Iterator[Iterable[Judged]]:
-        """All trials in order of their numbers, so many at a time as take about a round."""
-        number, size, most = 0, FIRST, self.limits.tests
-        while self.constraints and not is_asked_to_stop() and (most is None or number < most):
-            end = (
-                number + size * crew.hands
-                if most is None
-                else min(number + size * crew.hands, most)
-            )
-            began = perf_counter()
-            blocks = [
-                self._block(range(first, min(first + size, end)))
-                for first in range(number, end, size)
-            ]
-            yield chain.from_iterable(crew.do(judge_block, blocks))
-            seconds = max(perf_counter() - began, 1e-6)
-            wish_s = min(ROUND_S, max(0.0, self._left_s(since)))
-            size = max(SMALLEST, min(8 * size, LARGEST, int(size * wish_s / seconds)))
-            number = end
+    def _blocks(self, pace: Pace, began: float) -> Iterator[Block]:
+        """All trials in order of their numbers, as many at a time as the pace is."""
+        number, end = 0, inf if self.limits.tests is None else self.limits.tests
+        while self.constraints and number < end and not is_asked_to_stop():
+            size = pace.size(end - number, self._left_s(began))
+            yield self._block(range(number, number + size))
+            number += size
 
     def _to_shrink(self, first: Mapping[Sort, Sequence[int]]) -> Iterator[Block]:
         """The first trials of each sort, each by itself."""

@@ -6,9 +6,11 @@ Whoever does it, the same trials are drawn and the same verdicts come out, in th
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from multiprocessing import active_children, get_context
 from typing import Any, Final, Protocol, TypeVar
 
@@ -17,6 +19,8 @@ from equipoise.fuzz.campaign.stop import HEEDED, Stop
 
 Task = TypeVar("Task")
 Done = TypeVar("Done")
+AHEAD: Final = 2
+"""How many tasks there are for each hand: the one that it does, and the next."""
 
 
 class Crew(Protocol):
@@ -27,8 +31,10 @@ class Crew(Protocol):
         """How many tasks it does at a time."""
         ...
 
-    def do(self, work: Callable[[Task], Done], tasks: Iterable[Task]) -> Iterator[Done]:
-        """Do the same work for each task."""
+    def do(
+        self, work: Callable[[Task], Done], tasks: Iterable[Task]
+    ) -> Generator[Done, None, None]:
+        """Do the same work for each task; tasks are asked for when their time has come."""
         ...
 
 
@@ -37,9 +43,11 @@ class Alone:
 
     hands = 1
 
-    def do(self, work: Callable[[Task], Done], tasks: Iterable[Task]) -> Iterator[Done]:
+    def do(
+        self, work: Callable[[Task], Done], tasks: Iterable[Task]
+    ) -> Generator[Done, None, None]:
         """Do the same work for each task."""
-        return map(work, tasks)
+        yield from map(work, tasks)
 
 
 class Processes:
@@ -48,9 +56,11 @@ class Processes:
     def __init__(self, pool: ProcessPoolExecutor, hands: int) -> None:
         self._pool, self.hands = pool, hands
 
-    def do(self, work: Callable[[Task], Done], tasks: Iterable[Task]) -> Iterator[Done]:
+    def do(
+        self, work: Callable[[Task], Done], tasks: Iterable[Task]
+    ) -> Generator[Done, None, None]:
         """Do the same work for each task."""
-        return self._pool.map(work, tasks)
+        return _ahead(self._pool.submit, work, tasks, self.hands)
 
 
 class Cluster:
@@ -60,11 +70,31 @@ class Cluster:
         self._client = client
         self.hands = max(1, sum(client.nthreads().values()))
 
-    def do(self, work: Callable[[Task], Done], tasks: Iterable[Task]) -> Iterator[Done]:
+    def do(
+        self, work: Callable[[Task], Done], tasks: Iterable[Task]
+    ) -> Generator[Done, None, None]:
         """Do the same work for each task."""
-        waiting = self._client.map(work, list(tasks), pure=False)
-        for one in waiting:
-            yield one.result()
+        return _ahead(partial(self._client.submit, pure=False), work, tasks, self.hands)
+
+
+def _ahead(
+    submit: Callable[..., Any],
+    work: Callable[[Task], Done],
+    tasks: Iterable[Task],
+    hands: int,
+) -> Generator[Done, None, None]:
+    """Always have a task at hand for whoever is done with one, but no more than that."""
+    waiting: deque[Any] = deque()
+    try:
+        for task in tasks:
+            waiting.append(submit(work, task))
+            if len(waiting) >= AHEAD * hands:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for one in waiting:  # somebody has seen enough
+            one.cancel()
 
 
 PROCESSES_MAX: Final = 1_000

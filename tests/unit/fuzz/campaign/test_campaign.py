@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from equipoise.fuzz.campaign import Campaign, Limits, Report
-from equipoise.fuzz.campaign.campaign import FIRST
+from equipoise.fuzz.campaign.pace import SMALLEST
 from equipoise.fuzz.campaign.words import told
 from equipoise.fuzz.generate import Options
 from equipoise.fuzz.reports import Account, page_of
@@ -108,7 +108,7 @@ def test_no_answer_is_no_defect() -> None:
 
 def test_it_ends_at_whatever_comes_first() -> None:
     assert found(Blind(), failures=3).defects == 3
-    assert found(Right(), tests=None, seconds=0.0).tests == FIRST  # what is done counts
+    assert found(Right(), tests=None, seconds=0.0).tests == SMALLEST  # what is done counts
     assert found(Right(), tests=0).tests == 0
 
 
