@@ -25,7 +25,7 @@ from equipoise.spec.specification import Specification
 TRIES_MAX: Final = 1_000
 """How often a trial is drawn anew that is not as it was asked for."""
 TOGETHER: Final = 256
-"""How many are drawn anew at a time, at least."""
+"""How many are drawn anew at a time, once some were tried."""
 _ATTEMPT: Final = np.uint64(1 << 48)
 """Far enough apart that no trial is the second attempt of another."""
 _MODES: Final = frozenset({"discrete", "continuous"})
@@ -73,8 +73,9 @@ class Generator:
         left = np.flatnonzero(~self._is_wanted(drawn))
         attempt = 1
         while left.size and attempt < TRIES_MAX:
-            # The fewer are left, the harder they are to find: so many attempts at once.
-            tries = min(max(1, TOGETHER // len(left)), TRIES_MAX - attempt)
+            # The fewer are left, the harder they are to find: so many attempts at once, but never
+            # more than there were, for what is found soon is found at the first ones.
+            tries = min(max(1, TOGETHER // len(left)), attempt, TRIES_MAX - attempt)
             attempts = np.repeat(np.arange(attempt, attempt + tries), len(left))
             again = self._drawn(self._stages(np.tile(np.array(numbers)[left], tries), attempts))
             wanted = self._is_wanted(again).reshape(tries, len(left))
