@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,8 +19,10 @@ from equipoise.fuzz.targets.btrplace_scheduler import BtrPlace, start_btrplace
 from equipoise.fuzz.targets.java import OLDER, PINNED, need
 from equipoise.fuzz.trial import Outcome, Trial, judge
 from equipoise.model.plan import Step
+from equipoise.model.problem import Network
 from equipoise.model.vm import Vm, VmState
 from equipoise.spec.demand import Demand
+from small_networks import a_link, a_switch
 
 DOCUMENTS = Path(__file__).parents[2] / "docs" / "findings"
 ELSEWHERE = {"18", "19", "20", "21", "22", "23"}
@@ -260,6 +263,17 @@ def test_a_finding_can_be_reproduced(worker: Worker, known: Known, *, repair: bo
 
 
 RUNNING = "RunningCapacity"
+NOTHING = a_demand("Spread", vs=[])
+CHAIN = Network(
+    switches=(a_switch("sw1"), a_switch("sw2", 1000), a_switch("sw3")),
+    links=(
+        a_link("l1", "sw1", 2000, host="h1"),
+        a_link("l2", "sw3", 2000, host="h2"),
+        a_link("l3", "sw1", 2000, to="sw2"),
+        a_link("l4", "sw3", 2000, to="sw2"),
+    ),
+)
+"""Two hosts, and between them three switches of which the middle one has a limit."""
 OLD = [
     Known("1", with_vms(a_demand(RUNNING, ns=[], nb=0, continuous=True), []), CRASH),
     Known(
@@ -277,6 +291,10 @@ OLD = [
             [X, BESIDE], do(suspend("x", "h1")),
         ),
         OVER,
+    ),
+    Known("4", replace(with_vms(NOTHING, [X], do(stop("x", "h1"))), network=CHAIN), CRASH),
+    Known(
+        "5", replace(with_vms(NOTHING, [X], do(move("x", "h1", "h2"), 0, 9)), network=CHAIN), OVER
     ),
 ]  # fmt: skip
 """What was found in the older version only."""

@@ -62,6 +62,33 @@ def test_a_saved_case_gives_the_same_verdict_again(tmp_path: Path) -> None:
     assert answer("planner", "--replay", str(path))["agreed"] == again["tests"]
 
 
+def test_trials_may_have_a_network_and_our_planner_agrees_about_it() -> None:
+    wires = 'network={"switches": [1, 3], "detours": 0.5}'
+    found = answer("planner", "--tests", "200", "--set", wires, "--set", "network.limited=0.5")
+    assert (found["agreed"], found["defects"]) == (200, [])
+
+
+def test_who_forgets_the_network_is_found_and_its_case_is_kept_with_the_network(
+    tmp_path: Path,
+) -> None:
+    saved = tmp_path / "found.jsonl"
+    page = tmp_path / "found.html"
+    more = ("--tests", "100", "--save", str(saved), "--report", str(page))
+    found = answer("faulty-unwired", *more, code=1)
+    shrunk = found["defects"][0]["shrunk"]
+    assert len(shrunk["network"]["switches"]) == 1
+    assert len(shrunk["network"]["links"]) == len(shrunk["cluster"]["hosts"]) == 2
+    assert "link or switch" in page.read_text()
+    again = answer("faulty-unwired", "--replay", str(saved), code=1)
+    assert [one["shrunk"] for one in again["defects"]] == [
+        one["shrunk"] for one in found["defects"]
+    ]
+    assert answer("planner", "--replay", str(saved))["defects"] == []
+    told = call("fuzz", "faulty-departing", "--tests", "500", code=1).stdout
+    assert "network, in Mbit/s: " in told
+    assert "towards" in told
+
+
 def test_a_person_reads_what_was_found() -> None:
     done = call("fuzz", "faulty-C", "--constraint", "Spread", "--tests", "400", code=1)
     assert "under-filtering, introduced: Spread, continuous, seen" in done.stdout

@@ -16,21 +16,24 @@ SOURCE: Final = "--set"
 
 
 def options_with(options: Options, changes: Sequence[str]) -> Options:
-    """Options with changes such as ``actions=[0,2]``; a value is JSON, and else a word."""
+    """Options with changes such as ``actions=[0,2]``; a value is JSON, and else a word.
+
+    Each is a change of what those before it have made, such as ``network={}`` of a network.
+    """
     for change in changes:
         key = change.partition("=")[0].partition(".")[0].strip()
         if key not in Options.__struct_fields__:
             near = closest(key, Options.__struct_fields__)
             cure = f"did you mean {near}?" if near else ", ".join(Options.__struct_fields__)
             raise _refused([Problem(key=key, what="is nothing that trials have", cure=cure)])
-    try:
-        found = msgspec.convert(changed_tree(options, changes, SOURCE), Options)
-    except msgspec.ValidationError as error:
-        what, _, where = str(error).partition(" - at ")
-        key = where.replace("`", "").replace("key in ", "").removeprefix("$.")
-        raise _refused([Problem(key=key, what=what.replace("`", ""))]) from None
-    check(found)
-    return found
+        try:
+            options = msgspec.convert(changed_tree(options, [change], SOURCE), Options)
+        except msgspec.ValidationError as error:
+            what, _, where = str(error).partition(" - at ")
+            key = where.replace("`", "").replace("key in ", "").removeprefix("$.")
+            raise _refused([Problem(key=key, what=what.replace("`", ""))]) from None
+    check(options)
+    return options
 
 
 def check(options: Options) -> None:

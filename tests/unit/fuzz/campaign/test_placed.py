@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from builders import a_cluster, a_host, a_step, a_vm
-from equipoise.fuzz.campaign.placed import flag_of, particulars, placed
+from equipoise.fuzz.campaign.placed import flag_of, particulars, placed, wires
 from equipoise.fuzz.trial import Trial
 from equipoise.model.action import Migrate
 from equipoise.model.quantity import HostId, TenantId, VmId
@@ -16,6 +16,7 @@ from equipoise.model.vm import CpuSettings
 from equipoise.report.placement import course_of
 from equipoise.spec.demand import Demand
 from equipoise.spec.library import library_constraints
+from small_networks import star
 
 H1, H2, V1 = HostId("h1"), HostId("h2"), VmId("v1")
 MOVE = a_step("s", Migrate(vm=V1, source=H1, target=H2), 0, 2000)
@@ -73,3 +74,27 @@ def test_only_what_is_unusual_is_told_of_a_machine() -> None:
     assert particulars(a_host("h1", capacity={"pods": 3})) == "capacity pods=3"
     slow = particulars(a_vm("v1", "h1", cpu=CpuSettings(limit_mhz=500)))
     assert slow == 'cpu {"reservation_mhz":0,"limit_mhz":500,"shares":1000}'
+
+
+def test_what_migrations_share_has_a_row_and_what_is_too_much_is_marked() -> None:
+    state = a_cluster(a_host("h1"), a_host("h2"), vms=[a_vm("v1", "h1"), a_vm("v2", "h1")])
+    steps = (
+        a_step("s", Migrate(vm=V1, source=H1, target=H2), 0, 9000),
+        a_step("t", Migrate(vm=VmId("v2"), source=H1, target=H2), 2000, 11_000),
+    )
+    trial = replace(spread(state, *steps), network=star("h1", "h2", h2=4000))
+    assert list(placed(trial)) == [
+        "                      before  0-2 s      2-9 s !    9-11 s     after",
+        "h1                    v1 v2   v1> v2     v1> v2>    v2>        -",
+        "h2                    -       >v1        >v1 >v2    v1 >v2     v1 v2",
+        "link l-h1 towards sw  -       1000/1000  2000/1000  1000/1000  -",
+        "link l-h2 towards h2  -       1000/4000  2000/4000  1000/4000  -",
+        ">v arrives, v> leaves or ends, ! wrong",
+    ]
+    assert list(wires(star("h1", "h2", h2=4000))) == [
+        ("l-h1", "h1-sw", "1000"),
+        ("l-h2", "h2-sw", "4000"),
+        ("sw", "", "any"),
+    ]
+    alone = replace(trial, steps=steps[:1])
+    assert not any("link" in line for line in placed(alone))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from builders import a_cluster
 from equipoise.fuzz.reports import Account, page_of
 from equipoise.fuzz.reports.page import CASES_MAX
 from equipoise.fuzz.trial import Outcome
+from small_networks import star
 from unit.fuzz.reports.accounts import NASTY, a_finding, a_trial, an_account
 from unit.report.parsed import Element, parsed
 
@@ -122,3 +125,21 @@ def test_what_is_too_long_is_cut_and_that_is_said() -> None:
     assert not found.all("pre", "copied")
     assert "equipoise fuzz --save writes it" in found.one("article").text
     assert len(found.one("head").one("title").text) < 110
+
+
+def test_a_network_is_in_the_picture_and_in_a_table() -> None:
+    trial, second = a_trial(), a_trial(vm="v3")
+    vms = [*trial.initial.vms.values(), *second.initial.vms.values()][:3]
+    initial = a_cluster(*trial.initial.hosts.values(), vms=vms)
+    steps = (trial.steps[0], second.steps[0].but(id="s2"))
+    wired = replace(trial, initial=initial, steps=steps, network=star("h1", "h2"))
+    (article,) = page(an_account(a_finding(Outcome.UNDER, wired))).all("article")
+    looks = [one.attributes.get("class", "") for one in article.all("svg")]
+    assert looks.count("stay overloaded") == 2
+    assert "link l-h1 towards sw" in article.one("div", "placement").text
+    rows = article.all("table")[-1].all("tr")
+    assert [[cell.text for cell in row.all("td")] for row in rows[1:]] == [
+        ["l-h1", "h1-sw", "1000"],
+        ["l-h2", "h2-sw", "1000"],
+        ["sw", "", "any"],
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,12 +24,15 @@ from equipoise.model.action import (
 )
 from equipoise.model.host import HostReserve, HostState
 from equipoise.model.plan import Step
+from equipoise.model.problem import Network
 from equipoise.model.quantity import HostId, ResourceName, RuleId, VmId
 from equipoise.model.rule import KeepApart
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.vm import CpuSettings, VmState
+from equipoise.plan.network import OVERLOADED
 from equipoise.spec.demand import Demand
 from equipoise.spec.library import library_constraints
+from small_networks import a_link, a_switch, star
 
 
 def a_trial(name: str, initial: Snapshot, *steps: Step, **arguments: Any) -> Trial:
@@ -499,3 +503,73 @@ class TestADefect:
 
         assert Size.of(shrink(self.TRIAL, counts)) < Size.of(self.TRIAL)
         assert asked < 200
+
+
+def wired(network: Network) -> Trial:
+    """Two VMs leave h1 at once; h3 is not needed."""
+    hosts = [a_host(name) for name in ("h1", "h2", "h3")]
+    initial = a_cluster(*hosts, vms=[a_vm("v1", "h1"), a_vm("v2", "h1")])
+    steps = (
+        a_step("s1", moving("v1", "h1", "h2"), 0, 9000),
+        a_step("s2", moving("v2", "h1", "h2"), 0, 9000),
+    )
+    return replace(a_trial("Spread", initial, *steps, vs={"v1", "v2"}), network=network)
+
+
+def test_a_network_that_has_no_part_in_it_goes() -> None:
+    found = shrink(wired(star("h1", "h2", "h3")), lambda one: len(one.steps) > 0)
+    assert found.network is None
+
+
+def test_of_a_network_only_what_matters_is_left() -> None:
+    """Of two switches, a narrow link, a limit and a twin, one switch and two wide links."""
+    network = Network(
+        switches=(a_switch("a", 9000), a_switch("b", 8000)),
+        links=(
+            a_link("l1", "a", 2000, host="h1"),
+            a_link("l2", "b", 4000, host="h2"),
+            a_link("l3", "a", 3000, host="h3"),
+            a_link("l4", "b", 5000, to="a"),
+            a_link("l5", "b", 6000, to="a"),
+        ),
+    )
+    found = shrink(wired(network), lambda one: _is_overloaded(one) and len(one.steps) == 2)
+    assert found.network is not None
+    assert [one.id for one in found.network.switches] == ["a"]
+    assert {one.capacity_mbps for one in found.network.switches} == {None}
+    assert [(one.host, one.to) for one in found.network.links] == [("h1", None), ("h2", None)]
+    assert len({one.capacity_mbps for one in found.network.links}) == 1
+    assert list(found.initial.hosts) == ["h1", "h2"]
+
+
+def test_a_link_that_matters_because_it_is_narrow_stays_so() -> None:
+    network = star("h1", "h2", "h3", h1=4000, h2=4000, h3=2000)
+
+    def keeps(one: Trial) -> bool:
+        links = () if one.network is None else one.network.links
+        return len({link.capacity_mbps for link in links}) > 1
+
+    found = shrink(wired(network), keeps)
+    assert keeps(found)
+    assert len(found.initial.hosts) == 2
+
+
+def test_hosts_are_never_left_without_a_way_to_each_other() -> None:
+    network = Network(
+        switches=(a_switch("a"), a_switch("b")),
+        links=(
+            a_link("l1", "a", host="h1"),
+            a_link("l2", "b", host="h2"),
+            a_link("l3", "b", host="h3"),
+            a_link("l4", "b", to="a"),
+        ),
+    )
+    for one in reductions(wired(network)):
+        if one.network is not None and len(one.network.switches) == 2:
+            ends = {link.switch for link in one.network.links if link.host is not None}
+            joined = any(link.to is not None for link in one.network.links)
+            assert joined or len(ends) < 2
+
+
+def _is_overloaded(trial: Trial) -> bool:
+    return any(one.constraint == OVERLOADED for one in trial.objections)

@@ -112,7 +112,8 @@ def test_who_wakes_elsewhere_leaves_where_it_slept() -> None:
 def test_every_look_is_in_the_style_sheet() -> None:
     style = files("equipoise.report").joinpath("page.css").read_text(encoding="utf-8")
     looks = re.findall(r"^\.stay\.(\w+) \{", style, re.M)
-    assert looks == ["running", "sleeping", "arriving", "waiting", "ended", "switched"]
+    stays = ["running", "sleeping", "arriving", "waiting", "ended"]
+    assert looks == [*stays, "switched", "carrying", "overloaded"]
 
 
 def test_of_too_many_what_does_not_move_is_left_out_and_that_is_said() -> None:

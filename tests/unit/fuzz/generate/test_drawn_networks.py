@@ -1,0 +1,177 @@
+"""Networks by chance: as they were asked for, from the seed alone, and nothing else changes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from equipoise.errors import InvalidInput
+from equipoise.fuzz.generate import Generator, Options
+from equipoise.fuzz.generate.asked import options_with
+from equipoise.fuzz.generate.draw.network import Networks, Ways
+from equipoise.fuzz.generate.options import Plans, Wires
+from equipoise.fuzz.trial import Trial
+from equipoise.fuzz.trial.stored import case_of
+from equipoise.model.action import Migrate
+from equipoise.model.files.check import problems_of
+from equipoise.model.problem import Network
+from equipoise.plan.network import HURRIED, OVERLOADED
+from equipoise.plan.network import Ways as JudgedWays
+from equipoise.spec.library import library_constraints
+
+SEVERAL = Wires(switches=(2, 5), detours=0.5, limited=0.5)
+
+
+def some(count: int, options: Options, seed: int = 0) -> list[Trial]:
+    maker = Generator(library_constraints()["Spread"], "Spread", options, seed)
+    return list(maker.block(range(count)).trials)
+
+
+def networks(count: int, wires: Wires, **fields: tuple[int, int]) -> list[Network]:
+    found = [one.network for one in some(count, Options(network=wires, **fields))]  # type: ignore[arg-type]
+    assert None not in found
+    return [one for one in found if one is not None]
+
+
+def test_nobody_has_a_network_unless_it_is_asked_for() -> None:
+    assert {one.network for one in some(50, Options())} == {None}
+
+
+def test_a_network_changes_nothing_but_when_migrations_happen() -> None:
+    plain, wired = some(200, Options()), some(200, Options(network=Wires()))
+    assert [one.initial for one in plain] == [one.initial for one in wired]
+    actions = [[[step.action for step in one.steps] for one in some] for some in (plain, wired)]
+    assert actions[0] == actions[1]
+    still = [not any(isinstance(step.action, Migrate) for step in one.steps) for one in plain]
+    assert sum(still) > 50
+    for one, other, is_still in zip(plain, wired, still, strict=True):
+        assert not is_still or one.steps == other.steps
+
+
+def test_a_network_is_the_same_whether_drawn_alone_or_with_others() -> None:
+    options = Options(network=SEVERAL)
+    maker = Generator(library_constraints()["Spread"], "Spread", options)
+    for number, one in enumerate(some(30, options)):
+        alone = maker.trial(number)
+        assert (alone.network, alone.steps) == (one.network, one.steps)
+
+
+def test_it_is_as_it_was_asked_for() -> None:
+    wires = Wires(
+        switches=(2, 4),
+        hosts_mbps=(1000, 3999),
+        trunks_mbps=(500, 500),
+        limited=1.0,
+        switches_mbps=(7000, 14_000),
+    )
+    found = networks(200, wires)
+    assert {len(one.switches) for one in found} == {2, 3, 4}
+    links = [link for one in found for link in one.links]
+    assert {link.capacity_mbps for link in links if link.host} == {1000, 2000, 3000}
+    assert {link.capacity_mbps for link in links if link.to} == {500}
+    assert {one.capacity_mbps for net in found for one in net.switches} == {7000, 14_000}
+
+
+def test_every_host_has_one_link_and_a_way_to_every_other() -> None:
+    for trial in some(200, Options(network=SEVERAL, hosts=(1, 6), vms=(0, 2))):
+        found = [one.key for one in problems_of(case_of(trial))]
+        assert [key for key in found if key.startswith("network")] == []
+
+
+def test_there_are_stars_chains_trees_circles_and_twins() -> None:
+    shapes: Counter[str] = Counter()
+    for network in networks(300, Wires(switches=(1, 4), detours=0.3)):
+        pairs = [frozenset((link.switch, link.to)) for link in network.links if link.to]
+        ends = Counter(end for pair in pairs for end in pair)
+        shapes["star"] += not pairs
+        shapes["chain"] += len(pairs) == 3 and sorted(ends.values()) == [1, 1, 2, 2]
+        shapes["tree"] += len(pairs) == 3 and sorted(ends.values()) == [1, 1, 1, 3]
+        shapes["twins"] += len(set(pairs)) < len(pairs)
+        shapes["circle"] += len(set(pairs)) >= len(network.switches)
+    assert min(shapes[name] for name in ("star", "chain", "tree", "twins", "circle")) > 5
+
+
+def test_ways_are_drawn_as_they_are_judged() -> None:
+    options = Options(hosts=(4, 4), network=Wires(switches=(1, 6), detours=0.7, limited=0.5))
+    block = Generator(library_constraints()["Spread"], "Spread", options).block(range(200))
+    ways = Ways(Networks(block.out.switches, block.out.links), 4)
+    for place, trial in enumerate(block.trials):
+        assert trial.network is not None
+        judged, names = JudgedWays(trial.network), list(trial.initial.hosts)
+        for source, target in permutations(range(4), 2):
+            lanes, mbps = ways.between(*(np.array([one]) for one in (place, source, target)))
+            way = judged.between(names[source], names[target])
+            assert way is not None
+            assert way.mbps == mbps[0]
+            links = sum(one.startswith("link") for one in way.lanes)
+            assert lanes[0].sum() == links + (links - 1), "every link, and all switches between"
+
+
+def test_careful_plans_wait_for_each_other_and_take_their_time() -> None:
+    wires = Wires(switches=(1, 2), hosts_mbps=(1000, 3000), trunks_mbps=(1000, 2000))
+    narrow = some(300, Options(network=wires))
+    assert all(not one.objections for one in narrow)
+    moves = [step for one in narrow for step in one.steps if isinstance(step.action, Migrate)]
+    assert max(one.duration_ms for one in moves) == 9000
+    together = [
+        one
+        for trial in narrow
+        for one in trial.steps
+        for other in trial.steps
+        if isinstance(one.action, Migrate) and isinstance(other.action, Migrate)
+        if one is not other and one.start_ms <= other.start_ms < one.end_ms
+    ]
+    assert len(together) > 20
+
+
+@pytest.mark.parametrize("plans", [Plans.REJECTED, Plans.ANY])
+def test_plans_are_drawn_anyhow_and_rejected_or_not(plans: Plans) -> None:
+    said = Counter(
+        objection.constraint
+        for one in some(300, Options(network=Wires(), plans=plans))
+        for objection in one.objections[:1]
+    )
+    if plans is Plans.REJECTED:
+        assert not said
+    else:
+        assert min(said[OVERLOADED], said[HURRIED]) > 10
+
+
+def test_nobody_is_hurried_if_nobody_is_to_be() -> None:
+    options = Options(network=Wires(hurried=0.0), plans=Plans.ANY)
+    seen = {objection.constraint for one in some(300, options) for objection in one.objections}
+    assert OVERLOADED in seen
+    assert HURRIED not in seen
+
+
+def test_a_file_without_a_network_is_a_trial_without_one() -> None:
+    (trial,) = some(1, Options(network=Wires()))
+    assert case_of(trial).network == trial.network
+    assert case_of(replace(trial, network=None)).network is None
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ('network={"switches": [3, 1]}', "network.switches"),
+        ('network={"hosts_mbps": [2000, 1000]}', "network.hosts_mbps"),
+        ('network={"trunks_mbps": [0, 1000]}', "network.trunks_mbps"),
+        ('network={"switches": [0, 1]}', "network.switches"),
+        ('network={"cables": 1}', "cables"),
+    ],
+)
+def test_what_cannot_be_drawn_is_told(change: str, told: str) -> None:
+    with pytest.raises(InvalidInput) as error:
+        options_with(Options(), [change])
+    assert told in str(error.value)
+
+
+def test_one_may_ask_for_a_network_in_a_word() -> None:
+    assert options_with(Options(), ["network={}"]).network == Wires()
+    assert options_with(Options(network=Wires()), ["network=null"]).network is None
+    changed = options_with(Options(network=Wires()), ["network.limited=1"])
+    assert changed.network == Wires(limited=1.0)

@@ -1,0 +1,130 @@
+"""Who is wrong about networks is found, by a case in which a network is all that matters."""
+
+from __future__ import annotations
+
+import pytest
+
+from equipoise.fuzz.campaign import Campaign, Limits, Report
+from equipoise.fuzz.generate.options import Options, Plans, Wires
+from equipoise.fuzz.registry import find_known
+from equipoise.fuzz.schedulers import Scheduler
+from equipoise.fuzz.schedulers.planner import Planner
+from equipoise.fuzz.schedulers.unwired import TRIALS, UNWIRED
+from equipoise.fuzz.trial import Outcome, Trial, judge
+from equipoise.model.action import Migrate
+from equipoise.model.problem.durations import Durations
+from equipoise.plan.exact.timeline.routes import Lane, Routes
+from equipoise.plan.exact.timeline.traffic import Traffic
+from equipoise.plan.network import HURRIED, OVERLOADED
+
+
+def campaign(scheduler: Scheduler, options: Options = TRIALS, tests: int = 500) -> Report:
+    return Campaign("mine", scheduler, ("Spread",), options, 0, Limits(tests, failures=3)).run()
+
+
+def moves(trial: Trial) -> int:
+    return sum(isinstance(step.action, Migrate) for step in trial.steps)
+
+
+@pytest.mark.parametrize(
+    ("name", "outcome", "messages"),
+    [
+        ("faulty-unwired", Outcome.UNDER, {OVERLOADED, HURRIED}),
+        ("faulty-hurried", Outcome.UNDER, {HURRIED}),
+        ("faulty-departing", Outcome.UNDER, {OVERLOADED}),
+        ("faulty-simplex", Outcome.OVER, {""}),
+    ],
+)
+def test_each_is_found_and_the_network_is_left_in_the_smallest_case(
+    name: str, outcome: Outcome, messages: set[str]
+) -> None:
+    known = find_known(name)
+    assert known is not None
+    report = campaign(known.make(), known.options)
+    assert report.findings
+    for one in report.findings:
+        assert one.verdict.outcome is outcome
+        assert one.verdict.message in messages
+        assert one.cause.letter == ""
+        assert one.shrunk.network is not None
+        assert len(one.shrunk.network.switches) == 1
+        assert len(one.shrunk.network.links) == len(one.shrunk.initial.hosts) <= 3
+        assert moves(one.shrunk) == len(one.shrunk.steps) <= 3
+        assert judge(Planner(), one.shrunk).outcome is Outcome.AGREE
+
+
+def test_too_much_is_told_with_the_link_and_too_fast_with_what_is_copied() -> None:
+    report = campaign(UNWIRED["faulty-unwired"](), tests=200)
+    told = {one.verdict.message: one.why for one in report.findings}
+    assert "Mbit/s" in told[OVERLOADED]
+    assert "are copied in" in told[HURRIED]
+
+
+def test_who_thinks_too_much_of_others_shows_in_careful_plans_too() -> None:
+    report = campaign(UNWIRED["faulty-simplex"](), TRIALS.but(plans=Plans.CAREFUL))
+    assert {one.verdict.outcome for one in report.findings} == {Outcome.OVER}
+
+
+def test_without_a_network_they_are_right() -> None:
+    plain = TRIALS.but(network=None)
+    for make in UNWIRED.values():
+        assert campaign(make(), plain, tests=60).defects == 0
+
+
+class _NoTraffic(Traffic):
+    """Says nothing to the solver."""
+
+    def require(self) -> None:
+        pass
+
+
+class _OneEnd(Routes):
+    """Knows of a link only the end at which a VM leaves its host."""
+
+    def __init__(self, network: object) -> None:
+        super().__init__(network)  # type: ignore[arg-type]
+        self.capacity: dict[Lane, int] = {
+            lane: 10**9 if lane[1] == "down" else mbps for lane, mbps in self.capacity.items()
+        }
+
+
+@pytest.mark.parametrize(
+    ("where", "what", "wrong"),
+    [
+        ("equipoise.plan.exact.statement", "Traffic", _NoTraffic),
+        ("equipoise.plan.exact.timeline.timeline", "Routes", _OneEnd),
+    ],
+)
+def test_a_planner_that_forgets_links_or_one_end_of_them_is_found(
+    where: str, what: str, wrong: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert campaign(Planner(), tests=150).defects == 0
+    monkeypatch.setattr(f"{where}.{what}", wrong)
+    report = campaign(Planner(), tests=1000)
+    assert OVERLOADED in {one.verdict.message for one in report.findings}
+
+
+def test_a_planner_that_does_not_ask_how_long_copying_takes_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Durations, "copying_ms", lambda *_: 0)
+    report = campaign(Planner())
+    assert {one.verdict.message for one in report.findings} == {HURRIED}
+
+
+@pytest.mark.parametrize("name", ["balance", "power"])
+def test_our_deciders_are_not_asked_about_networks(name: str) -> None:
+    known = find_known(name)
+    assert known is not None
+    usual = {key: values[0] for key, values in known.settings.items()}
+    options = known.options.but(network=Wires())
+    report = campaign(known.make(**usual), options, tests=5)
+    assert report.outcomes == {Outcome.UNSUPPORTED: 5}
+
+
+def test_more_at_once_than_the_limits_allow_is_nothing_that_our_planner_makes() -> None:
+    options = Options(plans=Plans.ANY, hosts=(1, 1), vms=(6, 6))
+    names = ("ShareableResource",)
+    report = Campaign("planner", Planner(), names, options, 3, Limits(300)).run()
+    assert report.defects == 0
+    assert report.outcomes[Outcome.UNSUPPORTED] > 5
