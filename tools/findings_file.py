@@ -18,6 +18,7 @@ from pathlib import Path
 from equipoise.fuzz.campaign.familiar import kind_of
 from equipoise.fuzz.registry import find_known, the_scheduler
 from equipoise.fuzz.schedulers import Scheduler
+from equipoise.fuzz.schedulers.known import Known
 from equipoise.fuzz.trial.size import Size
 from equipoise.fuzz.trial.stored import Stored, read_lines, trial_of, write_line
 
@@ -27,23 +28,29 @@ def main(paths: Iterable[str]) -> None:
     smallest: dict[tuple[object, ...], Stored] = {}
     for path in map(Path, paths):
         for line in read_lines(path.read_bytes(), str(path)):
-            kind = kind_of(_scheduler(line), line)
+            known = _known(line)
+            kind = kind_of(_scheduler(known, line), line)
             if kind is None:
                 sys.stderr.write(f"{path}: a {line.outcome} of {line.constraint} does not show\n")
                 continue
-            key = (line.target, line.target_version, _settings(line), kind)
+            key = (line.target, _settings(line), kind)
             other = smallest.get(key)
             if other is None or Size.of(trial_of(line)) < Size.of(trial_of(other)):
-                smallest[key] = line
+                smallest[key] = line.but(target_version=known.version)
     for line in sorted(smallest.values(), key=_place):
         sys.stdout.buffer.write(write_line(line))
 
 
-def _scheduler(line: Stored) -> Scheduler:
-    """The target of a case, set as it was when that was saved."""
+def _known(line: Stored) -> Known:
+    """The target of a case, in the version in which it was saved."""
     known = find_known(line.target)
     if known is None or not line.is_of(known.version):
         sys.exit(f"{line.target} {line.target_version} is not here to be asked again")
+    return known
+
+
+def _scheduler(known: Known, line: Stored) -> Scheduler:
+    """It, set as it was when the case was saved."""
     usual = {name: values[0] for name, values in known.settings.items()}
     return the_scheduler(line.target, tuple(sorted({**usual, **line.settings}.items())))
 

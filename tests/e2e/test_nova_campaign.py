@@ -62,8 +62,8 @@ def fixture_worker() -> Iterator[Worker]:
         yield worker
 
 
-def made(known: Known, worker: Worker) -> Scheduler:
-    return known.make(begin=lambda: worker)
+def made(known: Known, worker: Worker, **settings: str) -> Scheduler:
+    return known.make(begin=lambda: worker, **settings)
 
 
 def found(report: Report) -> set[tuple[str, str, str]]:
@@ -106,7 +106,8 @@ def test_the_saved_findings_are_found_again_and_cannot_be_made_smaller(worker: W
     for known in (NOVA, NOVA_PIPELINE):
         own = [one for one in stored if one.target == known.name]
         for one in own:
-            report = Campaign(known.name, made(known, worker), ()).replay([trial_of(one)])
+            asked = made(known, worker, **one.settings)
+            report = Campaign(known.name, asked, ()).replay([trial_of(one)])
             assert [again(one, report)] == [one]
 
 

@@ -11,7 +11,7 @@ from command import call
 from equipoise.fuzz.campaign import Campaign, Limits
 from equipoise.fuzz.campaign.familiar import familiar
 from equipoise.fuzz.schedulers import Scheduler
-from equipoise.fuzz.targets import TARGETS, Worker, find, start
+from equipoise.fuzz.targets import TARGETS, Crashed, Worker, find, start
 from equipoise.fuzz.targets.watcher_question import STRATEGIES
 from equipoise.fuzz.targets.watcher_scheduler import WATCHER, Watcher
 from equipoise.fuzz.trial import Outcome, judge
@@ -26,6 +26,10 @@ NO_DISK = ("Running", UNDER, "capacity")
 UNMEASURED = f"KeyError ({HOME}/workload_stabilization.py:# in calculate_migration_case)"
 TWICE = "NetworkXError (watcher/decision_engine/model/model_root.py:# in migrate_instance)"
 NO_MEASURE = f"KeyError ({HOME}/workload_balance.py:# in choose_instance_to_migrate)"
+NOT_RELEASED = (
+    "ValidationError (watcher/decision_engine/goal/efficacy/base.py:#"
+    " in validate_efficacy_indicators)"
+)
 KNOWN = {
     "workload_stabilization": {("Running", CRASH, UNMEASURED), NO_DISK},
     "workload_stabilization-fullsearch": {
@@ -35,6 +39,7 @@ KNOWN = {
     },
     "workload_stabilization-cycle": {("Running", CRASH, UNMEASURED), NO_DISK},
     "workload_balance": {("Running", CRASH, NO_MEASURE)},
+    "vm_workload_consolidation": {("Running", CRASH, NOT_RELEASED)},
     "node_resource_consolidation": {("Root", UNDER, ""), ("Running", UNDER, "vm_life")},
     "host_maintenance": {("Running", UNDER, "vm_life"), ("Running", UNDER, "host_on")},
 }
@@ -76,6 +81,29 @@ def test_a_campaign_finds_nothing_that_is_not_known(worker: Worker, strategy: st
     report = Campaign("watcher", scheduler, names, WATCHER.options, 5, limits).run()
     assert familiar(scheduler, saved(strategy)).new(report) == []
     assert report.outcomes[Outcome.AGREE] > 200
+
+
+@pytest.mark.parametrize(("status", "breaks"), [("disabled", True), ("enabled", False)])
+def test_a_host_that_consolidation_enables_counts_as_less_than_none_released(
+    worker: Worker, status: str, breaks: bool
+) -> None:
+    """Nobody sleeps here: two running VMs use more CPU than g has, and h would take one."""
+    host = {"state": "up", "memory_mib": 4096, "disk_gb": 8, "is_measured": True}
+    vm = {"host": "g", "state": "active", "vcpus": 2, "memory_mib": 1024, "disk_gb": 1}
+    used = {"cpu_percent": 100, "memory_used_mib": 512, "is_excluded": False}
+    question = {
+        "strategy": "vm_workload_consolidation",
+        "parameters": {},
+        "hosts": [
+            {"id": "g", "status": "enabled", "vcpus": 3, **host},
+            {"id": "h", "status": status, "vcpus": 2, **host},
+        ],
+        "vms": [{"id": "v", **vm, **used}, {"id": "w", **vm, **used}],
+    }
+    (said,) = worker.act([question])
+    assert isinstance(said, Crashed) is breaks
+    if isinstance(said, Crashed):
+        assert sub(r"\d+", "#", said.what) == NOT_RELEASED
 
 
 def test_consolidation_empties_a_host_and_disables_it(worker: Worker) -> None:

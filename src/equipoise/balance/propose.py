@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from equipoise.balance.advice import Advice, Advised
-from equipoise.balance.advise import advise
+from equipoise.balance.advise import advise, leave
 from equipoise.balance.levelling.forecast import Forecast
 from equipoise.balance.levelling.foresight import foreseen
 from equipoise.balance.wishes import Wishes, step_of, switch_of
@@ -36,7 +36,9 @@ class Balance:
             self._forecast = self._forecast.learnt(snapshot)
             snapshot, count = foreseen(snapshot, self._forecast.ahead(snapshot, ahead_s))
             reason = f"; the demand of {count} VMs is foretold for {ahead_s} s" if count else ""
-        advice = advise(snapshot, self._estimates, seed=self._seed).advice
+        done = advise(snapshot, self._estimates, seed=self._seed)
+        leave(done, self._estimates, self._seed)
+        advice = done.advice
         made, advised = self._intents(snapshot, advice)
         if advised:
             reason += f"; {len(advised)} of {len(made) + len(advised)} actions wait to be approved"

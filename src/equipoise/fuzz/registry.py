@@ -10,8 +10,6 @@ from typing import Final
 from equipoise.fuzz.schedulers.deciders import BALANCE, POWER
 from equipoise.fuzz.schedulers.faulty import FAULTY
 from equipoise.fuzz.schedulers.known import Known
-from equipoise.fuzz.schedulers.mutants import find_mutant
-from equipoise.fuzz.schedulers.planner import Planner
 from equipoise.fuzz.schedulers.scheduler import Scheduler
 from equipoise.fuzz.schedulers.unwired import TRIALS, UNWIRED
 from equipoise.fuzz.targets import btrplace_scheduler
@@ -20,10 +18,18 @@ from equipoise.fuzz.targets.proxlb_scheduler import PROXLB
 from equipoise.fuzz.targets.watcher_scheduler import WATCHER
 from equipoise.spec.library import of_origin
 
+
+def _planner() -> Scheduler:
+    from equipoise.fuzz.schedulers.planner import Planner  # noqa: PLC0415  (its solver takes time)
+
+    return Planner()
+
+
+_MUTANT: Final = "mutant-"
 MUTANTS: Final = Known(
-    name="mutant-NAME-RULE",
+    name=f"{_MUTANT}NAME-RULE",
     about="our planner, with that constraint altered by that rule",
-    make=Planner,
+    make=_planner,
 )
 """All mutants together: there are too many for a list."""
 
@@ -31,7 +37,7 @@ MUTANTS: Final = Known(
 def registered() -> Iterator[Known]:
     """All of them, ours first; of the mutants, how they are called."""
     yield Known(
-        name="planner", about="our exact planner, with the plan imposed on it", make=Planner
+        name="planner", about="our exact planner, with the plan imposed on it", make=_planner
     )
     yield BALANCE
     yield POWER
@@ -62,10 +68,18 @@ def _about_time() -> tuple[str, ...]:
 
 def find_known(name: str) -> Known | None:
     """The scheduler of a name, if there is one."""
-    mutant = find_mutant(name)
-    if mutant is not None:
-        return replace(MUTANTS, name=name, make=lambda: mutant, constraints=(mutant.constraint,))
+    if name.startswith(_MUTANT):
+        return _find_mutant(name)
     return next((one for one in registered() if one.name == name and one is not MUTANTS), None)
+
+
+def _find_mutant(name: str) -> Known | None:
+    from equipoise.fuzz.schedulers.mutants import find_mutant  # noqa: PLC0415  (as the planner)
+
+    mutant = find_mutant(name)
+    if mutant is None:
+        return None
+    return replace(MUTANTS, name=name, make=lambda: mutant, constraints=(mutant.constraint,))
 
 
 @cache

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from equipoise.balance.advice import Advice, Switch
-from equipoise.balance.advise import advise
+from equipoise.balance.advise import left_or_made
 from equipoise.balance.levelling.assess import Assessment, assess
 from equipoise.balance.rules import read_rules
 from equipoise.balance.stuck import Stuck, stuck_vms
@@ -214,7 +214,7 @@ def ground_of(
 ) -> Ground:
     """The ground after what balancing does by itself, if somebody balances."""
     if balanced:
-        done = advise(snapshot, estimates, seed=seed)
+        done = left_or_made(snapshot, estimates, seed=seed)
         made = _made(done.advice)
         if len(made.moves) == len(done.advice.moves):
             return Ground(snapshot, done.state, made, ahead)

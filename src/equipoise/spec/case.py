@@ -35,16 +35,29 @@ class Fault(NamedTuple):
 
 def judge_case(demand: Demand, case: Case) -> Fault | None:
     """Say where a constraint is broken; nothing if it holds."""
+    broken = _first_break(demand, case)
+    if broken is None:
+        return None
+    at_ms, times, frame = broken
+    why = demand.why(demand.specification.constraints[demand.name].formula, demand.arguments, frame)
+    return Fault(at_ms, why, at_ms if why.moment is None else times[why.moment])
+
+
+def _first_break(demand: Demand, case: Case) -> tuple[int, list[int], Frame] | None:
+    """The first moment that is judged at which it does not hold, and the times of all moments."""
     past = [(one.at_ms, View.of(one.state.freeze())) for one in moments(*case)]
     views, steps = [view for _, view in past], Steps(case.steps)
     eternal: dict[Any, bool] = {}
     for at_ms, view in past if demand.continuous else past[-1:]:
         frame = Frame(view, views[0], views[-1], steps, views, eternal=eternal)
         if not demand.specification.holds(demand.name, demand.arguments, frame):
-            formula = demand.specification.constraints[demand.name].formula
-            why = demand.why(formula, demand.arguments, frame)
-            return Fault(at_ms, why, at_ms if why.moment is None else past[why.moment][0])
+            return at_ms, [at for at, _ in past], frame
     return None
+
+
+def keeps_case(demand: Demand, case: Case) -> bool:
+    """Whether a constraint holds, for whoever does not ask why."""
+    return _first_break(demand, case) is None
 
 
 def holds_at_rest(demand: Demand, state: Snapshot) -> bool:

@@ -18,7 +18,7 @@ from equipoise.control.ports import Decider
 from equipoise.fuzz.generate.options import Amounts, Options
 from equipoise.fuzz.schedulers.known import Known
 from equipoise.fuzz.schedulers.scheduler import TAKES_NO_PLAN, Crash, Unsupported, without_network
-from equipoise.fuzz.trial.stored import case_of
+from equipoise.fuzz.trial.stored import written_arguments
 from equipoise.fuzz.trial.trial import Trial
 from equipoise.model.estimate import Estimates
 from equipoise.model.host import Host, HostState, HostWish, PowerFigures
@@ -135,7 +135,7 @@ def rule_of(trial: Trial) -> Rule:
             return StayWithin(id=name, vms=vms, hosts=hosts, continuous=demand.continuous)
         case "MustNotRunOn" if vms and hosts:
             return StayOff(id=name, vms=vms, hosts=hosts, continuous=demand.continuous)
-    arguments = case_of(trial).arguments
+    arguments = written_arguments(demand)
     return Satisfy(
         id=name, constraint=demand.name, arguments=arguments, continuous=demand.continuous
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from equipoise.model.plan import Step
@@ -77,14 +77,22 @@ def ask(scheduler: Scheduler, trials: Sequence[Trial]) -> Sequence[Answer]:
                 return answers
         except Exception:  # one of them ended it: asked one by one, it is found
             pass
-    return [_ask(scheduler, trial) for trial in trials]
+    # Once for all of them: to look whether somebody has a method takes longer than some answers.
+    put = _plan_of(scheduler) if isinstance(scheduler, Planning) else _yes_or_no_of(scheduler)
+    return [_answer(put, trial) for trial in trials]
 
 
-def _ask(scheduler: Scheduler, trial: Trial) -> Answer:
+def _plan_of(scheduler: Planning) -> Callable[[Trial], Answer]:
+    return lambda trial: _steps(scheduler.plan(trial))
+
+
+def _yes_or_no_of(scheduler: Accepting) -> Callable[[Trial], Answer]:
+    return lambda trial: bool(scheduler.accepts(trial))
+
+
+def _answer(put: Callable[[Trial], Answer], trial: Trial) -> Answer:
     try:
-        if isinstance(scheduler, Planning):
-            return _steps(scheduler.plan(trial))
-        return bool(scheduler.accepts(trial))
+        return put(trial)
     except (Unsupported, TooLate, Crash) as answer:
         return answer
     except Exception as error:  # whatever it is, the scheduler has crashed

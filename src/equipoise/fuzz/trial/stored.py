@@ -54,15 +54,18 @@ class Stored(Value):
 
 def case_of(trial: Trial) -> CaseFile:
     """A trial as files have cases."""
-    demand = trial.demand
-    arguments = {name: _written(value) for name, value in demand.arguments.items()}
     return CaseFile(
         cluster=trial.initial.inventory(),
         plan=trial.plan,
-        arguments=arguments,
-        continuous=demand.continuous,
+        arguments=written_arguments(trial.demand),
+        continuous=trial.demand.continuous,
         network=trial.network,
     )
+
+
+def written_arguments(demand: Demand) -> dict[str, Argument]:
+    """The arguments of a constraint as files have them."""
+    return {name: _written(value) for name, value in demand.arguments.items()}
 
 
 def plain_case(trial: Trial) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from equipoise.model.quantity import PlanId
 from equipoise.model.snapshot import Snapshot
 from equipoise.plan.network import NetworkJudge, Ways
 from equipoise.plan.verify import judged
-from equipoise.spec.case import Case, Fault, holds_at_rest, judge_case
+from equipoise.spec.case import Case, Fault, holds_at_rest, judge_case, keeps_case
 from equipoise.spec.demand import Demand
 
 
@@ -49,7 +49,7 @@ class Trial:
     @cached_property
     def is_right(self) -> bool:
         """Whether machines could carry the plan out, and it keeps the constraint."""
-        return not self.objections and self.fault is None
+        return not self.objections and keeps_case(self.demand, Case(self.initial, self.steps))
 
     def foretell(self, *, keeps: bool, broken_at_first: bool, careful: bool) -> None:
         """Note what is known already, because it was judged with many others.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from math import inf
 
 import pytest
 
