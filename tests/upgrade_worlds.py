@@ -10,7 +10,16 @@ from equipoise.model.event import Event, HostFailed, HostRecovered
 from equipoise.model.host import Host
 from equipoise.model.inventory import Inventory
 from equipoise.model.quantity import GroupId, HostId, ResourceId, TenantId, VmId
-from equipoise.model.resource import Dependency, DependencyKind, Presence, Resource, ResourceKind
+from equipoise.model.resource import (
+    Dependency,
+    DependencyKind,
+    Presence,
+    Resource,
+    ResourceGroup,
+    ResourceGroupKind,
+    ResourceKind,
+)
+from equipoise.model.roles.layout import RoleLayout
 from equipoise.model.rule import Rule
 from equipoise.model.tenant import AntiAffinityGroup, Sla, Tenant
 from equipoise.model.upgrade.campaign import Campaign
@@ -105,6 +114,12 @@ def binds(dependent: str, sponsor: str, kind: DependencyKind, **more: object) ->
         presence=Presence.CURRENT_FUTURE,
         **more,  # type: ignore[arg-type]
     )
+
+
+def protects(name: str, members: Sequence[str], **more: object) -> ResourceGroup:
+    told = {"kind": ResourceGroupKind.PROTECTION} | more
+    ids = tuple(ResourceId(one) for one in members)
+    return ResourceGroup(id=GroupId(name), resources=ids, **told)  # type: ignore[arg-type]
 
 
 def upgrade_of(resources: Sequence[str], version: str = "v2", **more: object) -> Change:
@@ -207,6 +222,8 @@ def a_campaign(  # noqa: PLR0913
     catalog: Catalog = CATALOG,
     settings: UpgradeSettings | None = None,
     rules: Sequence[Rule] = (),
+    groups: Sequence[ResourceGroup] = (),
+    layout: RoleLayout | None = None,
 ) -> Campaign:
     return Campaign(
         name="small",
@@ -217,6 +234,8 @@ def a_campaign(  # noqa: PLR0913
             resources=tuple(resources),
             dependencies=tuple(dependencies),
             rules=tuple(rules),
+            groups=tuple(groups),
+            layout=layout,
         ),
         catalog=catalog,
         requests=requests,

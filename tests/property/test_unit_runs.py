@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -28,6 +30,7 @@ from equipoise.model.upgrade.work import Batch, Errand
 from equipoise.sim.upgrading.engine import SimulatedEngine
 from equipoise.store import MemoryJournal
 from upgrade_units import units
+from upgrade_worlds import protects
 
 TOGETHER = (DependencyKind.CONTAINER, DependencyKind.COMPOSITION)
 
@@ -146,7 +149,9 @@ class Watch:
         ]  # fmt: skip
 
 
-def watched(graph: ResourceGraph, campaign: Campaign) -> Watch:
+def watched(
+    graph: ResourceGraph, campaign: Campaign, judge: Callable[[Watch], None] = lambda _: None
+) -> Watch:
     """Run a campaign. At no time do versions that clash talk, and in the end nobody is kept off."""
     journal = MemoryJournal()
     UpgradeLoop(SimulatedEngine(campaign), journal, campaign).run()
@@ -154,6 +159,8 @@ def watched(graph: ResourceGraph, campaign: Campaign) -> Watch:
     for event in journal.events():
         watch.see(event)
         assert not watch.talking(), event
+        if isinstance(event, past.TaskFinished) and event.errand is Errand.APPLY:
+            judge(watch)
     assert watch.outcome is not None
     if watch.outcome is not past.SetOutcome.CANCELLED:
         assert not watch.off - watch.isolated
@@ -170,6 +177,27 @@ def test_a_unit_gets_through_and_versions_that_clash_never_talk(
         assert watch.outcome is past.SetOutcome.APPLIED
         assert watch.new == set(graph.vertices)
         assert not watch.cut
+
+
+@settings(max_examples=60)
+@given(units(most=7), st.booleans(), st.data())
+def test_a_unit_leaves_as_many_of_a_protection_group_in_service_as_it_needs(
+    graph: ResourceGraph, links: bool, data: st.DataObject
+) -> None:
+    members = data.draw(st.sets(st.sampled_from(sorted(graph.vertices)), min_size=2))
+    least = data.draw(st.integers(1, len(members)))
+    group = protects("g", sorted(members), in_service_min=least)
+    campaign = campaign_of(graph, remote_links=links)
+    campaign = campaign.but(cluster=campaign.cluster.but(groups=(group,)))
+
+    def judge(watch: Watch) -> None:
+        if watch.worked_on:
+            assert len(members - watch.off - watch.worked_on) >= least
+
+    watch = watched(graph, campaign, judge)
+    assert watch.outcome in (past.SetOutcome.APPLIED, past.SetOutcome.REFUSED)
+    if least == len(members):
+        assert watch.outcome is past.SetOutcome.REFUSED
 
 
 @settings(max_examples=80)

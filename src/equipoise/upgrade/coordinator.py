@@ -30,6 +30,7 @@ from equipoise.upgrade.gather import clear_storage, free_a_host
 from equipoise.upgrade.graph.build import grouping
 from equipoise.upgrade.review import deadline_ms, review
 from equipoise.upgrade.rules.brakes import window_opens_ms
+from equipoise.upgrade.rules.protection import unspared
 from equipoise.upgrade.scene import Scene, look_at_sides, scene_of
 from equipoise.upgrade.select import select
 from equipoise.upgrade.sides import used
@@ -234,7 +235,7 @@ class Coordinator:
             return finding
         paused = "" if state.progressed else self._why_paused()
         if paused:
-            blocked = self._never() or self._in_circles()
+            blocked = self._never() or unspared(state) or self._in_circles()
             if blocked is not None:
                 return blocked
         return IterationEnded(at_ms=state.at_ms, iteration=state.iteration, paused=paused)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
@@ -13,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.errors import InvalidInput
-from equipoise.model.resource import DependencyKind, Presence, ResourceKind
-from equipoise.model.upgrade.graph import Modification
+from equipoise.model.quantity import GroupId, ResourceId
+from equipoise.model.resource import DependencyKind, Presence, ResourceGroupKind, ResourceKind
+from equipoise.model.upgrade.graph import Modification, Protection
 from equipoise.model.upgrade.work import VertexId
 from equipoise.report.graphs import View, written
 from equipoise.report.graphs.fold import BOXES_MAX, folded
@@ -101,6 +103,30 @@ def test_json_has_both_graphs_with_all_attributes() -> None:
     (router,) = [one for one in both[1]["vertices"] if one["id"] == "R38"]
     assert router["in_batch"] is False
     assert router["reason"] == "R37 <stands> in for it"
+
+
+def test_protection_groups_are_in_every_form() -> None:
+    routers = (ResourceId("R37"), ResourceId("R38"))
+    group = Protection(
+        GroupId("vrrp"), ResourceGroupKind.PROTECTION, None, routers, routers, routers, 1
+    )
+    plain = view()
+    given_ = replace(plain, resources=replace(plain.resources, protections=(group,)))
+    svg = written(given_, ".svg", groups_only=False)
+    assert "↑ R37 router · vrrp" in words(svg)
+    told = [one.text for one in ElementTree.fromstring(svg).iter(f"{SVG}title")]
+    assert sum("protection group vrrp: 1 of 2 can be spared" in (one or "") for one in told) == 2
+    assert r'[label="R37\nrouter\nvrrp"' in written(given_, ".dot", groups_only=False)
+    document = json.loads(written(given_, ".json", groups_only=False))["resource_graph"]
+    assert document["protection_groups"] == [
+        {
+            "id": "vrrp", "kind": "protection", "within": None, "holders": ["R37", "R38"],
+            "members": ["R37", "R38"], "in_service": ["R37", "R38"], "in_service_min": 1,
+            "spare": 1,
+        }
+    ]  # fmt: skip
+    own = [one["id"] for one in document["vertices"] if one["protection_groups"] == ["vrrp"]]
+    assert own == ["R37", "R38"]
 
 
 def test_a_name_without_a_known_ending_is_refused() -> None:

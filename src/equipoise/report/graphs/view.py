@@ -10,7 +10,13 @@ from typing import Any, Final
 
 from equipoise.errors import InvalidInput, Problem
 from equipoise.model.quantity import ResourceId
-from equipoise.model.upgrade.graph import ControlGraph, Edge, GroupEdge, ResourceGraph
+from equipoise.model.upgrade.graph import (
+    ControlGraph,
+    Edge,
+    GroupEdge,
+    Protection,
+    ResourceGraph,
+)
 from equipoise.model.upgrade.work import VertexId, Work
 from equipoise.report.graphs.dot import dot_of_groups, dot_of_resources
 from equipoise.report.graphs.fold import folded
@@ -62,6 +68,7 @@ def document_of(view: View) -> dict[str, Any]:
         "resource_graph": {
             "vertices": [_vertex(view, one) for one in view.resources.vertices],
             "edges": [_edge(edge) for edge in view.resources.edges],
+            "protection_groups": [_protection(one) for one in view.resources.protections],
         },
         "control_graph": {
             "vertices": [_group(view, one) for one in view.control.groups],
@@ -90,6 +97,20 @@ def _vertex(view: View, one: ResourceId) -> dict[str, Any]:
         "host": vertex.host,
         "vm": vertex.vm,
         "constituents_min": vertex.constituents_min,
+        "protection_groups": list(view.resources.guards.get(one, ())),
+    }
+
+
+def _protection(one: Protection) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "kind": one.kind.value,
+        "within": one.within,
+        "holders": list(one.holders),
+        "members": list(one.members),
+        "in_service": list(one.in_service),
+        "in_service_min": one.in_service_min,
+        "spare": one.spare,
     }
 
 

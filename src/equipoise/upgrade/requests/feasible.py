@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 from equipoise.model.quantity import HostId, ResourceId
 from equipoise.model.resource import Dependency, DependencyKind
-from equipoise.model.upgrade.request import Change, ChangeKind, ChangeSet
+from equipoise.model.upgrade.request import Change, ChangeSet
 from equipoise.upgrade.graph.build import grouping
 from equipoise.upgrade.graph.demands import least_constituents
 from equipoise.upgrade.requests.complete import Impossible
+from equipoise.upgrade.requests.guarded import check_protections, removed_by
 from equipoise.upgrade.state import State, main_component
 
 
@@ -17,6 +18,7 @@ def check_feasible(state: State, set_: ChangeSet) -> None:
     """Raise ``Impossible`` if no course of events could complete a set."""
     _check_windows(state, set_)
     _check_aggregates(state, set_)
+    check_protections(state, set_)
     _check_replacements(state, set_)
     _check_room(state, set_)
 
@@ -41,12 +43,7 @@ def _check_windows(state: State, set_: ChangeSet) -> None:
 def _check_aggregates(state: State, set_: ChangeSet) -> None:
     """Every constituent is needed, and one of them is to be changed."""
     touched = {id_ for change in set_.changes for id_ in change.resources}
-    gone = {
-        id_
-        for change in set_.changes
-        if change.does is ChangeKind.REMOVE and change.component is None
-        for id_ in change.resources
-    }
+    gone = removed_by(set_)
     constituents: dict[ResourceId, list[ResourceId]] = {}
     for bond in state.bonds:
         one = bond.dependency

@@ -13,7 +13,8 @@ from equipoise.model.upgrade.work import UnitId, UpgradeUnit, Work
 from equipoise.model.value import FrozenMap
 from equipoise.upgrade.graph.bonds import presence
 from equipoise.upgrade.graph.demands import least_constituents
-from equipoise.upgrade.methods import unit_of
+from equipoise.upgrade.graph.protections import protections
+from equipoise.upgrade.methods import unit_of, unprotected
 from equipoise.upgrade.requests.closure import units_among
 from equipoise.upgrade.requests.project import projected
 from equipoise.upgrade.state import Bond, Part, State
@@ -27,11 +28,14 @@ def units_for(
     hopeless: dict[str, str] = {}
     for those in _bound(state, works, _note_clashes(state, works)):
         name = UnitId(f"{state.taken_up}/{those[0]}")
-        unit = unit_of(_around(state, those), name, those, remote_links=state.settings.remote_links)
+        graph = _around(state, those)
+        unit = unit_of(graph, name, those, remote_links=state.settings.remote_links)
+        why = f"no method is known to change {', '.join(those)} together"
         if unit is not None:
+            why = unprotected(graph, unit)
+        if unit is not None and not why:
             units.append(unit)
             continue
-        why = f"no method is known to change {', '.join(those)} together"
         hopeless |= {work.set: why for id_ in those for work in works[id_]}
     return units, hopeless
 
@@ -63,7 +67,8 @@ def _bound(
         and not one.dependency.kind.is_vm_supporting
         and presence(state, one) is not None
     ]
-    return units_among(changed, lasting, clashing)
+    guarded = [one.members for one in protections(state) if one.in_service_min]
+    return units_among(changed, lasting, clashing, guarded)
 
 
 def clashes(state: State, bond: Bond, works: dict[ResourceId, list[Work]]) -> bool:
@@ -118,6 +123,7 @@ def _around(state: State, members: list[ResourceId]) -> ResourceGraph:
     return ResourceGraph(
         FrozenMap({id_: _vertex(state, state.parts[id_]) for id_ in members}),
         tuple(_edges(state, inside)),
+        protections(state),
     )
 
 
