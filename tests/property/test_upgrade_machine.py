@@ -32,7 +32,7 @@ from equipoise.model.upgrade.settings import PAPER, Mixing, Readings, UpgradeSet
 from equipoise.model.upgrade.work import Batch, Errand, Task
 from equipoise.upgrade import Coordinator
 from equipoise.upgrade.graph.bonds import presence
-from equipoise.upgrade.requests.units import talk
+from equipoise.upgrade.requests.talk import talk
 from upgrade_worlds import (
     CATALOG,
     STRICT,
@@ -65,7 +65,7 @@ class Upgrades(RuleBasedStateMachine):
         sizes=st.lists(st.integers(1, 3), min_size=1, max_size=3),
         divided=st.booleans(),
         literal=st.booleans(),
-        shape=st.sampled_from(["plain", "contained", "strict", "storage"]),
+        shape=st.sampled_from(["plain", "contained", "strict", "apart", "storage"]),
         guarded=st.one_of(st.none(), st.tuples(st.integers(1, 3), st.booleans())),
         seed=st.integers(0, 2**32),
     )
@@ -111,21 +111,21 @@ class Upgrades(RuleBasedStateMachine):
             resources += [a_storage("old-store", "vsan"), *boxes()]
             links += supported("old-store", self.targets)
             changes += replaced("old-store", self.targets)
+        nets = [a_set("net", upgrade_of(["s1", "s2"], undo_threshold=2), attempts_max=2)]
+        if shape == "apart":  # two sets about one unit
+            nets = [a_set(f"net-{s}", upgrade_of([s]), attempts_max=2) for s in ("s1", "s2")]
         self.guarded = 0 if guarded is None else guarded[0]
         groups = self._groups(*guarded) if guarded is not None else []
         self.stage = Stage(
             a_campaign(
-                a_request(
-                    a_set("hosts", *changes, attempts_max=2),
-                    a_set("net", upgrade_of(["s1", "s2"], undo_threshold=2), attempts_max=2),
-                ),
+                a_request(a_set("hosts", *changes, attempts_max=2), *nets),
                 hosts=[a_host(n, len(sizes)) for n in range(1, hosts + 1)],
                 vms=vms,
                 tenants=tenants,
                 resources=resources,
                 dependencies=[*peers, *links],
                 groups=groups,
-                catalog=STRICT if shape == "strict" else CATALOG,
+                catalog=STRICT if shape in ("strict", "apart") else CATALOG,
                 settings=UpgradeSettings(
                     vms=Mixing.DIVIDED if divided else Mixing.FREE,
                     vm_move_s=5,

@@ -261,6 +261,8 @@ def _batch_ended(state: State, event: past.BatchEnded) -> None:
     if isinstance(schedule_, VmBatch):
         return
     close(state, ended)
+    if all(task.errand is Errand.LINK_ON for task in schedule_.tasks):
+        return
     bake_s = max((_bake_s(state, one) for one in state.to_check), default=0)
     if state.to_revert:
         state.phase = Phase.REVERTING

@@ -13,9 +13,10 @@ from equipoise.model.upgrade.work import Level, UnitId, Work
 from equipoise.upgrade.begin import a_part
 from equipoise.upgrade.requests.complete import Impossible, complete
 from equipoise.upgrade.requests.feasible import check_feasible
+from equipoise.upgrade.requests.heirs import goal_of
 from equipoise.upgrade.requests.project import projected
 from equipoise.upgrade.requests.units import units_for
-from equipoise.upgrade.state import Bond, Part, Standing, State
+from equipoise.upgrade.state import Bond, Standing, State
 
 
 def schedule(state: State, request: Request, requested_ms: int) -> dict[str, str]:
@@ -84,7 +85,7 @@ def _works(
         for work in so_far.get(id_, ()):
             if work.component == component:
                 before = work.after
-        after = _after(change, part)
+        after = goal_of(change, part)
         if before == after:
             continue
         doing = Doing.UPGRADE
@@ -105,12 +106,6 @@ def _works(
             )
         )
     return found
-
-
-def _after(change: Change, part: Part) -> str | None:
-    if change.does is ChangeKind.REMOVE:
-        return None
-    return part.resource.version if change.new else change.version
 
 
 def _recipe(said: Description | None, doing: Doing) -> Recipe:

@@ -8,12 +8,14 @@ from equipoise.model.quantity import ResourceId
 from equipoise.model.upgrade.catalog import ComponentId, Doing
 from equipoise.model.upgrade.request import SetId
 from equipoise.model.upgrade.work import Level, UnitId, Work
+from equipoise.upgrade.requests.heirs import hand_over
 from equipoise.upgrade.requests.units_back import units_back
 from equipoise.upgrade.state import Part, Progress, State
 
 
 def drop(state: State, set_: SetId) -> None:
-    """Do no more of a set."""
+    """Do no more of a set, other than what another wants as well."""
+    hand_over(state, set_)
     for id_, part in list(state.parts.items()):
         if part.awaits(set_):
             state.parts[id_] = rebased(part.but(levels=_without(part.levels, set_)))
@@ -29,16 +31,23 @@ def take_back(state: State, set_: SetId) -> None:
         for id_, part in state.parts.items()
         if not part.failed and (found := _backwards(part, set_, wanted))
     }
-    units = units_back(state, works)
     for id_, part in list(state.parts.items()):
         if any(work.set == set_ for work in part.applied):
             state.parts[id_] = part.but(applied=_bridged(part.applied, set_))
     for id_, found in works.items():
         part = state.parts[id_]
-        level = Level(unit=units.get(id_, UnitId(f"undo/{set_}/{id_}")), order=0, works=found)
+        level = Level(unit=UnitId(f"undo/{set_}/{id_}"), order=0, works=found)
         state.parts[id_] = rebased(part.but(levels=(level, *part.levels)))
-    state.grouping = None
     state.standings[set_] = replace(state.standings[set_], progress=Progress.UNDOING)
+    for id_, unit in units_back(state, set_, works).items():
+        part = state.parts[id_]
+        state.parts[id_] = part.but(levels=tuple(_in_unit(one, unit) for one in part.levels))
+    state.grouping = None
+
+
+def _in_unit(level: Level, unit: UnitId) -> Level:
+    """What is taken back goes in a unit; everything else as it was."""
+    return level.but(unit=unit) if level.order == 0 else level
 
 
 def _undo_versions(state: State, set_: SetId) -> dict[tuple[ResourceId, ComponentId], str]:

@@ -17,6 +17,7 @@ from equipoise.upgrade.graph.protections import protections
 from equipoise.upgrade.methods import unit_of, unprotected
 from equipoise.upgrade.requests.closure import units_among
 from equipoise.upgrade.requests.project import projected
+from equipoise.upgrade.requests.talk import talk
 from equipoise.upgrade.state import Bond, Part, State
 
 
@@ -47,8 +48,9 @@ def _note_clashes(state: State, works: dict[ResourceId, list[Work]]) -> list[Dep
         if bond.dependency.dependent in works and bond.dependency.sponsor in works:
             clash = clashes(state, bond, works)
             found += [bond.dependency] if clash else []
-            if clash is not bond.clashes:
-                state.bonds[place] = replace(bond, clashes=clash)
+            if clash or bond.clashes:
+                orders = (*bond.orders, state.taken_up) if clash else bond.orders
+                state.bonds[place] = replace(bond, clashes=clash, orders=orders)
     return found
 
 
@@ -96,27 +98,6 @@ def _changed(part: Part, works: dict[ResourceId, list[Work]]) -> dict[ComponentI
     return components
 
 
-def talk(
-    state: State, along: Dependency, one: dict[ComponentId, str], other: dict[ComponentId, str]
-) -> bool:
-    """Whether what is on the two ends of a dependency works together."""
-    return _suits(state, along, one, other) and _suits(state, along, other, one)
-
-
-def _suits(
-    state: State, along: Dependency, one: dict[ComponentId, str], other: dict[ComponentId, str]
-) -> bool:
-    for component, version in one.items():
-        said = state.catalog.get((component, version))
-        for need in said.needs if said else ():
-            has = other.get(need.component)
-            meant = need.along is along.kind and bool(need.versions) and not need.tolerant
-            meant = meant and has is not None
-            if meant and has not in need.versions:
-                return False
-    return True
-
-
 def _around(state: State, members: list[ResourceId]) -> ResourceGraph:
     """The part of the new request graph that a unit lies in."""
     inside = set(members)
@@ -128,10 +109,12 @@ def _around(state: State, members: list[ResourceId]) -> ResourceGraph:
 
 
 def _vertex(state: State, part: Part) -> Vertex:
+    host = part.resource.host
+    runs_vms = host is not None and host in state.places and state.places[host].places > 0
     return Vertex(
         part.resource.id,
         part.resource.kind,
-        host=part.resource.host,
+        host=host if runs_vms else None,  # of others nobody misses a place for VMs
         constituents_min=least_constituents(state, part),
     )
 
