@@ -48,6 +48,7 @@ from equipoise.model.upgrade.request import (
 from equipoise.model.upgrade.settings import Mixing, UpgradeSettings
 from equipoise.model.upgrade.work import Batch, Errand, Task, VmBatch
 from equipoise.model.vm import Vm
+from equipoise.roles import may_leave
 from equipoise.store import MemoryJournal
 from equipoise.upgrade import Coordinator, instruction
 
@@ -258,7 +259,7 @@ class Stage:
     fails: Callable[[Task], str] = never
     """Says of a task why it fails; nothing: it does not. ``lost``: nobody knows."""
     journal: MemoryJournal = field(default_factory=MemoryJournal)
-    coordinator: Coordinator = field(default_factory=Coordinator)
+    coordinator: Coordinator = field(default_factory=lambda: Coordinator(may_leave))
     now_ms: int = 0
     down: set[str] = field(default_factory=set)
     open: list[Event] = field(default_factory=list)

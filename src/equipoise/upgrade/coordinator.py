@@ -25,6 +25,7 @@ from equipoise.upgrade import vms
 from equipoise.upgrade.answers import answer_scaling, restart
 from equipoise.upgrade.begin import begin
 from equipoise.upgrade.change import change
+from equipoise.upgrade.cover import MayLeave
 from equipoise.upgrade.gate import admitted
 from equipoise.upgrade.gather import clear_storage, free_a_host
 from equipoise.upgrade.graph.build import grouping
@@ -42,7 +43,9 @@ from equipoise.upgrade.tasks import checking, mending, reverting, schedule
 class Coordinator:
     """One upgrade campaign, from its first request to its end."""
 
-    def __init__(self) -> None:
+    def __init__(self, may_leave: MayLeave | None = None) -> None:
+        """``may_leave`` is how the roles of hosts are asked about; without it they are not."""
+        self._may_leave = may_leave
         self._state: State | None = None
         self._scene: Scene | None = None
         """What the batch under way was chosen from, so that it is not looked at twice."""
@@ -64,6 +67,7 @@ class Coordinator:
         if isinstance(event, CampaignBegan):
             self._state = begin(event.campaign)
             self._state.at_ms = event.at_ms
+            self._state.may_leave = self._may_leave
             return
         if not isinstance(event, VmBatchDecided):
             self._moves = ()  # chosen from a state that is past
