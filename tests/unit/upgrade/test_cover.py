@@ -17,7 +17,7 @@ from equipoise.store import MemoryJournal
 def campaign(carriers: str) -> Campaign:
     """Four hosts without VMs, of which some carry the controller of the cluster."""
     hosts = "".join(
-        f"    - {{id: h{n}, cores: 8, mhz_per_core: 2000, memory_mib: 9999, capacity: {{vms: 2}}}}\n"
+        f"    - {{id: h{n}, cores: 8, mhz_per_core: 2000, memory_mib: 999, capacity: {{vms: 2}}}}\n"
         for n in range(1, 5)
     )
     kernels = "".join(

@@ -116,16 +116,25 @@ def _check_room(state: State, set_: ChangeSet) -> None:
                 hosts.add(host)
     if not hosts:
         return
+    why = too_small(state, 1)
+    if why:
+        raise Impossible(why)
+
+
+def too_small(state: State, out: int) -> str:
+    """Say why so many hosts can never be out at once, even with every tenant at its smallest."""
     capacities = sorted((one.places for one in state.places.values() if one.places), reverse=True)
-    kept = capacities[: len(capacities) - 1]
+    kept = capacities[: max(0, len(capacities) - out)]
     kept = kept[min(state.settings.failover_hosts, len(kept)) :]
     least = sum(min(one.sla.vms_min, len(capacities)) for one in state.tenants.values())
     crowd = max((one.sla.vms_min for one in state.tenants.values()), default=0)
-    if least > sum(kept) or (crowd > len(kept) and _is_apart(state)):
-        raise Impossible(
-            f"with one host out and {state.settings.failover_hosts} in reserve, "
-            f"{len(kept)} hosts with {sum(kept)} places are left; tenants have {least} VMs or more"
-        )
+    if least <= sum(kept) and (crowd <= len(kept) or not _is_apart(state)):
+        return ""
+    hosts = "one host" if out == 1 else f"{out} hosts"
+    return (
+        f"with {hosts} out and {state.settings.failover_hosts} in reserve, "
+        f"{len(kept)} hosts with {sum(kept)} places are left; tenants have {least} VMs or more"
+    )
 
 
 def _is_apart(state: State) -> bool:

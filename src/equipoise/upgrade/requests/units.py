@@ -16,6 +16,7 @@ from equipoise.upgrade.graph.demands import least_constituents
 from equipoise.upgrade.graph.protections import protections
 from equipoise.upgrade.methods import unit_of, unprotected
 from equipoise.upgrade.requests.closure import units_among
+from equipoise.upgrade.requests.feasible import too_small
 from equipoise.upgrade.requests.project import projected
 from equipoise.upgrade.requests.talk import talk
 from equipoise.upgrade.state import Bond, Part, State
@@ -33,12 +34,20 @@ def units_for(
         unit = unit_of(graph, name, those, remote_links=state.settings.remote_links)
         why = f"no method is known to change {', '.join(those)} together"
         if unit is not None:
-            why = unprotected(graph, unit)
+            why = unprotected(graph, unit) or _never_spared(state, unit)
         if unit is not None and not why:
             units.append(unit)
             continue
         hopeless |= {work.set: why for id_ in those for work in works[id_]}
     return units, hopeless
+
+
+def _never_spared(state: State, unit: UpgradeUnit) -> str:
+    """Say why the hosts that a unit keeps off can never be spared; nothing if some day they can."""
+    if not unit.degraded_hosts:
+        return ""
+    why = too_small(state, unit.degraded_hosts)
+    return why and f"unit {unit.id} keeps {unit.degraded_hosts} hosts off: {why}"
 
 
 def _note_clashes(state: State, works: dict[ResourceId, list[Work]]) -> list[Dependency]:
