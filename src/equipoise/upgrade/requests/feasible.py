@@ -9,8 +9,9 @@ from equipoise.model.resource import Dependency, DependencyKind
 from equipoise.model.upgrade.request import Change, ChangeSet
 from equipoise.upgrade.graph.build import grouping
 from equipoise.upgrade.graph.demands import least_constituents
+from equipoise.upgrade.requests.bind import removed_by
 from equipoise.upgrade.requests.complete import Impossible
-from equipoise.upgrade.requests.guarded import check_protections, removed_by
+from equipoise.upgrade.requests.guarded import check_protections
 from equipoise.upgrade.state import State, main_component
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from equipoise.model.quantity import ResourceId
 from equipoise.model.resource import DependencyKind
 from equipoise.model.upgrade.graph import Protection
-from equipoise.model.upgrade.request import ChangeKind, ChangeSet
+from equipoise.model.upgrade.request import ChangeSet
 from equipoise.upgrade.graph.bonds import PRESENT, presence
 from equipoise.upgrade.graph.build import grouping
 from equipoise.upgrade.graph.protections import protections
+from equipoise.upgrade.requests.bind import removed_by
 from equipoise.upgrade.requests.complete import Impossible
 from equipoise.upgrade.state import State
 
@@ -29,16 +30,6 @@ def check_protections(state: State, set_: ChangeSet) -> None:
             _check_leaving(group, out.intersection(group.members))
     for group in guarded:
         _check_left(state, group, gone)
-
-
-def removed_by(set_: ChangeSet) -> set[ResourceId]:
-    """The resources that a set takes away."""
-    return {
-        id_
-        for change in set_.changes
-        if change.does is ChangeKind.REMOVE and change.component is None
-        for id_ in change.resources
-    }
 
 
 def _check_leaving(group: Protection, leaving: set[ResourceId]) -> None:
