@@ -154,6 +154,7 @@ def _complements(
             component=component,
             version=version,
             undo_threshold=_inherited(changes, len(ids)),
+            undo_version=_undo_version(future, changes, component),
             complements=why,
         )
         for (component, version, does, why), ids in made.items()
@@ -185,6 +186,15 @@ def _mended(
             if fits:
                 return one, component, version
     return other, need.component, ""
+
+
+def _undo_version(future: Projection, changes: list[Change], component: ComponentId) -> str | None:
+    """That of a change of the same component: a version says nothing about another one."""
+    for one in changes:
+        about = [one.component or main_component(future.resources[id_]) for id_ in one.resources]
+        if one.undo_version is not None and component in about:
+            return one.undo_version
+    return None
 
 
 def _inherited(changes: list[Change], targets: int) -> int | None:
