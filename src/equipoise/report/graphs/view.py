@@ -16,6 +16,7 @@ from equipoise.model.upgrade.graph import (
     GroupEdge,
     Protection,
     ResourceGraph,
+    Vertex,
 )
 from equipoise.model.upgrade.work import VertexId, Work
 from equipoise.report.graphs.dot import dot_of_groups, dot_of_resources
@@ -128,17 +129,31 @@ def _action(work: Work) -> dict[str, Any]:
 def _group(view: View, one: VertexId) -> dict[str, Any]:
     group = view.control.groups[one]
     verdict = view.verdicts.get(one)
+    vertices = view.resources.vertices
+    there = [vertices[each] for each in group.members if each in vertices]
     return {
         "id": group.id,
         "members": list(group.members),
         "modification": group.modification.value,
         "active": group.active,
+        "undo_units": list(dict.fromkeys(one for each in there for one in each.undo_units)),
+        "levels": _merged(there),
         "hosts": list(group.hosts),
         "isolated": group.isolated,
         "failed": group.failed,
         "in_batch": verdict.chosen if verdict else None,
         "reason": verdict.reason if verdict else None,
     }
+
+
+def _merged(members: list[Vertex]) -> list[dict[str, Any]]:
+    """The actions of all members, put together level by level, the oldest request first."""
+    levels: dict[int, list[dict[str, Any]]] = {}
+    for one in members:
+        for level in one.levels:
+            actions = [{"resource": one.id} | _action(work) for work in level.works]
+            levels.setdefault(level.order, []).extend(actions)
+    return [{"order": order, "actions": levels[order]} for order in sorted(levels)]
 
 
 def _edge(edge: Edge | GroupEdge) -> dict[str, Any]:

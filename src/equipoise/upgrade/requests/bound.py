@@ -13,6 +13,7 @@ from equipoise.model.quantity import ResourceId
 from equipoise.model.upgrade.catalog import ComponentId
 from equipoise.model.upgrade.request import SetId
 from equipoise.model.upgrade.work import Method, UpgradeUnit, Work
+from equipoise.upgrade.graph.bonds import presence
 from equipoise.upgrade.requests.heirs import Goal, goals
 from equipoise.upgrade.requests.project import projected
 from equipoise.upgrade.requests.talk import talk
@@ -63,9 +64,7 @@ def _will_clash(state: State, bond: Bond, one: Part, other: Part) -> bool:
 def torn(state: State) -> dict[SetId, str]:
     """The sets that cannot be completed any more because another was taken back or left half done,
     each with the reason."""
-    found: dict[SetId, str] = {}
-    if not state.units:
-        return found
+    found = _built_on_sand(state)
     for one, other, bond in _clashing(state):
         if not (one.operational and other.operational and _will_clash(state, bond, one, other)):
             continue
@@ -77,6 +76,26 @@ def torn(state: State) -> dict[SetId, str]:
                     found = dict.fromkeys(_sets(state, done, order), why) | found
     for unit in state.units.values():
         found |= _intertwined(state, unit)
+    return found
+
+
+def _built_on_sand(state: State) -> dict[SetId, str]:
+    """Sets that were worked out as if an older request were done, which is taken back."""
+    found: dict[SetId, str] = {}
+    for bond in state.bonds if state.taken_up > 1 else ():
+        ends = [
+            state.parts.get(one) for one in (bond.dependency.dependent, bond.dependency.sponsor)
+        ]
+        for one, other in (ends, ends[::-1]):
+            if one is None or other is None or not (one.operational and other.operational):
+                continue
+            newer = [work.set for level in one.levels for work in level.works if not work.undoing]
+            if not newer or other.levels or presence(state, bond) is None:
+                continue
+            if not talk(state, bond.dependency, projected(one), dict(other.components)):
+                names = one.resource.id, other.resource.id
+                why = f"{names[0]} would not understand {names[1]}, which stays as it is"
+                found |= dict.fromkeys(newer, why)
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from equipoise.model.upgrade.work import VertexId
+from equipoise.upgrade.rules.older import after_older_requests
 from equipoise.upgrade.scene import Scene
 from equipoise.upgrade.turns import is_next, turn_of
 
@@ -11,6 +12,7 @@ def in_order_of_method(scene: Scene, left: dict[VertexId, None]) -> dict[VertexI
     """Remove whoever is not in the partition whose turn it is, or belongs to a newer request."""
     state = scene.state
     found = _not_understood(scene, left) | _beyond_the_divide(scene, left)
+    found |= after_older_requests(scene, left)
     for unit in state.units.values():
         turn = turn_of(state, unit)
         if turn is None:
