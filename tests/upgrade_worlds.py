@@ -10,7 +10,16 @@ from equipoise.model.event import Event, HostFailed, HostRecovered
 from equipoise.model.host import Host
 from equipoise.model.inventory import Inventory
 from equipoise.model.quantity import GroupId, HostId, ResourceId, TenantId, VmId
-from equipoise.model.resource import Dependency, DependencyKind, Presence, Resource, ResourceKind
+from equipoise.model.resource import (
+    Dependency,
+    DependencyKind,
+    Presence,
+    Resource,
+    ResourceGroup,
+    ResourceGroupKind,
+    ResourceKind,
+)
+from equipoise.model.roles.layout import RoleLayout
 from equipoise.model.rule import Rule
 from equipoise.model.tenant import AntiAffinityGroup, Sla, Tenant
 from equipoise.model.upgrade.campaign import Campaign
@@ -39,6 +48,7 @@ from equipoise.model.upgrade.request import (
 from equipoise.model.upgrade.settings import Mixing, UpgradeSettings
 from equipoise.model.upgrade.work import Batch, Errand, Task, VmBatch
 from equipoise.model.vm import Vm
+from equipoise.roles import may_leave
 from equipoise.store import MemoryJournal
 from equipoise.upgrade import Coordinator, instruction
 
@@ -105,6 +115,12 @@ def binds(dependent: str, sponsor: str, kind: DependencyKind, **more: object) ->
         presence=Presence.CURRENT_FUTURE,
         **more,  # type: ignore[arg-type]
     )
+
+
+def protects(name: str, members: Sequence[str], **more: object) -> ResourceGroup:
+    told = {"kind": ResourceGroupKind.PROTECTION} | more
+    ids = tuple(ResourceId(one) for one in members)
+    return ResourceGroup(id=GroupId(name), resources=ids, **told)  # type: ignore[arg-type]
 
 
 def upgrade_of(resources: Sequence[str], version: str = "v2", **more: object) -> Change:
@@ -207,6 +223,8 @@ def a_campaign(  # noqa: PLR0913
     catalog: Catalog = CATALOG,
     settings: UpgradeSettings | None = None,
     rules: Sequence[Rule] = (),
+    groups: Sequence[ResourceGroup] = (),
+    layout: RoleLayout | None = None,
 ) -> Campaign:
     return Campaign(
         name="small",
@@ -217,6 +235,8 @@ def a_campaign(  # noqa: PLR0913
             resources=tuple(resources),
             dependencies=tuple(dependencies),
             rules=tuple(rules),
+            groups=tuple(groups),
+            layout=layout,
         ),
         catalog=catalog,
         requests=requests,
@@ -239,7 +259,7 @@ class Stage:
     fails: Callable[[Task], str] = never
     """Says of a task why it fails; nothing: it does not. ``lost``: nobody knows."""
     journal: MemoryJournal = field(default_factory=MemoryJournal)
-    coordinator: Coordinator = field(default_factory=Coordinator)
+    coordinator: Coordinator = field(default_factory=lambda: Coordinator(may_leave))
     now_ms: int = 0
     down: set[str] = field(default_factory=set)
     open: list[Event] = field(default_factory=list)

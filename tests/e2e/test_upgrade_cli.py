@@ -151,3 +151,12 @@ def test_bad_input_is_told_with_its_place(tmp_path: Path) -> None:
     done = call("upgrade", "nabi-compute", "--engine", "magic")
     assert done.returncode == 2
     assert "there is no engine" in done.stderr
+
+
+def test_spare_hosts_are_told_per_request_before_anything_is_done() -> None:
+    made = answer("upgrade", "nabi-compute", "--dry-run")
+    assert made["spare_hosts"] == [
+        {"request": "new-hypervisors", "needed": 1, "available": 1, "enough": True}
+    ]
+    printed = call("upgrade", "nabi-compute", "--dry-run").stdout
+    assert "request new-hypervisors: 1 spare host needed, the cluster has 1" in printed

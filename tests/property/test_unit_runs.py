@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -28,18 +30,37 @@ from equipoise.model.upgrade.work import Batch, Errand
 from equipoise.sim.upgrading.engine import SimulatedEngine
 from equipoise.store import MemoryJournal
 from upgrade_units import units
+from upgrade_worlds import protects
 
 TOGETHER = (DependencyKind.CONTAINER, DependencyKind.COMPOSITION)
 
 
-def campaign_of(graph: ResourceGraph, *, remote_links: bool) -> Campaign:
-    """Every resource of a graph is upgraded at once; aggregates it lies under stay as they are."""
+def campaign_of(
+    graph: ResourceGraph,
+    *,
+    remote_links: bool,
+    other: Collection[ResourceId] = (),
+    both: bool = False,
+) -> Campaign:
+    """Every resource of a graph is upgraded at once; aggregates it lies under stay as they are.
+
+    ``other`` are changed by a set of their own, ``t``; or by ``both``.
+    """
     dependents = dict.fromkeys(edge.dependent for edge in graph.edges)
     beside = [one for one in dependents if one not in graph.vertices]
     kinds = [ResourceKind.SWITCH] * len(graph.vertices)
     kinds += [ResourceKind.VIRTUAL_SHARED_STORAGE] * len(beside)
     changed = tuple(graph.vertices)
-    change = Change(does=ChangeKind.UPGRADE, resources=changed, version="new")
+    own = [one for one in changed if both or one not in other]
+    shares = {"s": own, "t": list(other)}
+    sets = tuple(
+        ChangeSet(
+            id=SetId(name),
+            changes=(Change(does=ChangeKind.UPGRADE, resources=tuple(those), version="new"),),
+        )
+        for name, those in shares.items()
+        if those
+    )
     switch = ComponentId("switch")
     return Campaign(
         name="unit",
@@ -67,7 +88,7 @@ def campaign_of(graph: ResourceGraph, *, remote_links: bool) -> Campaign:
                 Description(component=switch, version="new", upgrade=Recipe(duration_s=10)),
             )
         ),
-        requests=(Request(id=RequestId("r"), sets=(ChangeSet(id=SetId("s"), changes=(change,)),)),),
+        requests=(Request(id=RequestId("r"), sets=sets),),
         settings=UpgradeSettings(remote_links=remote_links, failover_hosts=0),
     )
 
@@ -85,6 +106,7 @@ class Watch:
         self.undoing: set[ResourceId] = set()
         self.links: dict[ResourceId, list[frozenset[str]]] = {}
         self.outcome: past.SetOutcome | None = None
+        self.outcomes: dict[str, past.SetOutcome] = {}
 
     def see(self, event: object) -> None:
         match event:
@@ -100,6 +122,7 @@ class Watch:
                 self.isolated.discard(event.resource)
             case past.SetEnded():
                 self.outcome = event.outcome
+                self.outcomes[event.set] = event.outcome
             case _:
                 pass
 
@@ -146,7 +169,9 @@ class Watch:
         ]  # fmt: skip
 
 
-def watched(graph: ResourceGraph, campaign: Campaign) -> Watch:
+def watched(
+    graph: ResourceGraph, campaign: Campaign, judge: Callable[[Watch], None] = lambda _: None
+) -> Watch:
     """Run a campaign. At no time do versions that clash talk, and in the end nobody is kept off."""
     journal = MemoryJournal()
     UpgradeLoop(SimulatedEngine(campaign), journal, campaign).run()
@@ -154,8 +179,11 @@ def watched(graph: ResourceGraph, campaign: Campaign) -> Watch:
     for event in journal.events():
         watch.see(event)
         assert not watch.talking(), event
-    assert watch.outcome is not None
-    if watch.outcome is not past.SetOutcome.CANCELLED:
+        if isinstance(event, past.TaskFinished) and event.errand is Errand.APPLY:
+            judge(watch)
+    sets = [one.id for request in campaign.requests for one in request.sets]
+    assert sorted(watch.outcomes) == sorted(sets), "every set comes to its end"
+    if past.SetOutcome.CANCELLED not in watch.outcomes.values():
         assert not watch.off - watch.isolated
     return watch
 
@@ -170,6 +198,27 @@ def test_a_unit_gets_through_and_versions_that_clash_never_talk(
         assert watch.outcome is past.SetOutcome.APPLIED
         assert watch.new == set(graph.vertices)
         assert not watch.cut
+
+
+@settings(max_examples=60)
+@given(units(most=7), st.booleans(), st.data())
+def test_a_unit_leaves_as_many_of_a_protection_group_in_service_as_it_needs(
+    graph: ResourceGraph, links: bool, data: st.DataObject
+) -> None:
+    members = data.draw(st.sets(st.sampled_from(sorted(graph.vertices)), min_size=2))
+    least = data.draw(st.integers(1, len(members)))
+    group = protects("g", sorted(members), in_service_min=least)
+    campaign = campaign_of(graph, remote_links=links)
+    campaign = campaign.but(cluster=campaign.cluster.but(groups=(group,)))
+
+    def judge(watch: Watch) -> None:
+        if watch.worked_on:
+            assert len(members - watch.off - watch.worked_on) >= least
+
+    watch = watched(graph, campaign, judge)
+    assert watch.outcome in (past.SetOutcome.APPLIED, past.SetOutcome.REFUSED)
+    if least == len(members):
+        assert watch.outcome is past.SetOutcome.REFUSED
 
 
 @settings(max_examples=80)
@@ -189,6 +238,82 @@ def test_nor_do_they_when_an_attempt_fails_and_the_unit_is_undone_half_way(
         assert not watch.new - watch.isolated
     elif watch.outcome is past.SetOutcome.APPLIED:
         assert watch.new == set(graph.vertices)
+
+
+@st.composite
+def shared_units(draw: st.DrawFn) -> tuple[ResourceGraph, list[ResourceId]]:
+    """A unit, and those of its resources that a second set is about."""
+    graph = draw(units(most=6))
+    names = sorted(graph.vertices)
+    other = draw(st.sets(st.sampled_from(names), min_size=1, max_size=len(names) - 1))
+    return graph, sorted(other)
+
+
+def ends_in_one_piece(watch: Watch, campaign: Campaign) -> None:
+    """What a set leads to is there if it was applied, and nothing else is."""
+    sets = {one.id: set(one.changes[0].resources) for one in campaign.requests[0].sets}
+    ends = {name: own - watch.isolated for name, own in sets.items()}
+    kept: set[ResourceId] = set()
+    for name, outcome in watch.outcomes.items():
+        if outcome is past.SetOutcome.APPLIED:
+            assert ends[SetId(name)] <= watch.new, name
+        if outcome in (past.SetOutcome.APPLIED, past.SetOutcome.CANCELLED):
+            kept |= ends[SetId(name)]
+    assert watch.new - watch.isolated <= kept
+
+
+@settings(max_examples=100)
+@given(
+    shared_units(),
+    st.booleans(),
+    st.booleans(),
+    st.integers(1, 2),
+    st.sampled_from([1, None]),
+    st.data(),
+)
+def test_nor_when_one_of_two_sets_that_share_a_unit_is_undone(
+    shared: tuple[ResourceGraph, list[ResourceId]],
+    links: bool,
+    both: bool,
+    attempts: int,
+    times: int | None,
+    data: st.DataObject,
+) -> None:
+    graph, other = shared
+    fails = Failing(resource=data.draw(st.sampled_from(sorted(graph.vertices))), times=times)
+    campaign = campaign_of(graph, remote_links=links, other=other, both=both)
+    request = campaign.requests[0]
+    sets = tuple(one.but(attempts_max=attempts) for one in request.sets)
+    watch = watched(
+        graph,
+        campaign.but(requests=(request.but(sets=sets),), story=UpgradeStory(failing=(fails,))),
+    )
+    ends_in_one_piece(watch, campaign)
+
+
+@settings(max_examples=100)
+@given(
+    shared_units(),
+    st.booleans(),
+    st.booleans(),
+    st.integers(2, 4),
+    st.sampled_from(["cancel", "undo"]),
+    st.sampled_from(["s", "t"]),
+)
+def test_nor_when_an_administrator_ends_one_of_two_sets_that_share_a_unit(
+    shared: tuple[ResourceGraph, list[ResourceId]],
+    links: bool,
+    both: bool,
+    iteration: int,
+    order: str,
+    which: str,
+) -> None:
+    graph, other = shared
+    command = Command(order=Order(order), set=SetId(which))
+    moment = Moment(iteration=iteration, command=command)
+    campaign = campaign_of(graph, remote_links=links, other=other, both=both)
+    watch = watched(graph, campaign.but(story=UpgradeStory(moments=(moment,))))
+    ends_in_one_piece(watch, campaign)
 
 
 @settings(max_examples=60)

@@ -15,8 +15,8 @@ from hypothesis.stateful import (
 )
 
 from equipoise.model.event import Event
-from equipoise.model.quantity import ResourceId
-from equipoise.model.resource import DependencyKind, Presence
+from equipoise.model.quantity import HostId, ResourceId
+from equipoise.model.resource import DependencyKind, Presence, ResourceGroup, ResourceGroupKind
 from equipoise.model.upgrade.event import (
     BatchDecided,
     BatchStarted,
@@ -29,10 +29,10 @@ from equipoise.model.upgrade.event import (
 )
 from equipoise.model.upgrade.request import Order
 from equipoise.model.upgrade.settings import PAPER, Mixing, Readings, UpgradeSettings
-from equipoise.model.upgrade.work import Errand, Task
+from equipoise.model.upgrade.work import Batch, Errand, Task
 from equipoise.upgrade import Coordinator
 from equipoise.upgrade.graph.bonds import presence
-from equipoise.upgrade.requests.units import talk
+from equipoise.upgrade.requests.talk import talk
 from upgrade_worlds import (
     CATALOG,
     STRICT,
@@ -47,6 +47,7 @@ from upgrade_worlds import (
     binds,
     boxes,
     hypervisors,
+    protects,
     replaced,
     supported,
     switches,
@@ -64,11 +65,19 @@ class Upgrades(RuleBasedStateMachine):
         sizes=st.lists(st.integers(1, 3), min_size=1, max_size=3),
         divided=st.booleans(),
         literal=st.booleans(),
-        shape=st.sampled_from(["plain", "contained", "strict", "storage"]),
+        shape=st.sampled_from(["plain", "contained", "strict", "apart", "storage"]),
+        guarded=st.one_of(st.none(), st.tuples(st.integers(1, 3), st.booleans())),
         seed=st.integers(0, 2**32),
     )
-    def begin(
-        self, hosts: int, sizes: list[int], divided: bool, literal: bool, shape: str, seed: int
+    def begin(  # noqa: PLR0913, PLR0917
+        self,
+        hosts: int,
+        sizes: list[int],
+        divided: bool,
+        literal: bool,
+        shape: str,
+        guarded: tuple[int, bool] | None,
+        seed: int,
     ) -> None:
         """Every host could take a VM of every tenant, and no tenant has more VMs than hosts stay
         when one fails and one is out: all that was promised can be kept without an upgrade."""
@@ -102,18 +111,21 @@ class Upgrades(RuleBasedStateMachine):
             resources += [a_storage("old-store", "vsan"), *boxes()]
             links += supported("old-store", self.targets)
             changes += replaced("old-store", self.targets)
+        nets = [a_set("net", upgrade_of(["s1", "s2"], undo_threshold=2), attempts_max=2)]
+        if shape == "apart":  # two sets about one unit
+            nets = [a_set(f"net-{s}", upgrade_of([s]), attempts_max=2) for s in ("s1", "s2")]
+        self.guarded = 0 if guarded is None else guarded[0]
+        groups = self._groups(*guarded) if guarded is not None else []
         self.stage = Stage(
             a_campaign(
-                a_request(
-                    a_set("hosts", *changes, attempts_max=2),
-                    a_set("net", upgrade_of(["s1", "s2"], undo_threshold=2), attempts_max=2),
-                ),
+                a_request(a_set("hosts", *changes, attempts_max=2), *nets),
                 hosts=[a_host(n, len(sizes)) for n in range(1, hosts + 1)],
                 vms=vms,
                 tenants=tenants,
                 resources=resources,
                 dependencies=[*peers, *links],
-                catalog=STRICT if shape == "strict" else CATALOG,
+                groups=groups,
+                catalog=STRICT if shape in ("strict", "apart") else CATALOG,
                 settings=UpgradeSettings(
                     vms=Mixing.DIVIDED if divided else Mixing.FREE,
                     vm_move_s=5,
@@ -124,6 +136,16 @@ class Upgrades(RuleBasedStateMachine):
             fails=self._fails,
         )
         self.stage.watch.append(self._judge)
+
+    def _groups(self, least: int, chosen: bool) -> list[ResourceGroup]:
+        """The first four hosts stand in for one another; perhaps two of them are assigned."""
+        able = self.targets[:4]
+        if not chosen:
+            return [protects("guarded", able, in_service_min=least)]
+        return [
+            protects("able", able, kind=ResourceGroupKind.POTENTIAL_PROTECTION),
+            protects("guarded", able[:2], within="able", in_service_min=least),
+        ]
 
     def _fails(self, task: Task) -> str:
         if task.errand not in (Errand.APPLY, Errand.REVERT):
@@ -225,10 +247,28 @@ class Upgrades(RuleBasedStateMachine):
                 assert not {"s1", "s2"} <= out, "both peers are out of service"
                 busy = [one for one in out if one[0] == "k" and self._is_used(one)]
                 assert not busy, "a host with VMs is changed"
+                self._judge_group(batch)
             case TaskFinished(errand=Errand.APPLY, resource=resource):
                 part = state.parts[resource]
                 for work in part.levels[0].works:
                     assert part.components.get(work.component) == work.before, "changed twice"
+
+    def _judge_group(self, batch: Batch) -> None:
+        """So many of the group are in service beside the batch, unless something is taken back."""
+        works = [task for task in batch.tasks if task.errand is Errand.APPLY]
+        out = {task.resource for task in works} & set(self.targets[:4])
+        if not self.guarded or not out or any(work.undoing for one in works for work in one.works):
+            return
+        state = self.stage.coordinator.state
+        serving = [
+            one
+            for n, one in enumerate(self.targets[:4], 1)
+            if one not in out
+            and (part := state.parts[ResourceId(one)]).active
+            and part.operational
+            and state.places[HostId(f"h{n}")].up
+        ]
+        assert len(serving) >= self.guarded, "more of a protection group are out than it can spare"
 
     def _is_too_small(self) -> bool:
         """Whether failed attempts have cost so many hosts that nobody could keep the promises."""

@@ -17,6 +17,7 @@ from equipoise.model.upgrade.event import (
     VmBatchStarted,
 )
 from equipoise.model.upgrade.request import Command, Request
+from equipoise.roles import may_leave
 from equipoise.upgrade import Coordinator, instruction
 
 
@@ -26,7 +27,7 @@ class UpgradeLoop:
     def __init__(self, engine: Engine, journal: Journal, campaign: Campaign) -> None:
         self._engine = engine
         self._journal = journal
-        self.coordinator = Coordinator()
+        self.coordinator = Coordinator(may_leave)
         self._now_ms = 0
         if len(journal):
             self._recover()

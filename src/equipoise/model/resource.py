@@ -12,7 +12,15 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from equipoise.model.quantity import CountPresent, GroupKey, HostKey, NameKey, ResourceKey, VmKey
+from equipoise.model.quantity import (
+    Count,
+    CountPresent,
+    GroupKey,
+    HostKey,
+    NameKey,
+    ResourceKey,
+    VmKey,
+)
 from equipoise.model.value import Value
 
 
@@ -168,6 +176,11 @@ class ResourceGroupKind(StrEnum):
     ANTI_AFFINITY = "anti_affinity"
     """Service resources that the layer above wants apart."""
 
+    @property
+    def protects(self) -> bool:
+        """Whether members stand in for one another, so that only so many may be out at a time."""
+        return self in (ResourceGroupKind.POTENTIAL_PROTECTION, ResourceGroupKind.PROTECTION)
+
 
 class ResourceGroup(Value):
     """Resources that are redundant to each other or placed with regard to each other."""
@@ -177,3 +190,8 @@ class ResourceGroup(Value):
     resources: Annotated[tuple[ResourceKey, ...], Meta(min_length=1)]
     within: GroupKey | None = None
     """For a protection group: the potential protection group it was chosen from."""
+    in_service_min: Count | None = None
+    """For groups that protect: how many must be in service at any time; whoever could take over
+    counts. If neither number is given, one fewer than hold the assignment."""
+    out_max: CountPresent | None = None
+    """For groups that protect: how many may be out of service at a time."""

@@ -9,11 +9,12 @@ from equipoise.model.event import Event
 from equipoise.model.quantity import ResourceId, TenantId, VmId
 from equipoise.model.upgrade import event as past
 from equipoise.model.upgrade.event import CampaignStatus, Eliminated
-from equipoise.model.upgrade.request import Change, SetId
+from equipoise.model.upgrade.request import Change, RequestId, SetId
 from equipoise.model.upgrade.work import Errand, VmBatch
 from equipoise.upgrade.coordinator import Coordinator
 from equipoise.upgrade.graph.build import grouping
 from equipoise.upgrade.scene import look_at_sides
+from equipoise.upgrade.spare import Spare, spare_for
 from equipoise.upgrade.state import State
 
 
@@ -73,6 +74,8 @@ class Account:
     """How long no VM at all of a tenant answered."""
     isolated: dict[ResourceId, str] = field(default_factory=dict)
     moves: dict[VmId, int] = field(default_factory=dict)
+    spare: list[Spare] = field(default_factory=list)
+    """What each request needs beyond what is promised, when it was taken up."""
     duration_ms: int = 0
 
 
@@ -89,6 +92,7 @@ class _Keeper:
         self.made = Account()
         self._coordinator = Coordinator()
         self._moving: set[VmId] = set()
+        self._asked: list[RequestId] = []
 
     @property
     def _now(self) -> IterationAccount:
@@ -109,8 +113,15 @@ class _Keeper:
     def _state(self) -> State:
         return self._coordinator.state
 
+    def _UpgradeRequested(self, event: past.UpgradeRequested) -> None:  # noqa: N802
+        self._asked.append(event.request.id)
+
     def _IterationBegan(self, event: past.IterationBegan) -> None:  # noqa: N802
         self.made.iterations.append(IterationAccount(event.iteration, event.at_ms))
+        first = self._state.taken_up - len(self._asked) + 1
+        for order, request in enumerate(self._asked, first):
+            self.made.spare.append(spare_for(self._state, request, order))
+        self._asked = []
         for standing in self._state.standings.values():
             said = [_complement(one) for one in standing.set.changes if one.complements]
             if said:

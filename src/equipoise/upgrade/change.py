@@ -16,7 +16,7 @@ from equipoise.model.upgrade.work import Errand, VertexId, VmBatch
 from equipoise.model.value import FrozenMap
 from equipoise.upgrade.graph.build import grouping
 from equipoise.upgrade.outcome import close, opened, task_failed, task_finished
-from equipoise.upgrade.requests import drop, schedule, take_back
+from equipoise.upgrade.requests import drop, schedule, settle, take_back
 from equipoise.upgrade.scene import affected_hosts, scene_of
 from equipoise.upgrade.state import Open, Phase, Place, Progress, Seat, State
 
@@ -261,6 +261,8 @@ def _batch_ended(state: State, event: past.BatchEnded) -> None:
     if isinstance(schedule_, VmBatch):
         return
     close(state, ended)
+    if all(task.errand is Errand.LINK_ON for task in schedule_.tasks):
+        return
     bake_s = max((_bake_s(state, one) for one in state.to_check), default=0)
     if state.to_revert:
         state.phase = Phase.REVERTING
@@ -322,6 +324,7 @@ def _set_ended(state: State, event: past.SetEnded) -> None:
         outcome=event.outcome,
         reason=event.reason,
     )
+    settle(state, event.set)
     if event.outcome is SetOutcome.REFUSED:
         for id_ in state.standings[event.set].resources:
             part = state.parts.get(id_)

@@ -25,23 +25,27 @@ from equipoise.upgrade import vms
 from equipoise.upgrade.answers import answer_scaling, restart
 from equipoise.upgrade.begin import begin
 from equipoise.upgrade.change import change
+from equipoise.upgrade.cover import MayLeave
 from equipoise.upgrade.gate import admitted
 from equipoise.upgrade.gather import clear_storage, free_a_host
 from equipoise.upgrade.graph.build import grouping
+from equipoise.upgrade.requests.bound import in_the_way
 from equipoise.upgrade.review import deadline_ms, review
 from equipoise.upgrade.rules.brakes import window_opens_ms
+from equipoise.upgrade.rules.protection import unspared
 from equipoise.upgrade.scene import Scene, look_at_sides, scene_of
 from equipoise.upgrade.select import select
 from equipoise.upgrade.sides import used
 from equipoise.upgrade.state import Phase, Progress, State, next_batch_id
-from equipoise.upgrade.tasks import checking, reverting, schedule
-from equipoise.upgrade.turns import is_half_done
+from equipoise.upgrade.tasks import checking, mending, reverting, schedule
 
 
 class Coordinator:
     """One upgrade campaign, from its first request to its end."""
 
-    def __init__(self) -> None:
+    def __init__(self, may_leave: MayLeave | None = None) -> None:
+        """``may_leave`` is how the roles of hosts are asked about; without it they are not."""
+        self._may_leave = may_leave
         self._state: State | None = None
         self._scene: Scene | None = None
         """What the batch under way was chosen from, so that it is not looked at twice."""
@@ -63,6 +67,7 @@ class Coordinator:
         if isinstance(event, CampaignBegan):
             self._state = begin(event.campaign)
             self._state.at_ms = event.at_ms
+            self._state.may_leave = self._may_leave
             return
         if not isinstance(event, VmBatchDecided):
             self._moves = ()  # chosen from a state that is past
@@ -200,6 +205,9 @@ class Coordinator:
 
     def _move(self) -> Event:
         state = self.state
+        mended = mending(state, grouping(state).group_of, next_batch_id(state, "/links"))
+        if mended is not None:
+            return BatchStarted(at_ms=state.at_ms, batch=mended)
         if not state.vm_done and not state.vm_due:
             sides = look_at_sides(state)
             if sides.new and (used(state, sides.old) or (sides.divided and sides.old)):
@@ -234,7 +242,7 @@ class Coordinator:
             return finding
         paused = "" if state.progressed else self._why_paused()
         if paused:
-            blocked = self._never() or self._in_circles()
+            blocked = self._never() or unspared(state) or self._in_circles()
             if blocked is not None:
                 return blocked
         return IterationEnded(at_ms=state.at_ms, iteration=state.iteration, paused=paused)
@@ -273,15 +281,14 @@ class Coordinator:
 
 
 def _someone_returns(state: State) -> bool:
-    """Whether a method has kept something off that can be put back."""
-    stuck = {
-        one for unit in state.units.values() if is_half_done(state, unit) for one in unit.resources
-    }
-    return any(
-        one.present and one.operational and not one.active
+    """Whether a method has kept something off that can be put back: it would be understood."""
+    off = [
+        id_
         for id_, one in state.parts.items()
-        if id_ not in stuck
-    )
+        if one.present and one.operational and not one.active
+    ]
+    met = in_the_way(state) if off else {}
+    return any(one not in met for one in off)
 
 
 def instruction(decision: Event) -> Batch | VmBatch | None:

@@ -48,6 +48,24 @@ def task_finished(state: State, event: past.TaskFinished) -> None:
                 _put(state, reverted(part, level))
         case Errand.ACTIVATE | Errand.DEACTIVATE:
             _put(state, part.but(active=task.errand is Errand.ACTIVATE))
+        case Errand.LINK_ON | Errand.LINK_OFF:
+            _switched(state, task)
+
+
+def _switched(state: State, task: Task) -> None:
+    """One answer is for all links that a resource was to switch in a schedule."""
+    assert state.open is not None
+    assert isinstance(state.open.schedule, Batch)
+    for each in state.open.schedule.tasks:
+        if (each.resource, each.errand) == (
+            task.resource,
+            task.errand,
+        ) and each.link_to is not None:
+            ends = min(each.resource, each.link_to), max(each.resource, each.link_to)
+            if task.errand is Errand.LINK_OFF:
+                state.cut[ends] = None
+            else:
+                state.cut.pop(ends, None)
 
 
 def _put(state: State, part: Part) -> None:

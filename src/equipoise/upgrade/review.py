@@ -11,6 +11,8 @@ from equipoise.model.upgrade.event import (
 )
 from equipoise.model.upgrade.request import Order
 from equipoise.upgrade.graph.build import grouping
+from equipoise.upgrade.requests.bound import bound_to, torn
+from equipoise.upgrade.requests.heirs import awaits_others
 from equipoise.upgrade.state import Part, Progress, Standing, State
 
 Finding = ResourceIsolated | ResourceReleased | SetUndoBegan | SetEnded
@@ -24,6 +26,8 @@ def review(state: State) -> Finding | None:
         or _exhausted(state)
         or _with_it(state)
         or next((one for s in _open(state) if (one := _judged(state, s))), None)
+        or _torn(state)
+        or next((one for s in _open(state) if (one := _ended(state, s))), None)
     )
 
 
@@ -74,9 +78,22 @@ def _with_it(state: State) -> Finding | None:
     return None
 
 
+def _torn(state: State) -> Finding | None:
+    """Sets that would leave versions in service that do not understand each other."""
+    if all(one.progress is Progress.SCHEDULED for one in state.standings.values()):
+        return None
+    for set_, why in torn(state).items():
+        if state.standings[set_].progress is Progress.SCHEDULED:
+            return SetUndoBegan(at_ms=state.at_ms, set=set_, reason=why)
+    return None
+
+
 def _judged(state: State, standing: Standing) -> Finding | None:
+    """Whether a set is to be taken back or given up. None is complete before all are judged: sets
+    that hang together end together.
+    """
     if standing.progress is Progress.UNDOING:
-        return _released(state, standing) or _ended(state, standing)
+        return _released(state, standing)
     order = state.orders.get(standing.id)
     if order is Order.CANCEL:
         return SetEnded(
@@ -84,9 +101,7 @@ def _judged(state: State, standing: Standing) -> Finding | None:
         )
     why = "an administrator wants it undone" if order is Order.UNDO else ""
     why = why or _below_threshold(state, standing) or _too_late(state, standing)
-    if why:
-        return SetUndoBegan(at_ms=state.at_ms, set=standing.id, reason=why)
-    return _ended(state, standing)
+    return SetUndoBegan(at_ms=state.at_ms, set=standing.id, reason=why) if why else None
 
 
 def _below_threshold(state: State, standing: Standing) -> str:
@@ -114,7 +129,13 @@ def deadline_ms(standing: Standing) -> int | None:
 
 
 def _is_left(state: State, standing: Standing) -> bool:
-    return next(iter(state.pending(standing.id)), None) is not None
+    """Whether a set, or one that is complete only together with it, has something left to do."""
+    sets = {standing.id}
+    if standing.progress is Progress.SCHEDULED:
+        if awaits_others(state, standing):
+            return True
+        sets = bound_to(state, standing)
+    return any(next(iter(state.pending(one)), None) is not None for one in sets)
 
 
 def _released(state: State, standing: Standing) -> Finding | None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 from equipoise.model.files.collector import undisturbed
 from equipoise.model.quantity import HostId
 from equipoise.model.resource import DependencyKind
+from equipoise.model.upgrade.event import SetOutcome
 from equipoise.model.upgrade.graph import ControlGraph, Group, GroupEdge, ResourceGraph
 from equipoise.model.upgrade.request import SetId
 from equipoise.model.upgrade.work import Level, UpgradeUnit, VertexId
 from equipoise.upgrade.graph.build import control_graph, grouping, is_present, resource_graph
+from equipoise.upgrade.requests.bound import Odds, at_odds, in_the_way
 from equipoise.upgrade.sides import Sides, sides_of
 from equipoise.upgrade.state import State
-from equipoise.upgrade.turns import is_half_done, is_next, turn_of
+from equipoise.upgrade.turns import is_next, turn_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +84,45 @@ class Scene:
                 next_ = [one for one in last if is_next(self.state, one, unit.id)]
                 behind = dict.fromkeys(self.control.group_of[one] for one in next_)
                 due = turn is None or turn == len(unit.partitions) - 1
-                due = due and not is_half_done(self.state, unit)
-                found.append(Returning(groups, tuple(behind), due))
+                able = self.understood(groups, behind) if due else groups
+                found += [Returning(able, tuple(behind), due)] if able else []
         return tuple(found)
+
+    @cached_property
+    def in_the_way(self) -> Odds:
+        """Whom each resource would meet in service and not understand."""
+        return in_the_way(self.state)
+
+    @cached_property
+    def _odds(self) -> Odds:
+        return at_odds(self.state)
+
+    def understood(
+        self, groups: Iterable[VertexId], leaving: Collection[VertexId] = ()
+    ) -> tuple[VertexId, ...]:
+        """Those who understand everybody whom they would meet if they returned into service.
+
+        Who was left half way by a cancelled set comes last: others do not stay off because of it.
+        """
+        found: list[VertexId] = []
+        for vertex in sorted(groups, key=self._is_given_up):
+            members = self.control.groups[vertex].members
+            met = {other for one in members for other in self.in_the_way.get(one, ())}
+            with_it = {other for one in members for other in self._odds.get(one, ())}
+            of = self.control.group_of
+            if {of[one] for one in met} <= set(leaving) and not {of[one] for one in with_it} & set(
+                found
+            ):
+                found.append(vertex)
+        return tuple(one for one in groups if one in found)
+
+    def _is_given_up(self, vertex: VertexId) -> bool:
+        works = (
+            work
+            for one in self.control.groups[vertex].members
+            for work in self.state.parts[one].applied
+        )
+        return any(self.state.standings[work.set].outcome is SetOutcome.CANCELLED for work in works)
 
     def _is_kept_off(self, vertex: VertexId) -> bool:
         group = self.control.groups[vertex]

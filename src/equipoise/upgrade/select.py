@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from equipoise.model.quantity import HostId, TenantId
 from equipoise.model.upgrade.event import Eliminated
 from equipoise.model.upgrade.work import VertexId
+from equipoise.upgrade.cover import Cover
 from equipoise.upgrade.room import Seating, growth, reserve, whole_hosts
 from equipoise.upgrade.rules import eliminate
 from equipoise.upgrade.rules.use import IN_USE
@@ -40,9 +41,10 @@ def select(scene: Scene) -> Selection:
     out: set[HostId] = set()
     batch: list[VertexId] = []
     capped: dict[VertexId, str] = {}
+    cover = Cover(scene)
     for vertex in ordered:
         more = hosts[vertex]
-        short = _short_of_spare(scene, vertex, len(out))
+        short = _short_of_spare(scene, vertex, len(out)) or cover.missed(vertex)
         if short:
             capped[vertex] = short
             continue
@@ -52,6 +54,7 @@ def select(scene: Scene) -> Selection:
         fits = together <= z and _may_go(scene, more, free)
         if undo_alone or spared_for_it or fits:
             batch.append(vertex)
+            cover.leaves(vertex)
             out |= more
         else:
             why = f"{z} hosts can be spared, and {len(out)} are in the batch"

@@ -161,6 +161,8 @@ class Bond:
     comes: bool = True
     clashes: bool = False
     """Whether, in the last request about both ends, mixed versions would not understand."""
+    orders: tuple[int, ...] = ()
+    """The requests in which they would not."""
 
 
 class Phase(StrEnum):
@@ -255,8 +257,12 @@ class State:
     new_vms: int = 0
     """How many VMs scaling has added, which numbers them."""
     ended: bool = False
+    cut: dict[tuple[ResourceId, ResourceId], None] = field(default_factory=dict)
+    """Links that are switched off, by their ends in the order of their names."""
     declared_min: dict[ResourceId, int] = field(default_factory=dict)
     """Of aggregates: how many constituents their dependencies say they need."""
+    may_leave: Any = None
+    """How the roles of hosts are asked about (``cover.MayLeave``); nobody: they are not."""
     grouping: Any = None
     """Which resources go together, kept until resources, dependencies or units change."""
 

@@ -13,6 +13,7 @@ from equipoise.model.upgrade.work import (
     VertexId,
 )
 from equipoise.upgrade.graph.build import TOGETHER
+from equipoise.upgrade.requests.bound import at_odds
 from equipoise.upgrade.scene import Scene
 from equipoise.upgrade.state import State
 from equipoise.upgrade.turns import turn_of
@@ -41,8 +42,7 @@ def schedule(scene: Scene, batch: tuple[VertexId, ...], id_: BatchId) -> Batch:
         else:
             members = [one for one in group.members if one in levels]
             if uses_links(unit):
-                off += _links(scene, of, unit, members, Errand.LINK_OFF)
-                on += _links(scene, of, unit, members, Errand.LINK_ON)
+                off += _links(scene, of, unit, members)
                 continue
             live = [one for one in members if scene.state.parts[one].active]
             off += [_task(scene.state, of[one], one, Errand.DEACTIVATE) for one in live]
@@ -108,26 +108,18 @@ def _apply(state: State, vertex: VertexId, resource: ResourceId) -> Task:
 
 
 def _links(
-    scene: Scene,
-    of: dict[ResourceId, VertexId],
-    unit: UpgradeUnit,
-    members: list[ResourceId],
-    errand: Errand,
+    scene: Scene, of: dict[ResourceId, VertexId], unit: UpgradeUnit, members: list[ResourceId]
 ) -> Stage:
-    """Links to partners that speak the other version go off, those to partners of the same go on.
-
-    A partner speaks the new version once nothing of the unit is left to do with it.
+    """All links of a unit along which versions may clash go off where one end is changed: nobody
+    knows yet whether it succeeds. ``mending`` puts those on again whose ends understand each other.
     """
     found: Stage = []
     inside = set(unit.resources)
     for edge in scene.graph.edges:
         ends = (edge.dependent, edge.sponsor)
-        for one, other in (ends, ends[::-1]):
-            if one in members and other in inside and other not in members and edge.incompatible:
-                waits = any(level.unit == unit.id for level in scene.state.parts[other].levels)
-                if waits == (errand is Errand.LINK_OFF):
-                    task = _task(scene.state, of[one], one, errand)
-                    found.append(task.but(link_to=other))
+        one, other = ends if ends[0] in members else ends[::-1]
+        if one in members and other in inside and edge.incompatible:
+            found.append(_task(scene.state, of[one], one, Errand.LINK_OFF).but(link_to=other))
     return found
 
 
@@ -138,6 +130,18 @@ def reverting(state: State, group_of: dict[ResourceId, VertexId], id_: BatchId) 
         for one, works in state.to_revert.items()
     )
     return Batch(id=id_, stages=(tasks,))
+
+
+def mending(state: State, group_of: dict[ResourceId, VertexId], id_: BatchId) -> Batch | None:
+    """Put links on again whose ends understand each other: nothing is left to keep them apart."""
+    odds = at_odds(state) if state.cut else {}
+    tasks = tuple(
+        _task(state, group_of[one], one, Errand.LINK_ON).but(link_to=other)
+        for one, other in state.cut
+        if all(each in state.parts and state.parts[each].operational for each in (one, other))
+        and other not in odds.get(one, ())
+    )
+    return Batch(id=id_, stages=(tasks,)) if tasks else None
 
 
 def checking(state: State, group_of: dict[ResourceId, VertexId], id_: BatchId) -> Batch:

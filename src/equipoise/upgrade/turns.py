@@ -1,9 +1,8 @@
-"""Whose turn it is in a unit, and whether a unit was left half done."""
+"""Whose turn it is in a unit."""
 
 from __future__ import annotations
 
 from equipoise.model.quantity import ResourceId
-from equipoise.model.upgrade.event import SetOutcome
 from equipoise.model.upgrade.work import UnitId, UpgradeUnit
 from equipoise.upgrade.state import State
 
@@ -24,15 +23,3 @@ def is_next(state: State, resource: ResourceId, unit: UnitId) -> bool:
         and part.can_be_changed
         and any(level.unit == unit for level in part.levels)
     )
-
-
-def is_half_done(state: State, unit: UpgradeUnit) -> bool:
-    """Whether a unit was cancelled half way: what it keeps off would meet another version."""
-    for standing in state.standings.values():
-        if standing.outcome is SetOutcome.CANCELLED:
-            targets = set(standing.resources).intersection(map(ResourceId, unit.resources))
-            parts = [state.parts[one] for one in targets if one in state.parts]
-            done = sum(any(work.set == standing.id for work in part.applied) for part in parts)
-            if 0 < done < len(parts):
-                return True
-    return False

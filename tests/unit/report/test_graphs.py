@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
@@ -13,9 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.errors import InvalidInput
-from equipoise.model.resource import DependencyKind, Presence, ResourceKind
-from equipoise.model.upgrade.graph import Modification
-from equipoise.model.upgrade.work import VertexId
+from equipoise.model.quantity import GroupId, ResourceId
+from equipoise.model.resource import DependencyKind, Presence, ResourceGroupKind, ResourceKind
+from equipoise.model.upgrade.catalog import ComponentId, Doing
+from equipoise.model.upgrade.graph import Modification, Protection
+from equipoise.model.upgrade.request import SetId
+from equipoise.model.upgrade.work import Level, UnitId, VertexId, Work
+from equipoise.model.value import FrozenMap
 from equipoise.report.graphs import View, written
 from equipoise.report.graphs.fold import BOXES_MAX, folded
 from equipoise.report.graphs.layers import laid_out
@@ -101,6 +106,52 @@ def test_json_has_both_graphs_with_all_attributes() -> None:
     (router,) = [one for one in both[1]["vertices"] if one["id"] == "R38"]
     assert router["in_batch"] is False
     assert router["reason"] == "R37 <stands> in for it"
+
+
+def test_a_group_has_the_actions_of_its_members_level_by_level() -> None:
+    works = [
+        Work(set=SetId(f"s{n}"), component=ComponentId("c"), does=Doing.UPGRADE, after=f"v{n}")
+        for n in (1, 2)
+    ]
+    one, two = (Level(unit=UnitId(f"{n}/x"), order=n, works=(works[n - 1],)) for n in (1, 2))
+    plain = view()
+    vertices = dict(plain.resources.vertices)
+    names = [ResourceId(name) for name in ("H7", "S7")]
+    for name, levels, sets in zip(
+        names, ((one, two), (two,)), (("s1", "s2"), ("s2",)), strict=True
+    ):
+        vertices[name] = replace(vertices[name], levels=levels, undo_units=sets)  # type: ignore[arg-type]
+    given_ = replace(plain, resources=replace(plain.resources, vertices=FrozenMap(vertices)))
+    document = json.loads(written(given_, ".json", groups_only=False))["control_graph"]
+    (group,) = [each for each in document["vertices"] if each["id"] == "GR7"]
+    assert group["undo_units"] == ["s1", "s2"]
+    told = [(level["order"], [each["resource"] for each in level["actions"]])
+            for level in group["levels"]]  # fmt: skip
+    assert told == [(1, ["H7"]), (2, ["H7", "S7"])]
+
+
+def test_protection_groups_are_in_every_form() -> None:
+    routers = (ResourceId("R37"), ResourceId("R38"))
+    group = Protection(
+        GroupId("vrrp"), ResourceGroupKind.PROTECTION, None, routers, routers, routers, 1
+    )
+    plain = view()
+    given_ = replace(plain, resources=replace(plain.resources, protections=(group,)))
+    svg = written(given_, ".svg", groups_only=False)
+    assert "↑ R37 router · vrrp" in words(svg)
+    told = [one.text for one in ElementTree.fromstring(svg).iter(f"{SVG}title")]
+    assert sum("protection group vrrp: 1 of 2 can be spared" in (one or "") for one in told) == 2
+    assert r'[label="R37\nrouter\nvrrp"' in written(given_, ".dot", groups_only=False)
+    document = json.loads(written(given_, ".json", groups_only=False))["resource_graph"]
+    assert document["protection_groups"] == [
+        {
+            "id": "vrrp", "kind": "protection", "within": None, "holders": ["R37", "R38"],
+            "members": ["R37", "R38"], "in_service": ["R37", "R38"], "in_service_min": 1,
+            "spare": 1,
+        }
+    ]  # fmt: skip
+    own = [one["id"] for one in document["vertices"] if one["protection_groups"] == ["vrrp"]]
+    assert own == ["R37", "R38"]
 
 
 def test_a_name_without_a_known_ending_is_refused() -> None:

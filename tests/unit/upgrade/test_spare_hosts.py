@@ -11,14 +11,16 @@ from equipoise.model.upgrade import event as past
 from equipoise.model.upgrade.campaign import Campaign
 from equipoise.model.upgrade.event import CampaignStatus
 from equipoise.model.upgrade.work import Errand
+from equipoise.sim.upgrading.builtin import builtin_campaign
 from equipoise.sim.upgrading.engine import SimulatedEngine
 from equipoise.store import MemoryJournal
+from equipoise.upgrade.account import account
 
 CLASHING = range(1, 5)
 """Hosts that do not understand the two sponsors of another version."""
 
 
-def campaign(kind: str, spare: int) -> Campaign:
+def campaign(kind: str, spare: int, least: int = 1) -> Campaign:
     hosts = range(1, len(CLASHING) + spare + 1)
     clash = "presence: current_future, incompatible: true"
     bonds = [f"{{dependent: s1, sponsor: s2, kind: peer_stateless, {clash}}}"]
@@ -26,7 +28,7 @@ def campaign(kind: str, spare: int) -> Campaign:
               for n in CLASHING for sponsor in ("s1", "s2")]  # fmt: skip
     size = "cores: 8, mhz_per_core: 2000, memory_mib: 16384, capacity: {vms: 3}"
     vms = (("a1", "a", 1), ("a2", "a", 2), ("b1", "b", 2), ("b2", "b", 3))
-    sla = "sla: {vms_min: 1, vms_max: 3, cooldown_s: 100}"
+    sla = f"sla: {{vms_min: {least}, vms_max: 3, cooldown_s: 100}}"
     parts = {
         "hosts": [f"{{id: h{n}, {size}}}" for n in hosts],
         "resources": [f"{{id: {one}, kind: switch, version: old}}" for one in ("s1", "s2")]
@@ -101,6 +103,37 @@ def test_a_unit_does_not_begin_what_it_could_not_end() -> None:
     assert isinstance(end, past.CampaignEnded)
     assert end.status is CampaignStatus.PAUSED
     assert "keeps 4 hosts off, and 2 are spare" in end.reason
+
+
+@pytest.mark.parametrize(
+    ("kind", "spare", "needed", "available"), [("storage", 2, 2, 2), ("communication", 2, 4, 2)]
+)
+def test_the_account_says_how_many_spare_hosts_a_request_needs(
+    kind: str, spare: int, needed: int, available: int
+) -> None:
+    (one,) = account(run(kind, spare)).spare
+    assert (one.request, one.needed, one.available) == ("r", needed, available)
+    assert one.enough is (needed <= available)
+
+
+def test_of_a_divided_cluster_the_new_side_needs_a_reserve_for_failures() -> None:
+    made = builtin_campaign("nabi-compute")
+    journal = MemoryJournal()
+    UpgradeLoop(SimulatedEngine(made), journal, made).run()
+    (one,) = account(journal.events()).spare
+    assert one.needed == made.settings.failover_hosts == 1
+
+
+def test_a_unit_that_keeps_more_hosts_off_than_can_ever_be_spared_is_refused() -> None:
+    made = campaign("communication", 1, least=2)
+    journal = MemoryJournal()
+    UpgradeLoop(SimulatedEngine(made), journal, made).run()
+    (end,) = [one for one in journal.events() if isinstance(one, past.SetEnded)]
+    assert end.outcome is past.SetOutcome.REFUSED
+    assert end.reason == (
+        "unit 1/s1 keeps 4 hosts off: with 4 hosts out and 1 in reserve, 0 hosts with 0 places "
+        "are left; tenants have 4 VMs or more"
+    )
 
 
 def test_a_partition_is_changed_side_by_side() -> None:

@@ -37,6 +37,15 @@ def document(campaign: Campaign, made: Account, *, dry_run: bool) -> dict[str, A
         "moves": sum(made.moves.values()),
         "moves_per_vm_max": max(made.moves.values(), default=0),
         "lowest_headroom": lowest_headroom(made),
+        "spare_hosts": [
+            {
+                "request": one.request,
+                "needed": one.needed,
+                "available": one.available,
+                "enough": one.enough,
+            }
+            for one in made.spare
+        ],
         "duration_s": made.duration_ms / 1000,
     }
 

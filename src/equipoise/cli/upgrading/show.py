@@ -9,6 +9,7 @@ from equipoise.cli.upgrading.document import lowest_headroom
 from equipoise.model.upgrade.campaign import Campaign
 from equipoise.model.words import counted
 from equipoise.upgrade.account import Account, IterationAccount
+from equipoise.upgrade.spare import Spare
 
 FEW = 8
 
@@ -22,6 +23,9 @@ def show(campaign: Campaign, made: Account, *, dry_run: bool) -> None:
     for set_, complements in made.complements.items():
         for one in complements:
             out.print(plain(f"set {set_}, added by the catalog: {one}"))
+    if dry_run:
+        for each in made.spare:
+            out.print(plain(_spare(each)))
     for iteration in made.iterations:
         out.print()
         for line in _told(iteration):
@@ -31,6 +35,16 @@ def show(campaign: Campaign, made: Account, *, dry_run: bool) -> None:
         out.print(plain(f"set {set_}: {outcome}{f' ({reason})' if reason else ''}"))
     for line in _sums(made):
         out.print(plain(line))
+
+
+def _spare(one: Spare) -> str:
+    """What a request needs beyond what is promised, and whether it is there."""
+    has = "the cluster has" if one.enough else "only"
+    verdict = "" if one.enough else ": it will wait until tenants shrink or hosts are added"
+    return (
+        f"request {one.request}: {counted(one.needed, 'spare host')} needed, "
+        f"{has} {one.available}{verdict}"
+    )
 
 
 def _told(one: IterationAccount) -> Iterable[str]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from itertools import pairwise
 
-from equipoise.model.quantity import HostId, ResourceId, VmId
-from equipoise.model.resource import DependencyKind, Presence, ResourceKind
+from equipoise.model.quantity import GroupId, HostId, ResourceId, VmId
+from equipoise.model.resource import DependencyKind, Presence, ResourceGroupKind, ResourceKind
 from equipoise.model.upgrade.request import SetId
 from equipoise.model.upgrade.work import Level, VertexId
 from equipoise.model.value import FrozenMap
@@ -69,12 +70,43 @@ class Edge:
     """The link that realises it, a vertex of its own if it is to be changed."""
 
 
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """Resources that stand in for one another: so many of them are in service at any time."""
+
+    id: GroupId
+    kind: ResourceGroupKind
+    within: GroupId | None
+    holders: tuple[ResourceId, ...]
+    """Those that hold the assignment."""
+    members: tuple[ResourceId, ...]
+    """Those that hold it or could take it over, as far as they are there."""
+    in_service: tuple[ResourceId, ...]
+    in_service_min: int
+    """How many have to be; 0: nobody is protected."""
+
+    @property
+    def spare(self) -> int:
+        """How many more may be out of service now."""
+        return max(0, len(self.in_service) - self.in_service_min)
+
+
 @dataclass(frozen=True)
 class ResourceGraph:
     """Every resource and every dependency, now and in future, in the order of the cluster."""
 
     vertices: FrozenMap[ResourceId, Vertex]
     edges: tuple[Edge, ...]
+    protections: tuple[Protection, ...] = ()
+
+    @cached_property
+    def guards(self) -> FrozenMap[ResourceId, tuple[GroupId, ...]]:
+        """The protection groups of each resource, whether it holds their assignment or could."""
+        lists: dict[ResourceId, list[GroupId]] = {}
+        for group in self.protections:
+            for one in group.members:
+                lists.setdefault(one, []).append(group.id)
+        return FrozenMap({one: tuple(found) for one, found in lists.items()})
 
     @cached_property
     def sponsorships(self) -> FrozenMap[ResourceId, tuple[Edge, ...]]:
@@ -95,13 +127,24 @@ class ResourceGraph:
         return FrozenMap({one: tuple(found) for one, found in lists.items()})
 
     @cached_property
-    def peers(self) -> FrozenMap[ResourceId, tuple[ResourceId, ...]]:
-        """Who stands in for each resource."""
-        found: dict[ResourceId, dict[ResourceId, None]] = {}
+    def linked_by(self) -> FrozenMap[ResourceId, tuple[Edge, ...]]:
+        """The dependencies that each link realises."""
+        lists: dict[ResourceId, list[Edge]] = {}
         for edge in self.edges:
-            if edge.kind.is_symmetrical:
-                found.setdefault(edge.dependent, {})[edge.sponsor] = None
-                found.setdefault(edge.sponsor, {})[edge.dependent] = None
+            if edge.link is not None:
+                lists.setdefault(edge.link, []).append(edge)
+        return FrozenMap({one: tuple(found) for one, found in lists.items()})
+
+    @cached_property
+    def peers(self) -> FrozenMap[ResourceId, tuple[ResourceId, ...]]:
+        """Who stands in for each resource; of a protection group, the next to it does."""
+        pairs = [(edge.dependent, edge.sponsor) for edge in self.edges if edge.kind.is_symmetrical]
+        for one in self.protections:
+            pairs += pairwise(one.members) if one.in_service_min else ()
+        found: dict[ResourceId, dict[ResourceId, None]] = {}
+        for first, second in pairs:
+            found.setdefault(first, {})[second] = None
+            found.setdefault(second, {})[first] = None
         return FrozenMap({one: tuple(others) for one, others in found.items()})
 
 

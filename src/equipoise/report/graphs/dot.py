@@ -58,7 +58,8 @@ def _clusters(resources: ResourceGraph, control: ControlGraph) -> Iterator[str]:
 
 def _vertex(resources: ResourceGraph, one: ResourceId) -> str:
     vertex = resources.vertices[one]
-    return _node(one, f"{one}\\n{vertex.kind}", vertex.modification, active=vertex.active)
+    label = "\\n".join((one, vertex.kind, *resources.guards.get(one, ())))
+    return _node(one, label, vertex.modification, active=vertex.active)
 
 
 def _node(id_: str, label: str, modification: str, *, active: bool) -> str:

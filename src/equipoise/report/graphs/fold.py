@@ -27,7 +27,7 @@ def folded(sketch: Sketch, most: int = BOXES_MAX) -> Sketch:
 def _look(box: Box) -> Hashable:
     kinds = frozenset(row.kind for row in box.rows)
     change = (box.modification, box.active, box.isolated, box.failed)
-    return (kinds, *change, box.chosen, box.note, box.vms)
+    return (kinds, *change, box.chosen, box.note, box.guarded, box.vms)
 
 
 def _neighbours(sketch: Sketch) -> dict[str, Hashable]:

@@ -25,6 +25,8 @@ class Row:
     active: bool = True
     troubled: bool = False
     """Isolated or failed."""
+    guards: tuple[str, ...] = ()
+    """The protection groups it belongs to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,8 @@ class Box:
     """Why it is not, in a word or two ..."""
     reason: str = ""
     """... and in a sentence."""
+    guarded: str = ""
+    """How many its protection groups can spare."""
     vms: bool = False
     count: int = 1
     """How many boxes this one stands for."""
@@ -119,7 +123,7 @@ def _groups(
         yield Box(
             id=id_,
             title=_title(id_, there),
-            rows=tuple(map(_row, there)),
+            rows=tuple(_row(one, resources.guards.get(one.id, ())) for one in there),
             modification=group.modification,
             active=group.active,
             isolated=group.isolated,
@@ -127,7 +131,18 @@ def _groups(
             chosen=verdict.chosen,
             note=verdict.note,
             reason=verdict.reason,
+            guarded=_guarded(resources, group.members),
         )
+
+
+def _guarded(resources: ResourceGraph, members: Sequence[ResourceId]) -> str:
+    """What the protection groups of resources can spare, in words."""
+    own = {group for one in members for group in resources.guards.get(one, ())}
+    return "; ".join(
+        f"protection group {one.id}: {one.spare} of {len(one.members)} can be spared"
+        for one in resources.protections
+        if one.id in own and one.in_service_min
+    )
 
 
 def _title(id_: VertexId, there: Sequence[Vertex]) -> str:
@@ -145,9 +160,9 @@ def _of_vms(resources: ResourceGraph, guests: Mapping[str, list[ResourceId]]) ->
         yield Box(id=name, title=name, rows=rows, modification=change, vms=True)
 
 
-def _row(vertex: Vertex) -> Row:
+def _row(vertex: Vertex, guards: Sequence[str] = ()) -> Row:
     troubled = vertex.isolated or vertex.failed
-    return Row(vertex.id, vertex.kind, vertex.modification, vertex.active, troubled)
+    return Row(vertex.id, vertex.kind, vertex.modification, vertex.active, troubled, tuple(guards))
 
 
 def _ties(resources: ResourceGraph, box_of: Mapping[ResourceId, str]) -> Iterator[Tie]:

@@ -75,7 +75,10 @@ def _size(box: Box, *, with_rows: bool) -> tuple[float, float]:
 
 
 def _words(row: Row) -> str:
-    return cut(f"{_SIGNS[row.modification]} {row.id} {row.kind.replace('_', ' ')}", _ROW_MAX)
+    groups = "".join(f" · {one}" for one in row.guards)
+    return cut(
+        f"{_SIGNS[row.modification]} {row.id} {row.kind.replace('_', ' ')}{groups}", _ROW_MAX
+    )
 
 
 def _tops(lines: Sequence[Sequence[Placed]]) -> list[float]:
@@ -129,4 +132,5 @@ def _told(box: Box) -> str:
     said += ["failed" if box.failed else "isolated"] if box.failed or box.isolated else []
     said += ["in this batch"] if box.chosen else []
     said += [box.reason or box.note] if box.reason or box.note else []
+    said += [box.guarded] if box.guarded else []
     return "; ".join(said)

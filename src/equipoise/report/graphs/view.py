@@ -10,7 +10,14 @@ from typing import Any, Final
 
 from equipoise.errors import InvalidInput, Problem
 from equipoise.model.quantity import ResourceId
-from equipoise.model.upgrade.graph import ControlGraph, Edge, GroupEdge, ResourceGraph
+from equipoise.model.upgrade.graph import (
+    ControlGraph,
+    Edge,
+    GroupEdge,
+    Protection,
+    ResourceGraph,
+    Vertex,
+)
 from equipoise.model.upgrade.work import VertexId, Work
 from equipoise.report.graphs.dot import dot_of_groups, dot_of_resources
 from equipoise.report.graphs.fold import folded
@@ -62,6 +69,7 @@ def document_of(view: View) -> dict[str, Any]:
         "resource_graph": {
             "vertices": [_vertex(view, one) for one in view.resources.vertices],
             "edges": [_edge(edge) for edge in view.resources.edges],
+            "protection_groups": [_protection(one) for one in view.resources.protections],
         },
         "control_graph": {
             "vertices": [_group(view, one) for one in view.control.groups],
@@ -90,6 +98,20 @@ def _vertex(view: View, one: ResourceId) -> dict[str, Any]:
         "host": vertex.host,
         "vm": vertex.vm,
         "constituents_min": vertex.constituents_min,
+        "protection_groups": list(view.resources.guards.get(one, ())),
+    }
+
+
+def _protection(one: Protection) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "kind": one.kind.value,
+        "within": one.within,
+        "holders": list(one.holders),
+        "members": list(one.members),
+        "in_service": list(one.in_service),
+        "in_service_min": one.in_service_min,
+        "spare": one.spare,
     }
 
 
@@ -107,17 +129,31 @@ def _action(work: Work) -> dict[str, Any]:
 def _group(view: View, one: VertexId) -> dict[str, Any]:
     group = view.control.groups[one]
     verdict = view.verdicts.get(one)
+    vertices = view.resources.vertices
+    there = [vertices[each] for each in group.members if each in vertices]
     return {
         "id": group.id,
         "members": list(group.members),
         "modification": group.modification.value,
         "active": group.active,
+        "undo_units": list(dict.fromkeys(one for each in there for one in each.undo_units)),
+        "levels": _merged(there),
         "hosts": list(group.hosts),
         "isolated": group.isolated,
         "failed": group.failed,
         "in_batch": verdict.chosen if verdict else None,
         "reason": verdict.reason if verdict else None,
     }
+
+
+def _merged(members: list[Vertex]) -> list[dict[str, Any]]:
+    """The actions of all members, put together level by level, the oldest request first."""
+    levels: dict[int, list[dict[str, Any]]] = {}
+    for one in members:
+        for level in one.levels:
+            actions = [{"resource": one.id} | _action(work) for work in level.works]
+            levels.setdefault(level.order, []).extend(actions)
+    return [{"order": order, "actions": levels[order]} for order in sorted(levels)]
 
 
 def _edge(edge: Edge | GroupEdge) -> dict[str, Any]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from equipoise.model.resource import Presence
+from equipoise.model.upgrade.event import SetOutcome
 from equipoise.model.upgrade.request import SetId
-from equipoise.upgrade.state import Bond, Part, Progress, State
+from equipoise.upgrade.state import Bond, Part, Progress, Standing, State
 
 PRESENT = (Presence.CURRENT, Presence.CURRENT_FUTURE)
 
@@ -15,8 +16,10 @@ def presence(state: State, bond: Bond) -> Presence | None:
     ends = state.parts.get(dependency.dependent), state.parts.get(dependency.sponsor)
     if any(end is None or not (end.present or end.levels) for end in ends):
         return None
-    if bond.set is None or bond.owner is None:
+    if bond.set is None:
         return Presence.CURRENT_FUTURE
+    if bond.owner is None:
+        return _with_the_set(state.standings[bond.set], comes=bond.comes)
     forward, back = _left_to_do(state.parts[bond.owner], bond.set)
     if back:
         return Presence.CURRENT if bond.comes else Presence.FUTURE
@@ -25,6 +28,14 @@ def presence(state: State, bond: Bond) -> Presence | None:
     if not forward and state.standings[bond.set].progress is not Progress.SCHEDULED:
         return None if bond.comes else Presence.CURRENT_FUTURE
     return Presence.FUTURE if bond.comes else Presence.CURRENT
+
+
+def _with_the_set(standing: Standing, *, comes: bool) -> Presence | None:
+    """When a dependency holds that comes or goes by itself: as its set ends."""
+    if standing.progress is Progress.SCHEDULED:
+        return Presence.FUTURE if comes else Presence.CURRENT
+    stays = comes == (standing.outcome is SetOutcome.APPLIED)
+    return Presence.CURRENT_FUTURE if stays else None
 
 
 def _left_to_do(part: Part, set_: SetId) -> tuple[bool, bool]:

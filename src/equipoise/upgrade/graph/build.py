@@ -23,6 +23,7 @@ from equipoise.model.upgrade.work import VertexId
 from equipoise.model.value import FrozenMap
 from equipoise.upgrade.graph.bonds import PRESENT, presence
 from equipoise.upgrade.graph.demands import least_constituents
+from equipoise.upgrade.graph.protections import protections
 from equipoise.upgrade.sides import Sides
 from equipoise.upgrade.state import Bond, Part, State
 
@@ -126,7 +127,7 @@ def resource_graph(state: State, sides: Sides, *, with_vms: bool = True) -> Reso
             )
             if seat.host is not None and seat.host in kernel:
                 edges.append(Edge(id_, kernel[seat.host], DependencyKind.MIGRATION))
-    return ResourceGraph(FrozenMap(vertices), tuple(edges))
+    return ResourceGraph(FrozenMap(vertices), tuple(edges), protections(state))
 
 
 def _matters(part: Part) -> bool:

@@ -27,7 +27,8 @@ class Anatomy:
     families: tuple[tuple[Place, ...], ...]
     """Peers, direct and indirect; each block is in exactly one, most are in it alone."""
     constituents: tuple[tuple[Place, ...], ...]
-    """Of each aggregate that has two or more in the unit: its constituents."""
+    """Of each aggregate that has two or more in the unit: its constituents. Protection groups with
+    two in the unit are among them: one of the two is in service at any time as well."""
     needs: tuple[tuple[Place, Place, bool], ...]
     """Dependent, sponsor, and whether they are linked by an incompatible communication."""
 
@@ -62,7 +63,7 @@ def anatomy_of(graph: ResourceGraph, members: Sequence[ResourceId]) -> Anatomy:
     blocks = _classes(members, _one_piece(graph, members))
     place_of = {one: place for place, block in enumerate(blocks) for one in block}
     edges = [edge for one in members for edge in graph.sponsorships.get(one, ())]
-    constituents = _constituents(graph, members, place_of)
+    constituents = (*_constituents(graph, members, place_of), *_pairs(graph, place_of))
     peers = [
         (place_of[one], place_of[other])
         for one in members
@@ -106,6 +107,14 @@ def _constituents(
             if edge.kind is DependencyKind.AGGREGATION and edge.presence is not Presence.FUTURE:
                 found.setdefault(edge.dependent, {})[place_of[one]] = None
     return tuple(tuple(places) for places in found.values() if len(places) > 1)
+
+
+def _pairs(
+    graph: ResourceGraph, place_of: dict[ResourceId, Place]
+) -> tuple[tuple[Place, ...], ...]:
+    guarded = (one.members for one in graph.protections if one.in_service_min)
+    found = (dict.fromkeys(place_of[one] for one in those if one in place_of) for those in guarded)
+    return tuple(tuple(places) for places in found if len(places) == 2)  # noqa: PLR2004
 
 
 def _needs(

@@ -37,6 +37,25 @@ def spare_hosts(units: Iterable[UpgradeUnit], *, failover_new: int = 0) -> int:
     return max((unit.degraded_hosts or 0 for unit in units), default=0) + failover_new
 
 
+def unprotected(graph: ResourceGraph, unit: UpgradeUnit) -> str:
+    """Say which protection group has too few members in service while a unit goes through its
+    partitions; nothing if none has. All that are not in the unit are taken to be in service.
+    """
+    guarded = [one for one in graph.protections if one.in_service_min]
+    if not guarded:
+        return ""
+    moments = [one for one in moments_of(unit, passages_of(graph, unit)) if one.lasts]
+    for group in guarded:
+        members = set(group.members)
+        worst = max(len(members.intersection(out_of_service(graph, one))) for one in moments)
+        if worst and len(members) - worst < group.in_service_min:
+            return (
+                f"the method of unit {unit.id} takes {worst} of protection group {group.id} out at "
+                f"a time, which needs {group.in_service_min} of {len(members)} in service"
+            )
+    return ""
+
+
 def hosts_out(graph: ResourceGraph, moment: Moment) -> tuple[HostId, ...]:
     """The hosts that serve nobody at a moment: they are off, or what they need is."""
     found: dict[HostId, None] = {}

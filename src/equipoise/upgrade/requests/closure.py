@@ -46,15 +46,22 @@ class Classes:
 
 
 def units_among(
-    changed: Sequence[ResourceId], bonds: Sequence[Dependency], clashing: Sequence[Dependency]
+    changed: Sequence[ResourceId],
+    bonds: Sequence[Dependency],
+    clashing: Sequence[Dependency],
+    guarded: Sequence[Sequence[ResourceId]] = (),
 ) -> list[list[ResourceId]]:
-    """The units of more than one resource, of those that are changed."""
+    """The units of more than one resource, of those that are changed.
+
+    ``guarded`` are the members of each protection group, who stand in for one another as peers do.
+    """
     units = Classes(changed)
     for one in clashing:
         units.join(one.dependent, one.sponsor)
     inside = set(changed)
     between = [one for one in bonds if one.dependent in inside and one.sponsor in inside]
     peers = _peers(bonds, inside)
+    peers += [[one for one in those if one in inside] for those in guarded]
     grows = bool(clashing)
     while grows:
         grows = _join_peers(units, peers)

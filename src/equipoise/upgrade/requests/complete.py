@@ -6,6 +6,7 @@ from equipoise.model.quantity import ResourceId
 from equipoise.model.resource import Dependency, DependencyKind, Presence
 from equipoise.model.upgrade.catalog import ComponentId, Need
 from equipoise.model.upgrade.request import Change, ChangeKind, ChangeSet
+from equipoise.upgrade.requests.bind import is_there
 from equipoise.upgrade.requests.project import Projection
 from equipoise.upgrade.state import State, main_component
 
@@ -22,6 +23,8 @@ def complete(state: State, asked: ChangeSet) -> ChangeSet:
     changes = [_known(state, future, change) for change in asked.changes]
     for change in changes:
         future.apply(change)
+    for change in changes:
+        _check_dependencies(state, future, change)
     changes += _removals(state, changes)
     changes = [_with_edges(future, change) for change in changes]
     touched = [id_ for change in changes for id_ in (*change.resources, *_ids(change))]
@@ -65,6 +68,16 @@ def _known(state: State, future: Projection, change: Change) -> Change:
         ):
             raise Impossible(f"the catalog does not describe {component} {version or ''}".strip())
     return change
+
+
+def _check_dependencies(state: State, future: Projection, change: Change) -> None:
+    """The ends of a dependency are there, and so is one that is to be removed."""
+    for one in change.dependencies:
+        for end in (one.dependent, one.sponsor):
+            if end not in future.resources:
+                raise Impossible(f"there is no resource {end} for a dependency to be bound to")
+        if change.does is ChangeKind.REMOVE and not is_there(state, one):
+            raise Impossible(f"{one.dependent} has no dependency ({one.kind}) on {one.sponsor}")
 
 
 def _removals(state: State, changes: list[Change]) -> list[Change]:
@@ -141,6 +154,7 @@ def _complements(
             component=component,
             version=version,
             undo_threshold=_inherited(changes, len(ids)),
+            undo_version=_undo_version(future, changes, component),
             complements=why,
         )
         for (component, version, does, why), ids in made.items()
@@ -172,6 +186,15 @@ def _mended(
             if fits:
                 return one, component, version
     return other, need.component, ""
+
+
+def _undo_version(future: Projection, changes: list[Change], component: ComponentId) -> str | None:
+    """That of a change of the same component: a version says nothing about another one."""
+    for one in changes:
+        about = [one.component or main_component(future.resources[id_]) for id_ in one.resources]
+        if one.undo_version is not None and component in about:
+            return one.undo_version
+    return None
 
 
 def _inherited(changes: list[Change], targets: int) -> int | None:

@@ -6,10 +6,12 @@ from collections.abc import Iterable
 
 from equipoise.model.quantity import HostId, ResourceId
 from equipoise.model.resource import Dependency, DependencyKind
-from equipoise.model.upgrade.request import Change, ChangeKind, ChangeSet
+from equipoise.model.upgrade.request import Change, ChangeSet
 from equipoise.upgrade.graph.build import grouping
 from equipoise.upgrade.graph.demands import least_constituents
+from equipoise.upgrade.requests.bind import removed_by
 from equipoise.upgrade.requests.complete import Impossible
+from equipoise.upgrade.requests.guarded import check_protections
 from equipoise.upgrade.state import State, main_component
 
 
@@ -17,6 +19,7 @@ def check_feasible(state: State, set_: ChangeSet) -> None:
     """Raise ``Impossible`` if no course of events could complete a set."""
     _check_windows(state, set_)
     _check_aggregates(state, set_)
+    check_protections(state, set_)
     _check_replacements(state, set_)
     _check_room(state, set_)
 
@@ -41,12 +44,7 @@ def _check_windows(state: State, set_: ChangeSet) -> None:
 def _check_aggregates(state: State, set_: ChangeSet) -> None:
     """Every constituent is needed, and one of them is to be changed."""
     touched = {id_ for change in set_.changes for id_ in change.resources}
-    gone = {
-        id_
-        for change in set_.changes
-        if change.does is ChangeKind.REMOVE and change.component is None
-        for id_ in change.resources
-    }
+    gone = removed_by(set_)
     constituents: dict[ResourceId, list[ResourceId]] = {}
     for bond in state.bonds:
         one = bond.dependency
@@ -119,16 +117,25 @@ def _check_room(state: State, set_: ChangeSet) -> None:
                 hosts.add(host)
     if not hosts:
         return
+    why = too_small(state, 1)
+    if why:
+        raise Impossible(why)
+
+
+def too_small(state: State, out: int) -> str:
+    """Say why so many hosts can never be out at once, even with every tenant at its smallest."""
     capacities = sorted((one.places for one in state.places.values() if one.places), reverse=True)
-    kept = capacities[: len(capacities) - 1]
+    kept = capacities[: max(0, len(capacities) - out)]
     kept = kept[min(state.settings.failover_hosts, len(kept)) :]
     least = sum(min(one.sla.vms_min, len(capacities)) for one in state.tenants.values())
     crowd = max((one.sla.vms_min for one in state.tenants.values()), default=0)
-    if least > sum(kept) or (crowd > len(kept) and _is_apart(state)):
-        raise Impossible(
-            f"with one host out and {state.settings.failover_hosts} in reserve, "
-            f"{len(kept)} hosts with {sum(kept)} places are left; tenants have {least} VMs or more"
-        )
+    if least <= sum(kept) and (crowd <= len(kept) or not _is_apart(state)):
+        return ""
+    hosts = "one host" if out == 1 else f"{out} hosts"
+    return (
+        f"with {hosts} out and {state.settings.failover_hosts} in reserve, "
+        f"{len(kept)} hosts with {sum(kept)} places are left; tenants have {least} VMs or more"
+    )
 
 
 def _is_apart(state: State) -> bool:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from equipoise.model.quantity import ResourceId
-from equipoise.model.resource import Dependency, Presence
 from equipoise.model.upgrade.catalog import Description, Doing, Recipe
-from equipoise.model.upgrade.request import Change, ChangeKind, ChangeSet, Request
-from equipoise.model.upgrade.settings import Mixing
+from equipoise.model.upgrade.request import Change, ChangeSet, Request
 from equipoise.model.upgrade.work import Level, UnitId, Work
 from equipoise.upgrade.begin import a_part
+from equipoise.upgrade.requests.bind import bind
 from equipoise.upgrade.requests.complete import Impossible, complete
 from equipoise.upgrade.requests.feasible import check_feasible
+from equipoise.upgrade.requests.heirs import goal_of
 from equipoise.upgrade.requests.project import projected
 from equipoise.upgrade.requests.units import units_for
-from equipoise.upgrade.state import Bond, Part, Standing, State
+from equipoise.upgrade.state import Standing, State
 
 
 def schedule(state: State, request: Request, requested_ms: int) -> dict[str, str]:
@@ -43,7 +41,7 @@ def schedule(state: State, request: Request, requested_ms: int) -> dict[str, str
         for change in whole.changes:
             for id_, work in _works(state, whole, change, works):
                 works.setdefault(id_, []).append(work)
-        _bind(state, standing, works)
+        bind(state, standing, works)
     hopeless = _level(state, works)
     return refused | {one: why for one, why in hopeless.items() if one not in refused}
 
@@ -84,7 +82,7 @@ def _works(
         for work in so_far.get(id_, ()):
             if work.component == component:
                 before = work.after
-        after = _after(change, part)
+        after = goal_of(change, part)
         if before == after:
             continue
         doing = Doing.UPGRADE
@@ -107,12 +105,6 @@ def _works(
     return found
 
 
-def _after(change: Change, part: Part) -> str | None:
-    if change.does is ChangeKind.REMOVE:
-        return None
-    return part.resource.version if change.new else change.version
-
-
 def _recipe(said: Description | None, doing: Doing) -> Recipe:
     if said is None:
         return Recipe()
@@ -122,60 +114,6 @@ def _recipe(said: Description | None, doing: Doing) -> Recipe:
         Doing.UPGRADE: said.upgrade or said.install,
     }
     return recipes[doing] or Recipe()
-
-
-def _bind(state: State, standing: Standing, works: dict[ResourceId, list[Work]]) -> None:
-    """Note which dependencies come and go with a set, and with whose change they do."""
-    coming = [one for change in standing.set.changes for one in _coming(change)]
-    gone = {
-        id_
-        for change in standing.set.changes
-        if change.does is ChangeKind.REMOVE and change.component is None
-        for id_ in change.resources
-    }
-    new = {one.id for change in standing.set.changes for one in change.new}
-    removed = [
-        (one.kind, one.dependent, one.sponsor)
-        for change in standing.set.changes
-        if change.does is ChangeKind.REMOVE
-        for one in change.dependencies
-    ]
-    for place, bond in enumerate(state.bonds):
-        one = bond.dependency
-        named = (one.kind, one.dependent, one.sponsor) in removed
-        if bond.set is None and (one.dependent in gone or one.sponsor in gone or named):
-            owner = _owner(one, gone, works, standing)
-            state.bonds[place] = Bond(one, standing.id, owner, comes=False)
-    for one in coming:
-        state.bind(Bond(one, standing.id, _owner(one, new, works, standing), comes=True))
-    supports = any(
-        one.kind.is_vm_supporting and (one.sponsor in new or one.sponsor in gone) for one in coming
-    )
-    hypervisors = state.settings.vms is Mixing.DIVIDED and any(
-        (host := state.parts[id_].resource.host) is not None
-        and host in state.places
-        and state.places[host].places > 0
-        and id_ in works
-        for id_ in standing.resources
-    )
-    if supports or hypervisors:
-        state.standings[standing.id] = replace(standing, divides=True)
-
-
-def _coming(change: Change) -> tuple[Dependency, ...]:
-    if change.does is ChangeKind.REMOVE:
-        return ()
-    return tuple(one.but(presence=Presence.FUTURE) for one in change.dependencies)
-
-
-def _owner(
-    one: Dependency, moving: set[ResourceId], works: dict[ResourceId, list[Work]], of: Standing
-) -> ResourceId:
-    """With whose change a dependency comes or goes: of the end that stays, if that is changed."""
-    stays = one.dependent if one.sponsor in moving else one.sponsor
-    if any(work.set == of.id for work in works.get(stays, ())):
-        return stays
-    return one.sponsor if one.sponsor in moving else one.dependent
 
 
 def _level(state: State, works: dict[ResourceId, list[Work]]) -> dict[str, str]:

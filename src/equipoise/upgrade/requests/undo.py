@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from equipoise.model.quantity import ResourceId
-from equipoise.model.upgrade.catalog import ComponentId, Doing
+from equipoise.model.upgrade.catalog import ComponentId, Doing, Recipe
 from equipoise.model.upgrade.request import SetId
 from equipoise.model.upgrade.work import Level, UnitId, Work
+from equipoise.model.value import FrozenMap
+from equipoise.upgrade.requests.heirs import hand_over
 from equipoise.upgrade.requests.units_back import units_back
 from equipoise.upgrade.state import Part, Progress, State
 
 
 def drop(state: State, set_: SetId) -> None:
-    """Do no more of a set."""
+    """Do no more of a set, other than what another wants as well."""
+    hand_over(state, set_)
     for id_, part in list(state.parts.items()):
         if part.awaits(set_):
             state.parts[id_] = rebased(part.but(levels=_without(part.levels, set_)))
@@ -27,21 +30,29 @@ def take_back(state: State, set_: SetId) -> None:
     works = {
         id_: found
         for id_, part in state.parts.items()
-        if not part.failed and (found := _backwards(part, set_, wanted))
+        if not part.failed and (found := _way_back(state, part, set_, wanted))
     }
-    units = units_back(state, works)
     for id_, part in list(state.parts.items()):
         if any(work.set == set_ for work in part.applied):
             state.parts[id_] = part.but(applied=_bridged(part.applied, set_))
     for id_, found in works.items():
         part = state.parts[id_]
-        level = Level(unit=units.get(id_, UnitId(f"undo/{set_}/{id_}")), order=0, works=found)
-        state.parts[id_] = rebased(part.but(levels=(level, *part.levels)))
-    state.grouping = None
+        level = Level(unit=UnitId(f"undo/{set_}/{id_}"), order=0, works=found)
+        attempts = FrozenMap({one: n for one, n in part.attempts.items() if one != set_})
+        state.parts[id_] = rebased(part.but(levels=(level, *part.levels), attempts=attempts))
     state.standings[set_] = replace(state.standings[set_], progress=Progress.UNDOING)
+    for id_, unit in units_back(state, set_, works).items():
+        part = state.parts[id_]
+        state.parts[id_] = part.but(levels=tuple(_in_unit(one, unit) for one in part.levels))
+    state.grouping = None
 
 
-def _undo_versions(state: State, set_: SetId) -> dict[tuple[ResourceId, ComponentId], str]:
+def _in_unit(level: Level, unit: UnitId) -> Level:
+    """What is taken back goes in a unit; everything else as it was."""
+    return level.but(unit=unit) if level.order == 0 else level
+
+
+def _undo_versions(state: State, set_: SetId) -> Wanted:
     """Where an administrator wants resources to be led back to."""
     standing = state.standings[set_]
     return {
@@ -52,26 +63,60 @@ def _undo_versions(state: State, set_: SetId) -> dict[tuple[ResourceId, Componen
     }
 
 
-def _backwards(
-    part: Part, set_: SetId, wanted: dict[tuple[ResourceId, ComponentId], str]
-) -> tuple[Work, ...]:
-    """The way back, last first. What a later set has changed since is that set's business."""
+Wanted = dict[tuple[ResourceId, ComponentId], str]
+
+
+def _way_back(state: State, part: Part, set_: SetId, wanted: Wanted) -> tuple[Work, ...]:
+    """The way back, last first. What a later set has changed since is that set's business.
+
+    To where an administrator wants it, every resource of a change is led, changed or not (4.2).
+    """
     found: dict[ComponentId, Work] = {}
     superseded: set[ComponentId] = set()
     for work in reversed(part.applied):
         if work.set != set_:
             superseded.add(work.component)
         elif work.component not in superseded and not work.undoing:
-            now = part.components.get(work.component)
             goal = wanted.get((part.resource.id, work.component), work.before)
-            if now == goal:
-                found.pop(work.component, None)
-                continue
-            does = Doing.UPGRADE
-            if now is None or goal is None:
-                does = Doing.INSTALL if now is None else Doing.REMOVE
-            found[work.component] = work.but(does=does, before=now, after=goal, undoing=True)
-    return tuple(found.values())
+            recipe = work.recipe
+            if goal is not None and goal != work.before:
+                recipe = _leading_to(state, work.component, goal)
+            found[work.component] = work.but(after=goal, recipe=recipe)
+    for (id_, component), goal in wanted.items():
+        is_there = id_ == part.resource.id and component in part.components
+        if is_there and component not in found and component not in superseded:
+            recipe = _leading_to(state, component, goal)
+            work = Work(
+                set=set_, component=component, does=Doing.UPGRADE, after=goal, recipe=recipe
+            )
+            found[component] = work
+    now = part.components
+    works = [work.but(before=now.get(work.component), undoing=True) for work in found.values()]
+    return tuple(_named(work) for work in works if work.before != work.after)
+
+
+def _named(work: Work) -> Work:
+    """The work, called as what it does."""
+    does = Doing.UPGRADE
+    if work.before is None or work.after is None:
+        does = Doing.INSTALL if work.before is None else Doing.REMOVE
+    return work.but(does=does)
+
+
+def _leading_to(state: State, component: ComponentId, version: str) -> Recipe:
+    """How to get to a version on the way back. What is taken back runs the undo of its recipe: so
+    the recipe of that version is turned round.
+    """
+    said = state.catalog.get((component, version))
+    recipe = (said.upgrade or said.install) if said is not None else None
+    if recipe is None:
+        return Recipe()
+    return recipe.but(
+        script=recipe.undo_script,
+        undo_script=recipe.script,
+        duration_s=recipe.taking_back_s,
+        undo_duration_s=recipe.duration_s,
+    )
 
 
 def _bridged(applied: tuple[Work, ...], set_: SetId) -> tuple[Work, ...]:
@@ -108,10 +153,7 @@ def rebased(part: Part) -> Part:
             before = now.get(work.component)
             if before == work.after:
                 continue
-            does = Doing.UPGRADE
-            if before is None or work.after is None:
-                does = Doing.INSTALL if before is None else Doing.REMOVE
-            works.append(work.but(before=before, does=does))
+            works.append(_named(work.but(before=before)))
             now[work.component] = work.after
         if works:
             levels.append(level.but(works=tuple(works)))

@@ -13,9 +13,12 @@ from equipoise.model.upgrade.work import UnitId, UpgradeUnit, Work
 from equipoise.model.value import FrozenMap
 from equipoise.upgrade.graph.bonds import presence
 from equipoise.upgrade.graph.demands import least_constituents
-from equipoise.upgrade.methods import unit_of
+from equipoise.upgrade.graph.protections import protections
+from equipoise.upgrade.methods import unit_of, unprotected
 from equipoise.upgrade.requests.closure import units_among
+from equipoise.upgrade.requests.feasible import too_small
 from equipoise.upgrade.requests.project import projected
+from equipoise.upgrade.requests.talk import talk
 from equipoise.upgrade.state import Bond, Part, State
 
 
@@ -27,13 +30,24 @@ def units_for(
     hopeless: dict[str, str] = {}
     for those in _bound(state, works, _note_clashes(state, works)):
         name = UnitId(f"{state.taken_up}/{those[0]}")
-        unit = unit_of(_around(state, those), name, those, remote_links=state.settings.remote_links)
+        graph = _around(state, those)
+        unit = unit_of(graph, name, those, remote_links=state.settings.remote_links)
+        why = f"no method is known to change {', '.join(those)} together"
         if unit is not None:
+            why = unprotected(graph, unit) or _never_spared(state, unit)
+        if unit is not None and not why:
             units.append(unit)
             continue
-        why = f"no method is known to change {', '.join(those)} together"
         hopeless |= {work.set: why for id_ in those for work in works[id_]}
     return units, hopeless
+
+
+def _never_spared(state: State, unit: UpgradeUnit) -> str:
+    """Say why the hosts that a unit keeps off can never be spared; nothing if some day they can."""
+    if not unit.degraded_hosts:
+        return ""
+    why = too_small(state, unit.degraded_hosts)
+    return why and f"unit {unit.id} keeps {unit.degraded_hosts} hosts off: {why}"
 
 
 def _note_clashes(state: State, works: dict[ResourceId, list[Work]]) -> list[Dependency]:
@@ -43,8 +57,9 @@ def _note_clashes(state: State, works: dict[ResourceId, list[Work]]) -> list[Dep
         if bond.dependency.dependent in works and bond.dependency.sponsor in works:
             clash = clashes(state, bond, works)
             found += [bond.dependency] if clash else []
-            if clash is not bond.clashes:
-                state.bonds[place] = replace(bond, clashes=clash)
+            if clash or bond.clashes:
+                orders = (*bond.orders, state.taken_up) if clash else bond.orders
+                state.bonds[place] = replace(bond, clashes=clash, orders=orders)
     return found
 
 
@@ -63,7 +78,8 @@ def _bound(
         and not one.dependency.kind.is_vm_supporting
         and presence(state, one) is not None
     ]
-    return units_among(changed, lasting, clashing)
+    guarded = [one.members for one in protections(state) if one.in_service_min]
+    return units_among(changed, lasting, clashing, guarded)
 
 
 def clashes(state: State, bond: Bond, works: dict[ResourceId, list[Work]]) -> bool:
@@ -91,41 +107,23 @@ def _changed(part: Part, works: dict[ResourceId, list[Work]]) -> dict[ComponentI
     return components
 
 
-def talk(
-    state: State, along: Dependency, one: dict[ComponentId, str], other: dict[ComponentId, str]
-) -> bool:
-    """Whether what is on the two ends of a dependency works together."""
-    return _suits(state, along, one, other) and _suits(state, along, other, one)
-
-
-def _suits(
-    state: State, along: Dependency, one: dict[ComponentId, str], other: dict[ComponentId, str]
-) -> bool:
-    for component, version in one.items():
-        said = state.catalog.get((component, version))
-        for need in said.needs if said else ():
-            has = other.get(need.component)
-            meant = need.along is along.kind and bool(need.versions) and not need.tolerant
-            meant = meant and has is not None
-            if meant and has not in need.versions:
-                return False
-    return True
-
-
 def _around(state: State, members: list[ResourceId]) -> ResourceGraph:
     """The part of the new request graph that a unit lies in."""
     inside = set(members)
     return ResourceGraph(
         FrozenMap({id_: _vertex(state, state.parts[id_]) for id_ in members}),
         tuple(_edges(state, inside)),
+        protections(state),
     )
 
 
 def _vertex(state: State, part: Part) -> Vertex:
+    host = part.resource.host
+    runs_vms = host is not None and host in state.places and state.places[host].places > 0
     return Vertex(
         part.resource.id,
         part.resource.kind,
-        host=part.resource.host,
+        host=host if runs_vms else None,  # of others nobody misses a place for VMs
         constituents_min=least_constituents(state, part),
     )
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from equipoise.model.upgrade.request import SetId
 from equipoise.model.upgrade.work import VertexId
+from equipoise.upgrade.rules.protection import held_by_failures
 from equipoise.upgrade.scene import Scene
 from equipoise.upgrade.state import Progress, Standing, State
 
 
 def brakes(scene: Scene, left: dict[VertexId, None]) -> dict[VertexId, str]:
-    """Remove whoever belongs to a set that is held back."""
+    """Remove whoever belongs to a set that is held back, or is missed while a host is down."""
     state = scene.state
     held = {one.id: why for one in state.standings.values() if (why := held_back(state, one))}
     found: dict[VertexId, str] = {}
@@ -23,7 +24,7 @@ def brakes(scene: Scene, left: dict[VertexId, None]) -> dict[VertexId, str]:
             found[vertex] = held_by
         elif state.paused_all:
             found[vertex] = "the upgrade is paused by command"
-    return found
+    return held_by_failures(scene, left) | found
 
 
 def held_back(state: State, standing: Standing) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from equipoise.model.upgrade.work import VertexId
+from equipoise.upgrade.rules.older import after_older_requests
 from equipoise.upgrade.scene import Scene
 from equipoise.upgrade.turns import is_next, turn_of
 
@@ -10,7 +11,8 @@ from equipoise.upgrade.turns import is_next, turn_of
 def in_order_of_method(scene: Scene, left: dict[VertexId, None]) -> dict[VertexId, str]:
     """Remove whoever is not in the partition whose turn it is, or belongs to a newer request."""
     state = scene.state
-    found = _beyond_the_divide(scene, left)
+    found = _not_understood(scene, left) | _beyond_the_divide(scene, left)
+    found |= after_older_requests(scene, left)
     for unit in state.units.values():
         turn = turn_of(state, unit)
         if turn is None:
@@ -37,3 +39,17 @@ def _beyond_the_divide(scene: Scene, left: dict[VertexId, None]) -> dict[VertexI
         for vertex in left
         if any(host in scene.sides.new for host in scene.control.groups[vertex].hosts)
     }
+
+
+def _not_understood(scene: Scene, left: dict[VertexId, None]) -> dict[VertexId, str]:
+    """Whoever was kept off stays so while it would meet another version: its set was cancelled."""
+    groups = scene.control.groups
+    off = [one for one in left if not groups[one].active and not groups[one].changes]
+    able = scene.understood(off)
+    why = "it would meet another version"
+    found = {one: why for one in off if one not in able}
+    for vertex in found:
+        met = [other for one in groups[vertex].members for other in scene.in_the_way.get(one, ())]
+        if met:
+            found[vertex] = f"it would meet {met[0]}, which has another version"
+    return found

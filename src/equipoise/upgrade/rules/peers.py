@@ -1,4 +1,6 @@
-"""Rule 6: of those that stand in for each other, one at a time, and never the last."""
+"""Rule 6: of those that stand in for each other, one at a time, and never the last; of a protection
+group, as many as it can spare.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ from equipoise.model.resource import DependencyKind
 from equipoise.model.upgrade.graph import Group, Modification
 from equipoise.model.upgrade.work import Method, VertexId
 from equipoise.upgrade.graph.build import is_present
+from equipoise.upgrade.rules.protection import is_taken_out, service_of_groups
 from equipoise.upgrade.rules.sponsors import still_needed, supports_vms
 from equipoise.upgrade.scene import Scene
 
@@ -16,25 +19,21 @@ def service_of_peers(scene: Scene, left: dict[VertexId, None]) -> dict[VertexId,
     if scene.state.settings.readings.peer_paths:
         found |= _paths(scene, left, found)
     staying = {one: None for one in left if one not in found}
-    return found | _links(scene, staying) | _constituents(scene, staying)
-
-
-def _is_taken_out(group: Group) -> bool:
-    """Whether the service of a group would be missing: one that is added has none yet."""
-    return group.modification in (Modification.UPGRADE, Modification.REMOVE) and group.active
+    found |= _links(scene, staying) | _constituents(scene, staying)
+    return found | service_of_groups(scene, {one: None for one in left if one not in found})
 
 
 def _peers(scene: Scene, left: dict[VertexId, None]) -> dict[VertexId, str]:
     found: dict[VertexId, str] = {}
     for vertex in left:
-        if not _is_taken_out(scene.control.groups[vertex]):
+        if not is_taken_out(scene.control.groups[vertex]):
             continue
         unit = scene.unit(vertex)
         for peer in scene.control.peers.get(vertex, ()):
             other = scene.control.groups[peer]
             if unit is not None and set(other.members) & set(unit.resources):
                 continue  # the method of their unit keeps them apart
-            if peer in left and peer not in found and _is_taken_out(other):
+            if peer in left and peer not in found and is_taken_out(other):
                 if _comes_later(scene, vertex, peer):
                     found[vertex] = f"its peer {peer} is in the batch"
                     break
@@ -68,7 +67,7 @@ def _paths(
     more: dict[VertexId, str] = {}
     for vertex in left:
         group = scene.control.groups[vertex]
-        if vertex in found or vertex not in scene.control.peers or not _is_taken_out(group):
+        if vertex in found or vertex not in scene.control.peers or not is_taken_out(group):
             continue
         queue, seen = [vertex], {vertex}
         for one in queue:
@@ -112,7 +111,7 @@ def _constituents(scene: Scene, left: dict[VertexId, None]) -> dict[VertexId, st
         able = sum(scene.operational(scene.control.groups[one]) for one in constituents)
         chosen: VertexId | None = None
         for one in constituents:
-            if one not in left or one in found or not _is_taken_out(scene.control.groups[one]):
+            if one not in left or one in found or not is_taken_out(scene.control.groups[one]):
                 continue
             if _by_method(scene, one):
                 continue  # its method takes them one at a time, and keeps those that are done off

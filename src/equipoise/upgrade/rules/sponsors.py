@@ -9,6 +9,7 @@ from equipoise.model.resource import DependencyKind, Presence
 from equipoise.model.upgrade.graph import Group, GroupEdge, Modification
 from equipoise.model.upgrade.work import UnitId, VertexId
 from equipoise.upgrade.graph.build import is_present
+from equipoise.upgrade.rules.older import builds_on
 from equipoise.upgrade.scene import Scene
 from equipoise.upgrade.state import Part
 
@@ -97,6 +98,7 @@ def sponsors_first(scene: Scene, left: dict[VertexId, None]) -> dict[VertexId, s
     """Rule 4: along each dependency, who comes first; cases as in the appendix."""
     found: dict[VertexId, str] = {}
     homes = _homes(scene)
+    older = builds_on(scene)
     for edge in scene.control.edges:
         if edge.kind.is_symmetrical or edge.incompatible:
             continue
@@ -104,6 +106,8 @@ def sponsors_first(scene: Scene, left: dict[VertexId, None]) -> dict[VertexId, s
             continue
         if homes and not homes.get(edge.dependent, set()).isdisjoint(homes.get(edge.sponsor, ())):
             continue  # rule 5 says who comes first
+        if edge.dependent in older.get(edge.sponsor, ()):
+            continue  # the sponsor waits for what an older request does with the dependent
         verdict = _second(scene, edge)
         if verdict is not None:
             vertex, reason = verdict

@@ -347,6 +347,27 @@ def test_resources_name_hosts_and_vms_that_exist() -> None:
             "within",
             '"p" has no b',
         ),
+        ("{id: g, kind: protection, resources: []}", "resources", "has 0 of at least 1"),
+        (
+            "{id: g, kind: protection, resources: [a, b], in_service_min: 3}",
+            "in_service_min",
+            '3 is more than the members of "g"',
+        ),
+        (
+            "{id: g, kind: protection, resources: [a], within: p, in_service_min: 2}",
+            "in_service_min",
+            '2 is more than the members of "p"',
+        ),
+        (
+            "{id: g, kind: potential_protection, resources: [a, b], out_max: 3}",
+            "out_max",
+            '3 is more than the members of "g"',
+        ),
+        (
+            "{id: g, kind: anti_affinity, resources: [a, b], out_max: 1}",
+            "out_max",
+            "a group of kind anti_affinity does not say who may be out",
+        ),
     ],
 )
 def test_groups(group: str, key: str, what: str) -> None:

@@ -36,6 +36,7 @@ def check_infrastructure(roster: Roster, found: Findings) -> None:
         check_members(group.resources, roster.resources, ("groups", place, "resources"), found)
         if group.within is not None:
             _check_within(group, group.within, roster, ("groups", place, "within"), found)
+        _check_numbers(group, roster, ("groups", place), found)
 
 
 def _check_ends(dependency: Dependency, roster: Roster, path: Path, found: Findings) -> None:
@@ -114,3 +115,18 @@ def _check_within(
     if strangers:
         what = f"{quoted(name)} has no {listed(strangers)}"
         found.add(path, what, "every member must be in the group it was chosen from")
+
+
+def _check_numbers(group: ResourceGroup, roster: Roster, path: Path, found: Findings) -> None:
+    """Find numbers of a group that does not protect, or that it has not the members for."""
+    outer = roster.groups.by_id.get(group.within) if group.within is not None else None
+    members = frozenset(group.resources if outer is None else outer.resources)
+    for key, number in (("in_service_min", group.in_service_min), ("out_max", group.out_max)):
+        if number is None:
+            continue
+        if not group.kind.protects:
+            what = f"a group of kind {group.kind} does not say who may be out"
+            found.add((*path, key), what, "leave it out, or write kind: protection")
+        elif number > len(members):
+            what = f"{number} is more than the members of {quoted(outer.id if outer else group.id)}"
+            found.add((*path, key), what, f"at most {len(members)}")

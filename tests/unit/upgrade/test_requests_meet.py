@@ -1,0 +1,86 @@
+"""Two requests about resources that depend on each other: the newer builds on the older."""
+
+from __future__ import annotations
+
+from equipoise.model.resource import DependencyKind
+from equipoise.model.upgrade.catalog import Catalog, ComponentId, Need
+from equipoise.model.upgrade.event import BatchDecided
+from equipoise.model.upgrade.request import Order, SetId, Window
+from equipoise.upgrade.requests.talk import talk
+from upgrade_worlds import (
+    CATALOG,
+    Stage,
+    a_campaign,
+    a_host,
+    a_request,
+    a_set,
+    binds,
+    hypervisors,
+    switches,
+    upgrade_of,
+)
+
+NEW_KERNEL = Need(
+    component=ComponentId("hypervisor"), versions=("v2",), along=DependencyKind.COMMUNICATION
+)
+CATALOG_OF_NEW = Catalog(
+    descriptions=tuple(
+        one.but(needs=(NEW_KERNEL,)) if (one.component, one.version) == ("switch", "v2") else one
+        for one in CATALOG.descriptions
+    )
+)
+"""A new switch understands new hypervisors only; a new hypervisor gets on with any switch."""
+
+
+LATER = Window(opens_s=1000, closes_s=5000)
+
+
+def built_on() -> Stage:
+    """The hypervisor is being changed when somebody asks for the switch that needs the new one."""
+    stage = Stage(
+        a_campaign(
+            a_request(a_set("kernel", upgrade_of(["k1"]), windows=(LATER,))),
+            hosts=[a_host(1, 0)],
+            resources=[*hypervisors(1), *switches(1)],
+            dependencies=[binds("k1", "s1", DependencyKind.COMMUNICATION)],
+            catalog=CATALOG_OF_NEW,
+        )
+    )
+
+    def judge(_event: object) -> None:
+        state = stage.coordinator.state
+        for bond in state.bonds:
+            ends = [state.parts[bond.dependency.dependent], state.parts[bond.dependency.sponsor]]
+            if all(part.active and part.operational for part in ends):
+                mixed = [dict(part.components) for part in ends]
+                assert talk(state, bond.dependency, *mixed), mixed
+
+    stage.watch.append(judge)
+    stage.step()
+    stage.ask(a_request(a_set("switch", upgrade_of(["s1"])), name="r2"))
+    return stage
+
+
+def test_a_newer_request_waits_for_the_older_one_that_it_builds_on() -> None:
+    stage = built_on()
+    stage.run()
+    reasons = {
+        (vertex, one.rule, one.reason)
+        for decided in stage.events(BatchDecided)
+        for one in decided.eliminated
+        for vertex in one.vertices
+    }
+    why = "it would not understand k1, which an older request changes first"
+    assert ("s1", 5, why) in reasons
+    assert stage.outcomes() == {"kernel": "applied", "switch": "applied"}
+    assert (stage.version("k1"), stage.version("s1")) == ("v2", "v2")
+
+
+def test_a_newer_request_is_taken_back_with_the_older_one_that_it_builds_on() -> None:
+    stage = built_on()
+    stage.command(Order.UNDO, "kernel")
+    stage.run()
+    assert stage.outcomes() == {"kernel": "undone", "switch": "undone"}
+    assert (stage.version("k1"), stage.version("s1")) == ("v1", "v1")
+    reason = stage.coordinator.state.standings[SetId("switch")].reason
+    assert reason == "s1 would not understand k1, which stays as it is"
