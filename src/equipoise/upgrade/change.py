@@ -9,11 +9,13 @@ from typing import Any, Final
 from equipoise.model import event as facts
 from equipoise.model.event import Event
 from equipoise.model.quantity import HostId, ResourceId, VmId
+from equipoise.model.tenant import Tenant
 from equipoise.model.upgrade import event as past
 from equipoise.model.upgrade.event import SetOutcome
 from equipoise.model.upgrade.request import Command, Order, SetId
 from equipoise.model.upgrade.work import Errand, VertexId, VmBatch
 from equipoise.model.value import FrozenMap
+from equipoise.model.vm import Vm
 from equipoise.upgrade.graph.build import grouping
 from equipoise.upgrade.outcome import close, opened, task_failed, task_finished
 from equipoise.upgrade.requests import drop, schedule, take_back
@@ -56,7 +58,7 @@ def _scaling_answered(state: State, event: past.ScalingAnswered) -> None:
     group = tenant.anti_affinity[0].id if tenant.anti_affinity else None
     for vm, host in event.added.items():
         state.new_vms += 1
-        seat(state, Seat(vm, tenant.id, group, host))
+        seat(state, Seat(vm, tenant.id, group, host), _like_the_first(state, tenant, vm))
     for vm in event.removed:
         unseat(state, vm)
     if event.removed:
@@ -64,9 +66,19 @@ def _scaling_answered(state: State, event: past.ScalingAnswered) -> None:
         _look_again(state)
 
 
-def seat(state: State, one: Seat) -> None:
+def _like_the_first(state: State, tenant: Tenant, id_: VmId) -> Vm:
+    """A VM that came by scaling is taken for one such as its tenant began with."""
+    own = (vm for vm in state.campaign.cluster.vms if vm.tenant == tenant.id)
+    like = next(own, None)
+    if like is None:  # nothing is known but that it takes a place
+        return Vm(id=id_, vcpus=1, memory_mib=1, tenant=tenant.id)
+    return like.but(id=id_, ft_pair=None, agent=False)
+
+
+def seat(state: State, one: Seat, described: Vm) -> None:
     """Put a VM that is not there yet on its host."""
     state.seats[one.vm] = one
+    state.vms[one.vm] = described
     if one.tenant is not None:
         state.sizes[one.tenant] = state.sizes.get(one.tenant, 0) + 1
     if one.host is not None:
@@ -76,6 +88,7 @@ def seat(state: State, one: Seat) -> None:
 def unseat(state: State, vm: VmId) -> None:
     """Forget a VM."""
     one = state.seats.pop(vm, None)
+    state.vms.pop(vm, None)
     if one is None:
         return
     if one.tenant is not None:
@@ -101,7 +114,7 @@ def _vm_arrived(state: State, event: facts.VmArrived) -> None:
         return
     tenant = state.tenants.get(vm.tenant) if vm.tenant is not None else None
     group = tenant.anti_affinity[0].id if tenant is not None and tenant.anti_affinity else None
-    seat(state, Seat(vm.id, None if tenant is None else tenant.id, group, vm.host))
+    seat(state, Seat(vm.id, None if tenant is None else tenant.id, group, vm.host), vm)
 
 
 def _vm_left(state: State, event: facts.VmLeft) -> None:
@@ -132,6 +145,7 @@ def _host_recovered(state: State, event: facts.HostRecovered) -> None:
 def _host_joined(state: State, event: facts.HostJoined) -> None:
     places = event.host.capacity.get("vms", 0)  # type: ignore[call-overload]
     state.places.setdefault(event.host.id, Place(event.host.id, places))
+    state.hosts.setdefault(event.host.id, event.host)
     state.changed = True
     state.grouping = None
 

@@ -158,8 +158,9 @@ class Coordinator:
             return self._consolidate(moves, "to leave hosts to the storage that is replaced")
         chosen = select(scene)
         if not chosen.batch and not self._can_move(scene):
-            moves, _ = admitted(state, free_a_host(scene))
-            if moves:
+            wanted = free_a_host(scene)
+            moves, _ = admitted(state, wanted)
+            if moves and moves == wanted:  # some of them alone would free nothing
                 return self._consolidate(moves, "to free a host")
         self._scene = scene
         return BatchDecided(

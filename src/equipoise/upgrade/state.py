@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from equipoise.model.host import Host
 from equipoise.model.quantity import GroupId, HostId, ResourceId, TenantId, VmId
 from equipoise.model.resource import Dependency, Resource
 from equipoise.model.tenant import Tenant
@@ -30,6 +31,7 @@ from equipoise.model.upgrade.work import (
     Work,
 )
 from equipoise.model.value import FrozenMap
+from equipoise.model.vm import Vm
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +199,10 @@ class State:
     tenants: dict[TenantId, Tenant]
     places: dict[HostId, Place]
     seats: dict[VmId, Seat]
+    hosts: dict[HostId, Host] = field(default_factory=dict)
+    """The compute hosts as they were described; ``places`` says what has become of them."""
+    vms: dict[VmId, Vm] = field(default_factory=dict)
+    """The VMs as they were described; ``seats`` says where they are."""
     at_ms: int = 0
     residents: dict[HostId, dict[VmId, None]] = field(default_factory=dict)
     sizes: dict[TenantId, int] = field(default_factory=dict)
