@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from command import answer, call
+from equipoise.model.upgrade.event import BatchStarted
 from equipoise.store import open_journal
 
 MOST = {"nabi-compute": 6, "nabi-ceph-ipv6": 14, "nabi-failure": 16, "nabi-new-request": 16}
@@ -135,6 +136,36 @@ def test_a_campaign_goes_on_where_its_journal_ends(tmp_path: Path) -> None:
         again = upgraded("nabi-failure", "--journal", str(part))
         assert batches(again) == batches(first)
         assert again["sets"] == first["sets"]
+
+
+def test_a_journal_is_replayed_to_the_campaign_as_it_stood(tmp_path: Path) -> None:
+    url = str(tmp_path / "journal.db")
+    upgraded("nabi-failure", "--journal", url)
+    end = answer("replay", url)
+    assert (end["status"], end["phase"]) == ("completed", "idle")
+    assert {one["id"]: one["progress"] for one in end["sets"]} == {
+        "set-1": "applied", "set-2": "undone"
+    }  # fmt: skip
+    versions = {one["id"]: one["version"] for one in end["cluster"]["resources"]}
+    assert versions["R31"] == versions["R36"]
+    assert "R46" not in versions, "the old storage is gone"
+    assert versions["R45"] == "V1-CEPH"
+    assert len(end["cluster"]["vms"]) == 6
+    with open_journal(url) as journal:
+        started = next(
+            place
+            for place, event in enumerate(journal.events(), 1)
+            if isinstance(event, BatchStarted)
+        )
+    early = answer("replay", url, "--until", str(started))
+    assert (early["status"], early["iteration"]) == ("running", 1)
+    assert early["under_way"]["unanswered"] == ["apply R37"]
+    (first, second) = early["sets"]
+    assert first["progress"] == second["progress"] == "scheduled"
+    assert "R37" in {one["id"] for one in early["cluster"]["resources"]}
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(call("replay", url).stdout.partition("\ncluster:\n")[2])
+    assert answer("show", str(cluster))["name"] == "nabi-failure"
 
 
 def test_bad_input_is_told_with_its_place(tmp_path: Path) -> None:

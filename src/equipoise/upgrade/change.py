@@ -12,15 +12,16 @@ from equipoise.model.quantity import HostId, ResourceId, VmId
 from equipoise.model.tenant import Tenant
 from equipoise.model.upgrade import event as past
 from equipoise.model.upgrade.event import SetOutcome
-from equipoise.model.upgrade.request import Command, Order, SetId
+from equipoise.model.upgrade.request import Command, SetId
 from equipoise.model.upgrade.work import Errand, VertexId, VmBatch
 from equipoise.model.value import FrozenMap
 from equipoise.model.vm import Vm
 from equipoise.upgrade.graph.build import grouping
 from equipoise.upgrade.outcome import close, opened, task_failed, task_finished
 from equipoise.upgrade.requests import drop, schedule, take_back
+from equipoise.upgrade.requests.orders import is_early, obey, objection, taken, words
 from equipoise.upgrade.scene import affected_hosts, scene_of
-from equipoise.upgrade.state import Open, Phase, Place, Progress, Seat, State
+from equipoise.upgrade.state import Open, Phase, Place, Progress, Seat, State, Unheeded
 
 
 def change(state: State, event: Event) -> None:
@@ -35,15 +36,35 @@ def change(state: State, event: Event) -> None:
 
 
 def _requested(state: State, event: past.UpgradeRequested) -> None:
+    state.ended = False
+    why = taken(state, event.request)
+    if why:
+        state.unheeded.append(Unheeded(f"request {event.request.id}", why, event.number))
+        return
     state.requests.append((event.at_ms, event.request))
     state.changed = True
-    state.ended = False
 
 
 def _commanded(state: State, event: past.UpgradeCommanded) -> None:
-    state.commands.append(event.command)
-    state.changed = True
     state.ended = False
+    if is_early(state, event.command):
+        state.early.append((event.command, event.number))
+        state.changed = True
+    else:
+        _heed(state, event.command, event.number)
+
+
+def _heed(state: State, command: Command, number: int) -> None:
+    why = objection(state, command)
+    if why:
+        state.unheeded.append(Unheeded(words(command), why, number))
+        return
+    obey(state, command)
+    state.changed = True
+
+
+def _order_refused(state: State, _event: past.OrderRefused) -> None:
+    state.unheeded = state.unheeded[1:]
 
 
 def _scaling_asked(state: State, event: past.ScalingAsked) -> None:
@@ -177,37 +198,13 @@ def _iteration_began(state: State, event: past.IterationBegan) -> None:
     state.sub_iteration, state.vm_due = 0, False
     state.progressed, state.told = False, ()
     _look_again(state)
-    for command in state.commands:
-        _obey(state, command)
-    state.commands = []
     for requested_ms, request in state.requests:
         refused = schedule(state, request, requested_ms)
         state.refused |= {SetId(one): why for one, why in refused.items()}
     state.requests = []
-
-
-def _obey(state: State, command: Command) -> None:
-    if command.set is None:
-        if command.order in (Order.PAUSE, Order.RESUME):
-            state.paused_all = command.order is Order.PAUSE
-        return
-    one = state.standings.get(command.set)
-    if one is None or one.progress is Progress.ENDED:
-        return
-    match command.order:
-        case Order.PAUSE | Order.RESUME:
-            one = replace(one, paused=command.order is Order.PAUSE)
-        case Order.APPROVE:
-            one = replace(one, approved=one.approved + 1)
-        case Order.PRIORITY:
-            one = replace(one, priority=command.priority)
-        case Order.UNDO:
-            one = replace(one, reason="an administrator wants it undone")
-        case Order.CANCEL:
-            one = replace(one, reason="an administrator cancelled it")
-    state.standings[command.set] = one
-    if command.order in (Order.UNDO, Order.CANCEL):
-        state.orders[command.set] = command.order
+    for command, number in state.early:
+        _heed(state, command, number)
+    state.early = []
 
 
 def _batch_decided(state: State, event: past.BatchDecided) -> None:
@@ -365,6 +362,7 @@ _EFFECTS: Final[dict[type[Any], Callable[[Any, Any], None]]] = {
     facts.HostRecovered: _host_recovered,
     facts.HostJoined: _host_joined,
     past.VmsRestarted: _restarted,
+    past.OrderRefused: _order_refused,
     past.IterationBegan: _iteration_began,
     past.BatchDecided: _batch_decided,
     past.BatchStarted: _batch_started,

@@ -12,11 +12,19 @@ from equipoise.model.quantity import GroupId, HostId, ResourceId, VmId
 from equipoise.model.resource import Presence, Resource
 from equipoise.model.rule import Rule
 from equipoise.model.tenant import Tenant
+from equipoise.model.upgrade.event import CampaignStatus
+from equipoise.model.upgrade.standing import (
+    CampaignStanding,
+    OutOfService,
+    SetStanding,
+    UnderWay,
+)
+from equipoise.model.upgrade.work import VmBatch
 from equipoise.model.vm import Vm, VmState
 from equipoise.upgrade.begin import PLACES
 from equipoise.upgrade.graph.bonds import PRESENT, presence
 from equipoise.upgrade.graph.build import grouping
-from equipoise.upgrade.state import Part, State
+from equipoise.upgrade.state import Open, Part, Phase, Progress, Standing, State
 
 
 def cluster_of(state: State) -> Inventory:
@@ -113,3 +121,62 @@ def _resource(part: Part) -> Resource:
     version = part.components.get(part.main, part.resource.version)
     others = {name: one for name, one in part.components.items() if name != part.main}
     return part.resource.but(version=version, components=others)
+
+
+def standing_of(state: State) -> CampaignStanding:
+    """How the campaign stands, with the cluster as it is."""
+    return CampaignStanding(
+        campaign=state.campaign.name,
+        at_ms=state.at_ms,
+        status=_status(state),
+        iteration=state.iteration,
+        phase=state.phase.value,
+        paused=state.paused,
+        paused_by_command=state.paused_all,
+        sets=tuple(_set(state, one) for one in state.standings.values()),
+        requests=tuple(request.id for _, request in state.requests),
+        batch=() if state.phase is Phase.IDLE else state.batch,
+        under_way=None if state.open is None else _under_way(state, state.open),
+        out_of_service=tuple(
+            OutOfService(id=one, how=how)
+            for one, part in state.parts.items()
+            if (how := _out(part))
+        ),
+        stranded=tuple(vm for vms in state.stranded.values() for vm in vms),
+        cluster=cluster_of(state),
+    )
+
+
+def _status(state: State) -> CampaignStatus:
+    if not state.ended:
+        return CampaignStatus.RUNNING
+    done = all(one.progress is Progress.ENDED for one in state.standings.values())
+    return CampaignStatus.COMPLETED if done and not state.requests else CampaignStatus.PAUSED
+
+
+def _set(state: State, one: Standing) -> SetStanding:
+    return SetStanding(
+        id=one.id,
+        progress=one.progress.value if one.outcome is None else one.outcome.value,
+        reason=one.reason,
+        left=tuple(state.pending(one.id)),
+        paused=one.paused,
+        priority=one.priority,
+        checkpoints_approved=one.approved,
+    )
+
+
+def _under_way(state: State, open_: Open) -> UnderWay:
+    schedule = open_.schedule
+    if isinstance(schedule, VmBatch):
+        left = [f"move {vm}" for vm, _ in state.on_their_way() if vm not in state.unmovable]
+    else:
+        named = (f"{task.errand} {task.resource}" for task in schedule.tasks)
+        left = [one for one in named if one not in open_.answered]
+    return UnderWay(batch=schedule.id, unanswered=tuple(left))
+
+
+def _out(part: Part) -> str:
+    if part.operational:
+        return "off" if part.present and not part.active else ""
+    return "failed" if part.failed else "isolated"

@@ -187,6 +187,15 @@ class Open:
     """Vertices of which a task failed, so that later ones of them are not carried out."""
 
 
+@dataclass(frozen=True, slots=True)
+class Unheeded:
+    """An order that cannot be heeded, and why."""
+
+    order: str
+    reason: str
+    number: int
+
+
 @dataclass
 class State:
     """Everything the coordinator knows."""
@@ -212,7 +221,10 @@ class State:
     requests: list[tuple[int, Request]] = field(default_factory=list)
     """Asked for, and not taken up yet, each with the time of asking."""
     taken_up: int = 0
-    commands: list[Command] = field(default_factory=list)
+    early: list[tuple[Command, int]] = field(default_factory=list)
+    """Commands about sets that are not taken up yet, each with its number."""
+    unheeded: list[Unheeded] = field(default_factory=list)
+    """Orders that make no sense, of which nobody was told yet."""
     asked: list[tuple[TenantId, int]] = field(default_factory=list)
     """Scaling that is not answered yet."""
     lost: dict[HostId, tuple[VmId, ...]] = field(default_factory=dict)

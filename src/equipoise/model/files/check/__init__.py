@@ -33,8 +33,9 @@ from equipoise.model.plan import Plan
 from equipoise.model.problem import Problem as ClusterProblem
 from equipoise.model.story.scenario import Scenario
 from equipoise.model.upgrade.campaign import Campaign
+from equipoise.model.upgrade.request import Request
 
-Form = Inventory | Plan | Scenario | CaseFile | Amendment | ClusterProblem | Campaign
+Form = Inventory | Plan | Scenario | CaseFile | Amendment | ClusterProblem | Campaign | Request
 
 
 def problems_of(value: Form) -> list[Problem]:
@@ -59,8 +60,8 @@ def check(value: Form, found: Findings, gaps: Gaps) -> None:
         case Scenario():
             roster = _check_story(value, found, gaps, Crowds.of(value, gaps))
             check_scenario(value, roster, found, gaps)
-        case Amendment():
-            pass  # only together with the cluster it amends
+        case Amendment() | Request():
+            pass  # only together with the cluster it is for
         case CaseFile():
             _check_story(value, found, gaps)
             _check_hosts(value.cluster, found.below("cluster"), _inner(gaps))

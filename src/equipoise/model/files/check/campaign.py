@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from equipoise.model.files.check.roster import Roster
 from equipoise.model.files.findings import Findings
@@ -19,19 +19,32 @@ def check_campaign(campaign: Campaign, roster: Roster, found: Findings) -> None:
     }
     sets: dict[str, Path] = {}
     for path, request in requests:
-        for place, set_ in enumerate(request.sets):
-            here: Path = (*path, "sets", place)
-            if set_.id in sets:
-                what = f"the id {quoted(set_.id)} is taken by"
-                found.add((*here, "id"), what, "every id once", first=sets[set_.id])
-            sets.setdefault(set_.id, here)
-            _check_set(set_, here, known, found)
+        _check_sets(request, path, sets, known, found)
     for place, moment in enumerate(campaign.story.moments):
         _check_moment(moment, ("story", "moments", place), roster, found)
     for place, failing in enumerate(campaign.story.failing):
         if failing.resource not in known:
             here = ("story", "failing", place, "resource")
             found.add_unknown(here, "resource", failing.resource, known)
+
+
+def check_request(request: Request, resources: Collection[str], found: Findings) -> None:
+    """Find what makes no sense in a request to a cluster that has these resources."""
+    new = {one.id for set_ in request.sets for change in set_.changes for one in change.new}
+    _check_sets(request, (), {}, new.union(resources), found)
+
+
+def _check_sets(
+    request: Request, path: Path, sets: dict[str, Path], known: set[str], found: Findings
+) -> None:
+    """``sets`` are those of earlier requests, each with its place, and get those of this one."""
+    for place, set_ in enumerate(request.sets):
+        here: Path = (*path, "sets", place)
+        if set_.id in sets:
+            what = f"the id {quoted(set_.id)} is taken by"
+            found.add((*here, "id"), what, "every id once", first=sets[set_.id])
+        sets.setdefault(set_.id, here)
+        _check_set(set_, here, known, found)
 
 
 def _requests(campaign: Campaign) -> Iterator[tuple[Path, Request]]:
