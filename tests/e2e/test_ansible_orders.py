@@ -46,10 +46,8 @@ PLAYBOOK = """
     - name: {name}
       ansible.builtin.raw: {command}
 """
-SLOW = "touch {{ home }}/begun; until [ -e {{ home }}/go ]; do sleep 0.2; done; " + (
-    "echo {{ equipoise_to }} >> {{ home }}/versions"
-)
 BACK = "echo {{ equipoise_to }} >> {{ home }}/versions"
+SLOW = f"touch {{{{ home }}}}/begun; until [ -e {{{{ home }}}}/go ]; do sleep 0.2; done; {BACK}"
 
 
 @pytest.fixture(name="hosts")

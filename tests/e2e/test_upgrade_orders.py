@@ -172,10 +172,10 @@ def test_a_request_that_makes_no_sense_is_told_with_its_line(tmp_path: Path, cam
     assert done.returncode == 2
     assert f"{request}: line 4" in done.stderr
     assert 'there is no resource "r2"' in done.stderr
-    request.write_text(REQUEST.replace("v2", "v7"))
+    request.write_text(REQUEST.replace("v2}", "v2, undo_threshold: 7}"))
     done = call("upgrade", campaign, "--request", str(request))
     assert done.returncode == 1
-    assert "can never succeed: the catalog does not describe router v7" in done.stdout
+    assert "set router can never succeed: 7 resources are to be operational" in done.stdout
 
 
 def test_a_journal_is_not_continued_by_another_engine_or_campaign(

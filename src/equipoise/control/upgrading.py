@@ -20,6 +20,7 @@ from equipoise.model.upgrade.event import (
     UpgradeRequested,
 )
 from equipoise.upgrade import Coordinator, instruction
+from equipoise.upgrade.state import State
 
 
 class UpgradeLoop:
@@ -65,20 +66,18 @@ class UpgradeLoop:
         if schedule is not None:
             self._engine.perform(schedule.schedule)
 
-    def run(self, wait: Callable[[], object] | None = None) -> None:
+    def run(self, wait: Callable[[State], bool] = lambda _state: False) -> None:
         """Go on until the campaign has ended, or nothing more will ever happen.
 
-        With ``wait``, which lets some time pass, it waits for orders instead of giving up.
+        Where it would give up it asks ``wait``, which lets some time pass in which orders may come,
+        and says whether they may.
         """
         while True:
             self._take_over_orders()
             if self.coordinator.ended:
                 return
-            if not self.step():
-                if wait is None:
-                    self._record(self.coordinator.give_up(self._now_ms))
-                else:
-                    wait()
+            if not self.step() and not wait(self.coordinator.state):
+                self._record(self.coordinator.give_up(self._now_ms))
 
     def step(self) -> bool:
         """Take in or decide one thing, or wait for it. False if there is nothing to wait for."""

@@ -20,6 +20,7 @@ from equipoise.cli.read import read_bytes
 from equipoise.errors import Conflict, InvalidInput, Problem
 from equipoise.model import files
 from equipoise.model.quantity import ID_PATTERN
+from equipoise.model.resource import Resource
 from equipoise.model.upgrade.campaign import Campaign
 from equipoise.model.upgrade.event import (
     CampaignBegan,
@@ -32,6 +33,7 @@ from equipoise.model.upgrade.request import Command, Order, SetId
 from equipoise.store import Journal
 from equipoise.upgrade import Coordinator
 from equipoise.upgrade.requests.orders import SETLESS, words
+from equipoise.upgrade.rules.brakes import waits_for_approval
 from equipoise.upgrade.state import State
 
 LIST: Final = "main.orders"
@@ -87,8 +89,11 @@ class Desk:
 
 def read_orders(commands: Sequence[str], requests: Sequence[Path], state: State) -> list[Posting]:
     """Read what a person wants posted; files of requests are read as for this campaign."""
-    known = {one.id for one in state.campaign.cluster.resources} | set(state.parts)
-    asked = (files.parse_request(read_bytes(path), str(path), known) for path in requests)
+    known: dict[str, Resource] = {id_: part.resource for id_, part in state.parts.items()}
+    waiting = [set_ for _, request in state.requests for set_ in request.sets]
+    known |= {new.id: new for set_ in waiting for change in set_.changes for new in change.new}
+    catalog = state.campaign.catalog
+    asked = (files.parse_request(read_bytes(path), str(path), known, catalog) for path in requests)
     wanted: list[Posting] = [UpgradeRequested(at_ms=0, request=one) for one in asked]
     return [*wanted, *(UpgradeCommanded(at_ms=0, command=parse_command(one)) for one in commands)]
 
@@ -142,6 +147,14 @@ def post(open_list: OpenList, wanted: Sequence[Posting]) -> list[Answer]:
                 Answer(order=_words(one), number=number) for number, one in enumerate(wanted, first)
             ]
     raise Conflict("others post orders all the time; try again")
+
+
+def approve_all(state: State, orders: Journal) -> bool:
+    """Approve every set that waits for it, as a dry run supposes; false if none does."""
+    waiting = [one for one in state.standings.values() if waits_for_approval(state, one)]
+    commands = [Command(order=Order.APPROVE, set=one.id) for one in waiting]
+    orders.append([UpgradeCommanded(at_ms=0, command=one) for one in commands])
+    return bool(waiting)
 
 
 def wait_until_heard(journal: Journal, posted: Sequence[Answer], start: int) -> list[Answer]:

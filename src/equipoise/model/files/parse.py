@@ -5,7 +5,7 @@ What fits is decided by msgspec alone; the readers and walkers here explain its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ from equipoise.model.amendment import Amendment
 from equipoise.model.case import CaseFile
 from equipoise.model.files.check import check, problems_of
 from equipoise.model.files.check.amendment import check_amendment
-from equipoise.model.files.check.campaign import check_request
+from equipoise.model.files.check.requests import Grounds, check_request
 from equipoise.model.files.check.scenario import ruled_cluster
 from equipoise.model.files.collector import undisturbed
 from equipoise.model.files.counted import with_demands
@@ -36,8 +36,10 @@ from equipoise.model.files.yaml_tree import read_yaml
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
 from equipoise.model.problem import Problem
+from equipoise.model.resource import Resource
 from equipoise.model.story.scenario import Scenario
 from equipoise.model.upgrade.campaign import Campaign
+from equipoise.model.upgrade.catalog import Catalog
 from equipoise.model.upgrade.request import Request
 
 F = TypeVar("F", Inventory, Plan, Scenario, CaseFile, Amendment, Problem, Campaign, Request)
@@ -73,11 +75,13 @@ def parse_campaign(content: bytes, source: str, also: Also | None = None) -> Cam
     return _parse(content, source, Campaign, _inventory_check(also))
 
 
-def parse_request(content: bytes, source: str, resources: Collection[str]) -> Request:
-    """Read a request to a campaign under way, in whose cluster there are these resources."""
+def parse_request(
+    content: bytes, source: str, resources: Mapping[str, Resource], catalog: Catalog
+) -> Request:
+    """Read a request to a campaign under way, with these resources and this catalog."""
 
     def further(value: Any, found: Findings) -> None:
-        check_request(value, resources, found)
+        check_request(value, (), Grounds.of(resources, catalog, [value]), found)
 
     return _parse(content, source, Request, further)
 

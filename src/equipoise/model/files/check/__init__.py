@@ -74,7 +74,7 @@ def check(value: Form, found: Findings, gaps: Gaps) -> None:
             roster = Roster(value.cluster, _inner(gaps))
             _check_hosts(value.cluster, found.below("cluster"), _inner(gaps))
             _check_inventory(roster, found.below("cluster"))
-            check_campaign(value, roster, found)
+            check_campaign(value, roster, found, gaps)
 
 
 def _check_hosts(inventory: Inventory, found: Findings, gaps: Gaps) -> None:
