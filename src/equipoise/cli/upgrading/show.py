@@ -90,7 +90,7 @@ def _sums(made: Account) -> Iterable[str]:
         f"{clock(made.duration_ms)}{f': {made.reason}' if made.reason else ''}"
     )
     if made.status is CampaignStatus.PAUSED:
-        yield "to go on: the same command and --journal, with what it waits for (--command approve:SET)"
+        yield "to go on: the same command and --journal, with what it waits for (approve:SET)"
     if made.moves:
         yield (
             f"{counted(sum(made.moves.values()), 'move')} of {counted(len(made.moves), 'VM')}, "

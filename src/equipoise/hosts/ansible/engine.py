@@ -12,7 +12,15 @@ from typing import Final
 
 from equipoise.hosts.ansible.batch import perform
 from equipoise.hosts.ansible.brake import Brake
-from equipoise.hosts.ansible.stages import Answer, Answered, Equipment, carry_out, move, name_of
+from equipoise.hosts.ansible.stages import (
+    Answer,
+    Answered,
+    Equipment,
+    carry_out,
+    move,
+    name_of,
+    name_of_move,
+)
 from equipoise.hosts.ansible.words import Chore, Verdict
 from equipoise.model.event import Event
 from equipoise.model.upgrade.event import (
@@ -103,6 +111,8 @@ class AnsibleEngine:
             case TaskFinished() | TaskFailed() if event.errand not in _LINKS:
                 answers = self._written.setdefault(event.batch, {})
                 answers[name_of(event.errand, event.resource)] = event
+            case VmMoved() | VmMoveFailed():
+                self._written.setdefault(event.batch, {})[name_of_move(event.vm)] = event
 
     def stop(self) -> None:
         """End what runs, with all it has started, and answer what is left as unknown."""
@@ -131,11 +141,11 @@ class AnsibleEngine:
             answers.append(self._event(schedule.id, answer))
             self._heard.put(answers[-1])
 
+        known = dict(self._written.get(schedule.id, {}))
         if isinstance(schedule, Batch):
-            known = dict(self._written.get(schedule.id, {}))
             carry_out(schedule, kit, known, self._act, tell)
         else:
-            move(schedule, kit, self._act, tell)
+            move(schedule, kit, known, self._act, tell)
         answers.append(BatchEnded(at_ms=self.now_ms(), batch=schedule.id))
         self._answers[schedule.id] = answers
         self._heard.put(answers[-1])

@@ -27,6 +27,7 @@ cluster:
 """
 CHANGE = "resources: [s1, s2], version: v2"
 SET = "      - id: a\n"
+AGAIN = "  - {id: first, sets: [{id: b, changes: [{does: remove, resources: [s1]}]}]}"
 CIRCLE = """  dependencies:
     - {dependent: s1, sponsor: s2, kind: KIND, presence: current_future}
     - {dependent: s2, sponsor: s1, kind: KIND, presence: current_future}
@@ -60,8 +61,7 @@ def told(text: str) -> str:
         (SET, SET + "        completion_s_max: 0\n", "0 is below the allowed range"),
         (
             "cluster:",
-            "  - {id: first, sets: [{id: b, changes: [{does: remove, resources: [s1]}]}]}\n"
-            "cluster:",
+            f"{AGAIN}\ncluster:",
             'the id "first" is taken by requests[0] on line 7',
         ),
         (
