@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from command import answer, call
+from equipoise.model.upgrade.event import BatchStarted
 from equipoise.store import open_journal
 
 MOST = {"nabi-compute": 6, "nabi-ceph-ipv6": 14, "nabi-failure": 16, "nabi-new-request": 16}
@@ -119,8 +120,63 @@ def test_by_default_it_takes_no_more_iterations_and_breaks_no_promise(name: str)
 def test_a_dry_run_is_for_people_to_read() -> None:
     done = call("upgrade", "nabi-ceph-ipv6", "--dry-run")
     assert done.returncode == 0
-    for words in ("Nothing was done", "iteration 13", "ceph V1-CEPH installed", "lowest headroom"):
+    for words in (
+        "Nothing was done", "iteration 13", "ceph V1-CEPH installed",
+        "GR1 is changed as one: R1, R16",
+        "completed after 13 iterations and 0:11:20", "lowest headroom: 0 hosts",
+        "waits      R38: its peer R37 is in the batch (rule 6)",
+    ):  # fmt: skip
         assert words in done.stdout
+
+
+PEERS = """name: peers
+catalog:
+  descriptions:
+    - {component: switch, version: v1}
+    - {component: switch, version: v2, upgrade: {duration_s: 20}}
+requests:
+  - id: r
+    sets:
+      - {id: a, checkpoints_pct: [25, 75], changes: [{does: upgrade, resources: ALL, version: v2}]}
+cluster:
+  hosts: [{id: h1, cores: 4, mhz_per_core: 1000, memory_mib: 1024}]
+  resources:
+    - {id: s1, kind: switch, version: v1}
+    - {id: s2, kind: switch, version: v1}
+    - {id: s3, kind: switch, version: v2}
+  dependencies: [{dependent: s1, sponsor: s2, kind: peer_stateless, presence: current_future}]
+"""
+
+
+def test_a_dry_run_shows_what_comes_behind_a_checkpoint(tmp_path: Path) -> None:
+    campaign = tmp_path / "peers.yaml"
+    campaign.write_text(PEERS.replace("ALL", "[s1, s2, s3]"))
+    done = call("upgrade", str(campaign), "--dry-run")
+    assert done.returncode == 0, done.stdout
+    assert "each checkpoint is approved at once" in done.stdout
+    assert "set a, nothing to do for: s3" in done.stdout
+    assert "pauses     until something changes: set a waits for approval" in done.stdout
+    assert "set a: applied" in done.stdout
+    assert "and 0:00:40" in done.stdout
+    done = call("upgrade", str(campaign))
+    assert done.returncode == 1
+    assert "set a waits for approval at a checkpoint\nto go on: the same command" in done.stdout
+
+
+def test_what_can_never_succeed_is_refused_before_anything_is_touched(tmp_path: Path) -> None:
+    campaign = tmp_path / "peers.yaml"
+    text = PEERS.replace("ALL", "[s1, s2]").replace("[25, 75]", "[50]")
+    campaign.write_text(text.replace("{id: a,", "{id: a, completion_s_max: 5,"))
+    made = answer("upgrade", str(campaign), code=1)
+    assert made["sets"][0]["outcome"] == "refused"
+    assert made["sets"][0]["reason"] == (
+        "changing s1 takes 20 s, and the set must be complete after 5 s"
+    )
+    assert [one["batch"] for one in made["iterations"]] == [[]]
+    campaign.write_text(text.replace("version: v2}]}", "version: v3}]}"))
+    done = call("upgrade", str(campaign))
+    assert done.returncode == 2
+    assert f"{campaign}: line 9: requests[0].sets[0].changes[0].version: the catalog" in done.stderr
 
 
 def test_a_campaign_goes_on_where_its_journal_ends(tmp_path: Path) -> None:
@@ -135,6 +191,36 @@ def test_a_campaign_goes_on_where_its_journal_ends(tmp_path: Path) -> None:
         again = upgraded("nabi-failure", "--journal", str(part))
         assert batches(again) == batches(first)
         assert again["sets"] == first["sets"]
+
+
+def test_a_journal_is_replayed_to_the_campaign_as_it_stood(tmp_path: Path) -> None:
+    url = str(tmp_path / "journal.db")
+    upgraded("nabi-failure", "--journal", url)
+    end = answer("replay", url)
+    assert (end["status"], end["phase"]) == ("completed", "idle")
+    assert {one["id"]: one["progress"] for one in end["sets"]} == {
+        "set-1": "applied", "set-2": "undone"
+    }  # fmt: skip
+    versions = {one["id"]: one["version"] for one in end["cluster"]["resources"]}
+    assert versions["R31"] == versions["R36"]
+    assert "R46" not in versions, "the old storage is gone"
+    assert versions["R45"] == "V1-CEPH"
+    assert len(end["cluster"]["vms"]) == 6
+    with open_journal(url) as journal:
+        started = next(
+            place
+            for place, event in enumerate(journal.events(), 1)
+            if isinstance(event, BatchStarted)
+        )
+    early = answer("replay", url, "--until", str(started))
+    assert (early["status"], early["iteration"]) == ("running", 1)
+    assert early["under_way"]["unanswered"] == ["apply R37"]
+    (first, second) = early["sets"]
+    assert first["progress"] == second["progress"] == "scheduled"
+    assert "R37" in {one["id"] for one in early["cluster"]["resources"]}
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(call("replay", url).stdout.partition("\ncluster:\n")[2])
+    assert answer("show", str(cluster))["name"] == "nabi-failure"
 
 
 def test_bad_input_is_told_with_its_place(tmp_path: Path) -> None:

@@ -332,12 +332,16 @@ def journal(
 @app.command()
 def replay(
     url: JournalUrl,
+    until: Annotated[
+        Optional[int],  # noqa: UP045  (typer reads the annotation at run time)
+        typer.Option("--until", min=1, help="Only so many events of it, from the first."),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Print the cluster that a journal leads to."""
+    """Print the cluster that a journal leads to; of an upgrade, how the campaign stands."""
     from equipoise.cli import replay as command
 
-    raise typer.Exit(command.run(url, as_json=json))
+    raise typer.Exit(command.run(url, until=until, as_json=json))
 
 
 @app.command()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from equipoise.cli.answer import print_json
 from equipoise.errors import InvalidInput, Problem
 from equipoise.model import files
 from equipoise.model.files.schema import FileKind
 
 KINDS: tuple[FileKind, ...]
-KINDS = ("inventory", "scenario", "plan", "case", "amendment", "problem")
+KINDS = get_args(FileKind)
 
 
 def run(kind: str, *, as_json: bool) -> int:

@@ -118,6 +118,27 @@ class Engine(Protocol):
 
 
 @runtime_checkable
+class Live(Protocol):
+    """An engine in whose time people live: while it works, somebody may give orders to the run.
+
+    It is asked for events in short turns, so that orders are heard soon. One that does not say so
+    is asked for the next event however long that takes.
+    """
+
+    def now_ms(self) -> int:
+        """What time it is."""
+        ...
+
+    def look_ms(self) -> int:
+        """How long to wait at the most before orders are looked for."""
+        ...
+
+    def is_idle(self) -> bool:
+        """Whether nothing will ever happen unless it is given something to do."""
+        ...
+
+
+@runtime_checkable
 class Heeding(Protocol):
     """A decider that is asked as soon as something happens that matters to it.
 

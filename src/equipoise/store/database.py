@@ -2,7 +2,8 @@
 
 One process writes a journal. A second writer is not locked out but found out: each counts from the
 length it knows, the primary key lets one of them have the next number, and the other one is told
-(``Conflict``) before anything of it is written. Readers are never in the way.
+(``Conflict``) before anything of it is written. A run that acts holds its journal besides, so that
+a second one is turned away before it acts. Readers are never in the way.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from equipoise.model.event import Event
 from equipoise.model.quantity import ID_PATTERN
 from equipoise.store.address import Address, refused
 from equipoise.store.connect import connect, writing
+from equipoise.store.hold import Hold, hold
 from equipoise.store.journal import Journal
 from equipoise.store.schema import EVENTS
 from equipoise.store.trouble import explained
@@ -83,6 +85,7 @@ class DatabaseJournal(Journal):
         self._engine = engine
         self._writing = writing(engine)
         self._closed = False
+        self._hold: Hold | None = None
         self._known = len(self)
         """How many events there are as far as this writer knows."""
 
@@ -109,6 +112,13 @@ class DatabaseJournal(Journal):
         self._known += len(rows)
         return self._known
 
+    def hold(self) -> bool:
+        """Keep other runs from this journal until it is closed; false if one has it."""
+        if self._hold is None:
+            with explained(self._address):
+                self._hold = hold(self._engine, self._address, self.name)
+        return self._hold is not None
+
     def __len__(self) -> int:
         with explained(self._address), self._reading() as connection:
             return self._length(connection)
@@ -116,6 +126,9 @@ class DatabaseJournal(Journal):
     def close(self) -> None:
         """Close all connections; SQLite then puts everything back into its one file."""
         self._closed = True
+        if self._hold is not None:
+            self._hold.release()
+            self._hold = None
         self._engine.dispose()
 
     def require_events(self) -> None:

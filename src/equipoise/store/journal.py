@@ -43,6 +43,10 @@ class Journal(ABC):
         """
 
     @abstractmethod
+    def hold(self) -> bool:
+        """Keep other runs from this journal until it is closed; false if one has it."""
+
+    @abstractmethod
     def __len__(self) -> int: ...
 
     @abstractmethod

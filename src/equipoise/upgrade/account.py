@@ -15,7 +15,7 @@ from equipoise.upgrade.coordinator import Coordinator
 from equipoise.upgrade.graph.build import grouping
 from equipoise.upgrade.scene import look_at_sides
 from equipoise.upgrade.spare import Spare, spare_for
-from equipoise.upgrade.state import State
+from equipoise.upgrade.state import Standing, State
 
 
 @dataclass
@@ -77,6 +77,12 @@ class Account:
     spare: list[Spare] = field(default_factory=list)
     """What each request needs beyond what is promised, when it was taken up."""
     duration_ms: int = 0
+    groups: dict[str, tuple[ResourceId, ...]] = field(default_factory=dict)
+    """Of each group of several resources that was looked at: who is in it."""
+    matching: dict[SetId, list[ResourceId]] = field(default_factory=dict)
+    """Of each set, the resources that were as it wants them from the start."""
+    refused_orders: list[tuple[str, str]] = field(default_factory=list)
+    """What administrators wanted in vain, and why."""
 
 
 def account(events: Iterable[Event]) -> Account:
@@ -126,11 +132,20 @@ class _Keeper:
             said = [_complement(one) for one in standing.set.changes if one.complements]
             if said:
                 self.made.complements[standing.id] = said
+            if standing.id not in self.made.matching:
+                self.made.matching[standing.id] = _matching(self._state, standing)
+
+    def _OrderRefused(self, event: past.OrderRefused) -> None:  # noqa: N802
+        self.made.refused_orders.append((event.order, event.reason))
 
     def _BatchDecided(self, event: past.BatchDecided) -> None:  # noqa: N802
         now = self._now
         now.z, now.batch, now.eliminated = event.z, event.batch, event.eliminated
         made = grouping(self._state)
+        told = (one for group in event.eliminated for one in group.vertices)
+        for one in (*event.batch, *told):
+            if len(made.members.get(one, ())) > 1:
+                self.made.groups[one] = made.members[one]
         # Those that only return into service take no host out of it.
         out = [one for one in event.batch if any(self._state.parts[each].levels
                                                  for each in made.members[one])]  # fmt: skip
@@ -208,6 +223,14 @@ class _Keeper:
 
     def _CampaignEnded(self, event: past.CampaignEnded) -> None:  # noqa: N802
         self.made.status, self.made.reason = event.status, event.reason
+
+
+def _matching(state: State, standing: Standing) -> list[ResourceId]:
+    """The resources of a set on which nothing is to be done for it when it is taken up."""
+    if standing.id in state.refused:
+        return []
+    parts = {one: state.parts[one] for one in standing.resources if one in state.parts}
+    return [id_ for id_, part in parts.items() if not part.awaits(standing.id)]
 
 
 def _complement(change: Change) -> str:

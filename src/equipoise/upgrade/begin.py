@@ -28,6 +28,8 @@ def begin(campaign: Campaign) -> State:
         tenants={one.id: one for one in cluster.tenants},
         places=_places(cluster),
         seats={},
+        hosts={one.id: one for one in cluster.hosts},
+        vms={one.id: one for one in cluster.vms},
     )
     for one in cluster.dependencies:
         if one.kind is not DependencyKind.MIGRATION and one.presence is not Presence.FUTURE:

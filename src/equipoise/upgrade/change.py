@@ -9,16 +9,19 @@ from typing import Any, Final
 from equipoise.model import event as facts
 from equipoise.model.event import Event
 from equipoise.model.quantity import HostId, ResourceId, VmId
+from equipoise.model.tenant import Tenant
 from equipoise.model.upgrade import event as past
 from equipoise.model.upgrade.event import SetOutcome
-from equipoise.model.upgrade.request import Command, Order, SetId
+from equipoise.model.upgrade.request import Command, SetId
 from equipoise.model.upgrade.work import Errand, VertexId, VmBatch
 from equipoise.model.value import FrozenMap
+from equipoise.model.vm import Vm
 from equipoise.upgrade.graph.build import grouping
 from equipoise.upgrade.outcome import close, opened, task_failed, task_finished
 from equipoise.upgrade.requests import drop, schedule, settle, take_back
+from equipoise.upgrade.requests.orders import is_early, obey, objection, taken, words
 from equipoise.upgrade.scene import affected_hosts, scene_of
-from equipoise.upgrade.state import Open, Phase, Place, Progress, Seat, State
+from equipoise.upgrade.state import Open, Phase, Place, Progress, Seat, State, Unheeded
 
 
 def change(state: State, event: Event) -> None:
@@ -33,15 +36,35 @@ def change(state: State, event: Event) -> None:
 
 
 def _requested(state: State, event: past.UpgradeRequested) -> None:
+    state.ended = False
+    why = taken(state, event.request)
+    if why:
+        state.unheeded.append(Unheeded(f"request {event.request.id}", why, event.number))
+        return
     state.requests.append((event.at_ms, event.request))
     state.changed = True
-    state.ended = False
 
 
 def _commanded(state: State, event: past.UpgradeCommanded) -> None:
-    state.commands.append(event.command)
-    state.changed = True
     state.ended = False
+    if is_early(state, event.command):
+        state.early.append((event.command, event.number))
+        state.changed = True
+    else:
+        _heed(state, event.command, event.number)
+
+
+def _heed(state: State, command: Command, number: int) -> None:
+    why = objection(state, command)
+    if why:
+        state.unheeded.append(Unheeded(words(command), why, number))
+        return
+    obey(state, command)
+    state.changed = True
+
+
+def _order_refused(state: State, _event: past.OrderRefused) -> None:
+    state.unheeded = state.unheeded[1:]
 
 
 def _scaling_asked(state: State, event: past.ScalingAsked) -> None:
@@ -56,7 +79,7 @@ def _scaling_answered(state: State, event: past.ScalingAnswered) -> None:
     group = tenant.anti_affinity[0].id if tenant.anti_affinity else None
     for vm, host in event.added.items():
         state.new_vms += 1
-        seat(state, Seat(vm, tenant.id, group, host))
+        seat(state, Seat(vm, tenant.id, group, host), _like_the_first(state, tenant, vm))
     for vm in event.removed:
         unseat(state, vm)
     if event.removed:
@@ -64,9 +87,19 @@ def _scaling_answered(state: State, event: past.ScalingAnswered) -> None:
         _look_again(state)
 
 
-def seat(state: State, one: Seat) -> None:
+def _like_the_first(state: State, tenant: Tenant, id_: VmId) -> Vm:
+    """A VM that came by scaling is taken for one such as its tenant began with."""
+    own = (vm for vm in state.campaign.cluster.vms if vm.tenant == tenant.id)
+    like = next(own, None)
+    if like is None:  # nothing is known but that it takes a place
+        return Vm(id=id_, vcpus=1, memory_mib=1, tenant=tenant.id)
+    return like.but(id=id_, ft_pair=None, agent=False)
+
+
+def seat(state: State, one: Seat, described: Vm) -> None:
     """Put a VM that is not there yet on its host."""
     state.seats[one.vm] = one
+    state.vms[one.vm] = described
     if one.tenant is not None:
         state.sizes[one.tenant] = state.sizes.get(one.tenant, 0) + 1
     if one.host is not None:
@@ -76,6 +109,7 @@ def seat(state: State, one: Seat) -> None:
 def unseat(state: State, vm: VmId) -> None:
     """Forget a VM."""
     one = state.seats.pop(vm, None)
+    state.vms.pop(vm, None)
     if one is None:
         return
     if one.tenant is not None:
@@ -101,7 +135,7 @@ def _vm_arrived(state: State, event: facts.VmArrived) -> None:
         return
     tenant = state.tenants.get(vm.tenant) if vm.tenant is not None else None
     group = tenant.anti_affinity[0].id if tenant is not None and tenant.anti_affinity else None
-    seat(state, Seat(vm.id, None if tenant is None else tenant.id, group, vm.host))
+    seat(state, Seat(vm.id, None if tenant is None else tenant.id, group, vm.host), vm)
 
 
 def _vm_left(state: State, event: facts.VmLeft) -> None:
@@ -132,6 +166,7 @@ def _host_recovered(state: State, event: facts.HostRecovered) -> None:
 def _host_joined(state: State, event: facts.HostJoined) -> None:
     places = event.host.capacity.get("vms", 0)  # type: ignore[call-overload]
     state.places.setdefault(event.host.id, Place(event.host.id, places))
+    state.hosts.setdefault(event.host.id, event.host)
     state.changed = True
     state.grouping = None
 
@@ -163,37 +198,13 @@ def _iteration_began(state: State, event: past.IterationBegan) -> None:
     state.sub_iteration, state.vm_due = 0, False
     state.progressed, state.told = False, ()
     _look_again(state)
-    for command in state.commands:
-        _obey(state, command)
-    state.commands = []
     for requested_ms, request in state.requests:
         refused = schedule(state, request, requested_ms)
         state.refused |= {SetId(one): why for one, why in refused.items()}
     state.requests = []
-
-
-def _obey(state: State, command: Command) -> None:
-    if command.set is None:
-        if command.order in (Order.PAUSE, Order.RESUME):
-            state.paused_all = command.order is Order.PAUSE
-        return
-    one = state.standings.get(command.set)
-    if one is None or one.progress is Progress.ENDED:
-        return
-    match command.order:
-        case Order.PAUSE | Order.RESUME:
-            one = replace(one, paused=command.order is Order.PAUSE)
-        case Order.APPROVE:
-            one = replace(one, approved=one.approved + 1)
-        case Order.PRIORITY:
-            one = replace(one, priority=command.priority)
-        case Order.UNDO:
-            one = replace(one, reason="an administrator wants it undone")
-        case Order.CANCEL:
-            one = replace(one, reason="an administrator cancelled it")
-    state.standings[command.set] = one
-    if command.order in (Order.UNDO, Order.CANCEL):
-        state.orders[command.set] = command.order
+    for command, number in state.early:
+        _heed(state, command, number)
+    state.early = []
 
 
 def _batch_decided(state: State, event: past.BatchDecided) -> None:
@@ -354,6 +365,7 @@ _EFFECTS: Final[dict[type[Any], Callable[[Any, Any], None]]] = {
     facts.HostRecovered: _host_recovered,
     facts.HostJoined: _host_joined,
     past.VmsRestarted: _restarted,
+    past.OrderRefused: _order_refused,
     past.IterationBegan: _iteration_began,
     past.BatchDecided: _batch_decided,
     past.BatchStarted: _batch_started,

@@ -16,6 +16,7 @@ from equipoise.model.upgrade.event import (
     CampaignStatus,
     IterationBegan,
     IterationEnded,
+    OrderRefused,
     SetUndoBegan,
     VmBatchDecided,
     VmBatchStarted,
@@ -31,7 +32,7 @@ from equipoise.upgrade.gather import clear_storage, free_a_host
 from equipoise.upgrade.graph.build import grouping
 from equipoise.upgrade.requests.bound import in_the_way
 from equipoise.upgrade.review import deadline_ms, review
-from equipoise.upgrade.rules.brakes import window_opens_ms
+from equipoise.upgrade.rules.brakes import all_held, window_opens_ms
 from equipoise.upgrade.rules.protection import unspared
 from equipoise.upgrade.scene import Scene, look_at_sides, scene_of
 from equipoise.upgrade.select import select
@@ -79,6 +80,11 @@ class Coordinator:
         state.at_ms = max(state.at_ms, now_ms)
         if state.ended:
             return None
+        if state.unheeded:
+            one = state.unheeded[0]
+            return OrderRefused(
+                at_ms=state.at_ms, order=one.order, reason=one.reason, number=one.number
+            )
         if state.lost:
             return restart(state, next(iter(state.lost)))
         if state.asked:
@@ -158,13 +164,15 @@ class Coordinator:
         if finding is not None:
             return finding
         scene = scene_of(state, with_vms=False)
-        moves, _ = admitted(state, clear_storage(scene))
+        held = all_held(state)
+        moves, _ = admitted(state, () if held else clear_storage(scene))
         if moves:
             return self._consolidate(moves, "to leave hosts to the storage that is replaced")
         chosen = select(scene)
-        if not chosen.batch and not self._can_move(scene):
-            moves, _ = admitted(state, free_a_host(scene))
-            if moves:
+        if not held and not chosen.batch and not self._can_move(scene):
+            wanted = free_a_host(scene)
+            moves, _ = admitted(state, wanted)
+            if moves and moves == wanted:  # some of them alone would free nothing
                 return self._consolidate(moves, "to free a host")
         self._scene = scene
         return BatchDecided(
@@ -208,7 +216,7 @@ class Coordinator:
         mended = mending(state, grouping(state).group_of, next_batch_id(state, "/links"))
         if mended is not None:
             return BatchStarted(at_ms=state.at_ms, batch=mended)
-        if not state.vm_done and not state.vm_due:
+        if not (state.vm_done or state.vm_due or all_held(state)):
             sides = look_at_sides(state)
             if sides.new and (used(state, sides.old) or (sides.divided and sides.old)):
                 v = vms.limit(state, sides) if state.vm_limit is None else state.vm_limit

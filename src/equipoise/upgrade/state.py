@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from equipoise.model.host import Host
 from equipoise.model.quantity import GroupId, HostId, ResourceId, TenantId, VmId
 from equipoise.model.resource import Dependency, Resource
 from equipoise.model.tenant import Tenant
@@ -30,6 +31,7 @@ from equipoise.model.upgrade.work import (
     Work,
 )
 from equipoise.model.value import FrozenMap
+from equipoise.model.vm import Vm
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +189,15 @@ class Open:
     """Vertices of which a task failed, so that later ones of them are not carried out."""
 
 
+@dataclass(frozen=True, slots=True)
+class Unheeded:
+    """An order that cannot be heeded, and why."""
+
+    order: str
+    reason: str
+    number: int
+
+
 @dataclass
 class State:
     """Everything the coordinator knows."""
@@ -199,6 +210,10 @@ class State:
     tenants: dict[TenantId, Tenant]
     places: dict[HostId, Place]
     seats: dict[VmId, Seat]
+    hosts: dict[HostId, Host] = field(default_factory=dict)
+    """The compute hosts as they were described; ``places`` says what has become of them."""
+    vms: dict[VmId, Vm] = field(default_factory=dict)
+    """The VMs as they were described; ``seats`` says where they are."""
     at_ms: int = 0
     residents: dict[HostId, dict[VmId, None]] = field(default_factory=dict)
     sizes: dict[TenantId, int] = field(default_factory=dict)
@@ -208,7 +223,10 @@ class State:
     requests: list[tuple[int, Request]] = field(default_factory=list)
     """Asked for, and not taken up yet, each with the time of asking."""
     taken_up: int = 0
-    commands: list[Command] = field(default_factory=list)
+    early: list[tuple[Command, int]] = field(default_factory=list)
+    """Commands about sets that are not taken up yet, each with its number."""
+    unheeded: list[Unheeded] = field(default_factory=list)
+    """Orders that make no sense, of which nobody was told yet."""
     asked: list[tuple[TenantId, int]] = field(default_factory=list)
     """Scaling that is not answered yet."""
     lost: dict[HostId, tuple[VmId, ...]] = field(default_factory=dict)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from equipoise.model.quantity import GroupId, HostId, TenantId, VmId
 from equipoise.model.upgrade.work import VmMove
@@ -11,6 +12,11 @@ from equipoise.upgrade.gate import admitted
 from equipoise.upgrade.room import Seating, growth, reserve, up_to, whole_hosts
 from equipoise.upgrade.sides import Sides, growing, unused, used, with_new
 from equipoise.upgrade.state import State
+
+TARGETS_TRIED: Final = 32
+"""On how many hosts a VM may be refused before it is left where it is, for now."""
+TOLD_MAX: Final = 3
+"""How many reasons of the gate are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,42 +70,72 @@ def limit(state: State, sides: Sides) -> int:
 
 
 def choose(state: State, sides: Sides, v: int) -> VmSelection:
-    """Choose the VMs of the next sub-iteration, and where they go; none against a rule."""
-    stay: dict[VmId, str] = {}
+    """Choose the VMs of the next sub-iteration, and where they go; none against the gate."""
+    barred = Barred()
     while True:
-        chosen = _choose(state, sides, v, stay)
+        chosen = _choose(state, sides, v, barred)
         passed, why = admitted(state, chosen.moves)
         if len(passed) == len(chosen.moves):
-            told = "; ".join(
-                (*dict.fromkeys(stay.values()), *([chosen.reason] * bool(chosen.reason)))
-            )
-            return replace(chosen, reason=told)
-        stay |= {move.vm: why for move in chosen.moves if move not in passed}
+            told = (*barred.reasons(), *([chosen.reason] if chosen.reason else ()))
+            return replace(chosen, reason="; ".join(told))
+        kept = set(passed)
+        barred.add([move for move in chosen.moves if move not in kept], why)
 
 
-def _choose(state: State, sides: Sides, v: int, stay: dict[VmId, str]) -> VmSelection:
-    picked = [one for one in candidates(state, sides) if one not in stay]
+class Barred:
+    """Moves that the gate has refused, and why: a VM may still find another host."""
+
+    def __init__(self) -> None:
+        self._hosts: dict[VmId, dict[HostId, str]] = {}
+
+    def add(self, moves: Iterable[VmMove], why: str) -> None:
+        """Note moves that were refused."""
+        for move in moves:
+            self._hosts.setdefault(move.vm, {})[move.target] = why
+
+    def may_go(self, vm: VmId, host: HostId) -> bool:
+        """Whether nothing is known against a VM on a host."""
+        return host not in self._hosts.get(vm, ())
+
+    def leaves_a_way(self, state: State, sides: Sides, vm: VmId) -> bool:
+        """Whether a VM that was refused has somewhere to go, and is worth another try."""
+        refused = self._hosts.get(vm)
+        if refused is None:
+            return True
+        seating, group = Seating(state, sides.new), state.seats[vm].group
+        open_ = (one for one in sides.new if one not in refused and seating.takes(one, group))
+        return len(refused) < TARGETS_TRIED and next(open_, None) is not None
+
+    def reasons(self) -> list[str]:
+        """Why VMs were refused last, each reason once, and no more than anybody would read."""
+        all_ = list(dict.fromkeys(list(hosts.values())[-1] for hosts in self._hosts.values()))
+        more = [f"and {len(all_) - TOLD_MAX} more"] if len(all_) > TOLD_MAX else []
+        return all_[:TOLD_MAX] + more
+
+
+def _choose(state: State, sides: Sides, v: int, barred: Barred) -> VmSelection:
+    picked = [one for one in candidates(state, sides) if barred.leaves_a_way(state, sides, one)]
     wanted = picked[: max(0, v - state.vm_moved)]
     if not picked:
         return VmSelection(v, 0, (), "no VM is left to move")
     if not wanted:
         return VmSelection(v, len(picked), (), "no more VMs may move in this iteration")
-    moves = _largest_fit(state, sides, wanted)
+    moves = _largest_fit(state, sides, wanted, barred)
     if len(moves) < len(wanted) and not state.settings.readings.drop_last_only:
-        moves = _best_of_few(state, sides, wanted, moves)
+        moves = _best_of_few(state, sides, wanted, moves, barred)
     why = "" if len(moves) == len(wanted) else _why(state, sides)
     return VmSelection(v, len(wanted), moves, why)
 
 
 def _best_of_few(
-    state: State, sides: Sides, wanted: Sequence[VmId], moves: tuple[VmMove, ...]
+    state: State, sides: Sides, wanted: Sequence[VmId], moves: tuple[VmMove, ...], barred: Barred
 ) -> tuple[VmMove, ...]:
     """Where not all can move: those that free whole hosts, then those of tenants that are on the
     new side already and need no further reservation, then as many as possible.
     """
     settled = set(with_new(state, sides))
     easy = [one for one in wanted if _needs_no_more(state, one, settled)]
-    without_more = _largest_fit(state, sides, easy)
+    without_more = _largest_fit(state, sides, easy, barred)
     options = (_freeing(state, moves), _freeing(state, without_more), moves, without_more)
     return next((one for one in options if one), ())
 
@@ -169,13 +205,15 @@ def _host(state: State, vm: VmId) -> HostId:
     return host
 
 
-def _largest_fit(state: State, sides: Sides, wanted: Sequence[VmId]) -> tuple[VmMove, ...]:
+def _largest_fit(
+    state: State, sides: Sides, wanted: Sequence[VmId], barred: Barred
+) -> tuple[VmMove, ...]:
     """The longest beginning of a list of VMs that can move: more of them never need less."""
     low, high = 0, len(wanted)
     best: tuple[VmMove, ...] = ()
     while low < high:
         middle = up_to(low + high, 2)
-        moves = _placed(state, sides, wanted[:middle])
+        moves = _placed(state, sides, wanted[:middle], barred)
         if moves is None:
             high = middle - 1
         else:
@@ -183,27 +221,35 @@ def _largest_fit(state: State, sides: Sides, wanted: Sequence[VmId]) -> tuple[Vm
     return best
 
 
-def _placed(state: State, sides: Sides, vms: Sequence[VmId]) -> tuple[VmMove, ...] | None:
+def _placed(
+    state: State, sides: Sides, vms: Sequence[VmId], barred: Barred
+) -> tuple[VmMove, ...] | None:
     """Where these VMs go, if what must be kept free stays free."""
     literal = state.settings.readings.reserve_whole_hosts
     if literal and not _whole_hosts_left(state, sides, vms):
         return None
     for order in _targets(state, list(sides.new), empty_only=literal and sides.divided):
         seating = Seating(state, sides.new)
-        moves = _seated(state, sides, vms, seating, order)
+        moves = _seated(state, sides, vms, seating, order, barred)
         if moves is not None and (literal or _reserved(state, sides, seating, vms)):
             return moves
     return None
 
 
 def _seated(
-    state: State, sides: Sides, vms: Sequence[VmId], seating: Seating, order: list[HostId]
+    state: State,
+    sides: Sides,
+    vms: Sequence[VmId],
+    seating: Seating,
+    order: list[HostId],
+    barred: Barred,
 ) -> tuple[VmMove, ...] | None:
     """Seat VMs, each on the first host that takes it; nothing if one finds no place."""
     moves: list[VmMove] = []
     for vm in vms:
         group = state.seats[vm].group
-        target = next((one for one in order if seating.takes(one, group)), None)
+        fitting = (one for one in order if seating.takes(one, group) and barred.may_go(vm, one))
+        target = next(fitting, None)
         if target is None:
             return None
         seating.take(target, group)

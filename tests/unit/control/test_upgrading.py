@@ -7,7 +7,7 @@ import pytest
 from equipoise.control.upgrading import UpgradeLoop
 from equipoise.model.event import Event
 from equipoise.model.upgrade.campaign import Campaign, Moment, UpgradeStory
-from equipoise.model.upgrade.event import CampaignStatus
+from equipoise.model.upgrade.event import CampaignStatus, UpgradeCommanded
 from equipoise.model.upgrade.request import Command, Order, SetId
 from equipoise.sim.upgrading.builtin import builtin_campaign
 from equipoise.sim.upgrading.engine import SimulatedEngine
@@ -67,9 +67,9 @@ def test_a_campaign_that_waits_for_ever_ends_paused_and_can_be_continued() -> No
     made = told(journal)
     assert made.status is CampaignStatus.PAUSED
     assert "paused by command" in made.reason
-    loop = UpgradeLoop(SimulatedEngine(held), journal, held)
-    loop.command(Command(order=Order.RESUME))
-    loop.run()
+    orders = MemoryJournal()
+    orders.append([UpgradeCommanded(at_ms=0, command=Command(order=Order.RESUME))])
+    UpgradeLoop(SimulatedEngine(held), journal, held, orders).run()
     assert told(journal).status is CampaignStatus.COMPLETED
     assert told(journal).sets == {SetId("hypervisors"): ("applied", "")}
 

@@ -23,6 +23,7 @@ from equipoise.model.upgrade.event import (
     BatchStarted,
     TaskFailed,
     TaskFinished,
+    VmBatchStarted,
     VmMoved,
     VmMoveFailed,
 )
@@ -293,3 +294,23 @@ def test_what_was_answered_before_a_crash_is_not_done_again(player: Player) -> N
     assert before[2] in events, "it is answered again, at the time of the journal"
     assert player.played == [["h3 up.yaml"], ["h1 check.yaml"]]
     assert engine.next_event(5999) is None
+
+
+def test_a_vm_that_had_moved_before_a_crash_is_not_moved_again(player: Player) -> None:
+    moves = tuple(
+        VmMove(vm=VmId(f"v{number}"), source=HostId(f"h{number}"), target=HostId("h3"))
+        for number in (1, 2, 3)
+    )
+    batch = VmBatch(id=BatchId("m1"), moves=moves)
+    player.bad = {}
+    engine = an_engine()
+    engine.witness(VmBatchStarted(at_ms=5000, batch=batch))
+    engine.witness(VmMoved(at_ms=6000, batch=batch.id, vm=VmId("v1")))
+    engine.witness(VmMoveFailed(at_ms=6000, batch=batch.id, vm=VmId("v2"), reason="it would not"))
+    engine.perform(batch)
+    moved, failed, other, _ = [engine.next_event(None) for _ in range(4)]
+    assert isinstance(moved, VmMoved)
+    assert isinstance(failed, VmMoveFailed)
+    assert failed.reason == "it would not"
+    assert isinstance(other, VmMoved)
+    assert player.played == [["h3 move.yaml"]]

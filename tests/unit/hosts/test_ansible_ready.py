@@ -5,13 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from builders import a_host
+from builders import a_host, a_vm
 from equipoise.errors import InvalidInput, MissingExtra
 from equipoise.hosts.ansible import run
-from equipoise.hosts.ansible.access import Access, HostAccess
+from equipoise.hosts.ansible.access import Access, Errands, HostAccess
 from equipoise.hosts.ansible.engine import AnsibleEngine
 from equipoise.hosts.ansible.ready import engine_for
 from equipoise.hosts.ansible.ways import Surroundings
@@ -57,8 +58,8 @@ def a_campaign(recipe: Recipe = GOOD, resource: str = "agent1") -> Campaign:
     )
 
 
-def made(campaign: Campaign, *hosts: str) -> AnsibleEngine:
-    access = Access(hosts={HostId(name): HostAccess() for name in hosts or ("h1",)})
+def made(campaign: Campaign, *hosts: str, **more: Any) -> AnsibleEngine:
+    access = Access(hosts={HostId(name): HostAccess() for name in hosts or ("h1",)}, **more)
     return engine_for(
         campaign,
         Surroundings(source="campaign.yaml", folder=PLAYBOOKS, environ={}),
@@ -68,9 +69,9 @@ def made(campaign: Campaign, *hosts: str) -> AnsibleEngine:
     )
 
 
-def refusal(campaign: Campaign, *hosts: str) -> str:
+def refusal(campaign: Campaign, *hosts: str, **more: Any) -> str:
     with pytest.raises(InvalidInput) as caught:
-        made(campaign, *hosts)
+        made(campaign, *hosts, **more)
     return str(caught.value)
 
 
@@ -105,6 +106,32 @@ def test_a_playbook_that_is_not_there_is_refused() -> None:
 def test_a_host_that_is_to_be_changed_and_cannot_be_reached_is_refused() -> None:
     assert 'access.yaml: hosts: there is no host "h1"' in refusal(a_campaign(), "h7")
     assert 'there is no host "x"' in refusal(a_campaign(resource="x"), "h7")
+
+
+def test_work_that_takes_longer_than_a_run_may_is_found_before_it_is_begun() -> None:
+    long = a_campaign(GOOD.but(duration_s=10, undo_duration_s=3600))
+    message = refusal(long)
+    assert "access.yaml: timeout_s: 1800 s end a run" in message
+    assert "to upgrade greeter 2.0 takes 3600 s" in message
+    assert made(long, timeout_s=4000).next_event(None) is None
+
+
+def test_vms_that_have_to_leave_need_a_playbook_and_a_way_to_their_host() -> None:
+    campaign = a_campaign()
+    busy = campaign.but(cluster=campaign.cluster.but(vms=(a_vm("v", "h1"),)))
+    assert "errands.move: is missing, and VMs such as v have to leave h1" in refusal(busy)
+    errands = Errands(move="upgrade.yaml")
+    assert 'there is no host "h1"' in refusal(busy, "agent1", errands=errands)
+    assert made(busy, errands=errands).next_event(None) is None
+
+
+def test_the_programs_of_our_own_environment_are_found_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin")
+    own, *others = run._search_path().split(":")
+    assert Path(own) == Path(sys.executable).parent
+    assert others == ["/usr/bin"]
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -150,11 +150,11 @@ def test_a_member_that_fails_takes_what_was_done_with_it_back() -> None:
 
 
 def test_a_set_that_takes_too_long_is_undone() -> None:
-    late = a_set("late", upgrade_of(["s1", "s2"]), attempts_max=99, completion_s_max=5)
+    late = a_set("late", upgrade_of(["s1", "s2"]), attempts_max=99, completion_s_max=10)
     stage = stage_of(late, fails=failing("s2", times=20))
     stage.run()
     assert stage.outcomes() == {"late": "undone"}
-    assert "not complete 5 s after" in stage.coordinator.state.standings[SetId("late")].reason
+    assert "not complete 10 s after" in stage.coordinator.state.standings[SetId("late")].reason
 
 
 def test_an_administrator_undoes_or_cancels_what_is_not_complete() -> None:

@@ -37,6 +37,17 @@ def upgrade(  # noqa: PLR0913, PLR0917  (typer has no other way to say what a co
             help="undo:SET, cancel:SET, pause, resume, approve:SET, priority:SET=N; repeatable.",
         ),
     ] = None,
+    request: Annotated[
+        Optional[list[Path]],  # noqa: UP045
+        typer.Option("--request", help="A file with a new request to the campaign; repeatable."),
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait for commands where it would end paused.")
+    ] = False,
+    pace: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option("--pace", min=0.001, help="Virtual seconds per real one, to watch it."),
+    ] = None,
     seed: Annotated[
         Optional[int],  # noqa: UP045
         typer.Option("--seed", min=0, max=2**63 - 1, help="Other chance than the campaign's."),
@@ -50,7 +61,9 @@ def upgrade(  # noqa: PLR0913, PLR0917  (typer has no other way to say what a co
 ) -> None:
     """Upgrade resources of any kind while the SLAs hold.
 
-    Exit code 1 if a promise was broken, a set was refused, or it could not go on.
+    With the journal of a campaign that another process runs, commands and requests are given to
+    that run. Exit code 1 if a promise was broken, a set or an order was refused, or it could not
+    go on.
     """
     from equipoise.cli.upgrading import run as work
     from equipoise.cli.upgrading.extras import Extras
@@ -65,6 +78,9 @@ def upgrade(  # noqa: PLR0913, PLR0917  (typer has no other way to say what a co
         access=access,
         journal_url=journal,
         commands=tuple(command or ()),
+        requests=tuple(request or ()),
+        wait=wait,
+        pace=pace,
         seed=seed,
     )
     raise typer.Exit(work.run(scenario, wishes, extras, as_json=json))

@@ -23,9 +23,12 @@ def document(campaign: Campaign, made: Account, *, dry_run: bool) -> dict[str, A
                 "outcome": outcome,
                 "reason": reason,
                 "complementary": made.complements.get(id_, []),
+                "matching": made.matching.get(id_, []),
             }
             for id_, (outcome, reason) in made.sets.items()
         ],
+        "refused_orders": [{"order": one, "reason": why} for one, why in made.refused_orders],
+        "groups": {one: list(those) for one, those in made.groups.items()},
         "isolated": [{"resource": one, "reason": why} for one, why in made.isolated.items()],
         "sla_violations": len(made.violations),
         "violations": [

@@ -7,11 +7,17 @@ from collections.abc import Iterable
 from equipoise.cli.answer import clock, console, plain
 from equipoise.cli.upgrading.document import lowest_headroom
 from equipoise.model.upgrade.campaign import Campaign
+from equipoise.model.upgrade.event import CampaignStatus
 from equipoise.model.words import counted
 from equipoise.upgrade.account import Account, IterationAccount
 from equipoise.upgrade.spare import Spare
 
 FEW = 8
+GROUPS_MAX = 20
+EXPECTED = (
+    "What is to be expected if nothing fails, no tenant scales and each checkpoint is approved at "
+    "once. Nothing was done."
+)
 
 
 def show(campaign: Campaign, made: Account, *, dry_run: bool) -> None:
@@ -19,10 +25,9 @@ def show(campaign: Campaign, made: Account, *, dry_run: bool) -> None:
     out = console()
     out.print(plain(campaign.about or campaign.name))
     if dry_run:
-        out.print("What is to be expected if nothing fails and no tenant scales. Nothing was done.")
-    for set_, complements in made.complements.items():
-        for one in complements:
-            out.print(plain(f"set {set_}, added by the catalog: {one}"))
+        out.print(EXPECTED)
+    for line in _legend(made):
+        out.print(plain(line))
     if dry_run:
         for each in made.spare:
             out.print(plain(_spare(each)))
@@ -45,6 +50,21 @@ def _spare(one: Spare) -> str:
         f"request {one.request}: {counted(one.needed, 'spare host')} needed, "
         f"{has} {one.available}{verdict}"
     )
+
+
+def _legend(made: Account) -> Iterable[str]:
+    """What the iterations do not tell: what was added, what matches, who is in a group."""
+    for set_, complements in made.complements.items():
+        for one in complements:
+            yield f"set {set_}, added by the catalog: {one}"
+    for set_, matching in made.matching.items():
+        if matching:
+            yield f"set {set_}, nothing to do for: {_few(matching)}"
+    shown = list(made.groups.items())[:GROUPS_MAX]
+    for group, members in shown:
+        yield f"{group} is changed as one: {_few(members)}"
+    if len(made.groups) > len(shown):
+        yield f"and {len(made.groups) - len(shown)} more such groups"
 
 
 def _told(one: IterationAccount) -> Iterable[str]:
@@ -70,7 +90,7 @@ def _told(one: IterationAccount) -> Iterable[str]:
         rule = f"rule {group.rule}" if group.rule else "no room or held"
         yield f"  waits      {_few(group.vertices)}: {group.reason} ({rule})"
     if one.paused:
-        yield "  the upgrade pauses until something changes"
+        yield f"  pauses     until something changes: {one.paused}"
 
 
 def _few(names: Iterable[str]) -> str:
@@ -83,18 +103,26 @@ def _sums(made: Account) -> Iterable[str]:
         f"{made.status} after {counted(len(made.iterations), 'iteration')} and "
         f"{clock(made.duration_ms)}{f': {made.reason}' if made.reason else ''}"
     )
-    most = max(made.moves.values(), default=0)
-    yield (
-        f"{counted(sum(made.moves.values()), 'move')} of {counted(len(made.moves), 'VM')}, "
-        f"at most {most} each"
-    )
+    if made.status is CampaignStatus.PAUSED:
+        yield "to go on: the same command and --journal, with what it waits for (approve:SET)"
+    if made.moves:
+        yield (
+            f"{counted(sum(made.moves.values()), 'move')} of {counted(len(made.moves), 'VM')}, "
+            f"at most {max(made.moves.values())} each"
+        )
     lowest = lowest_headroom(made)
     if lowest is not None:
-        yield f"lowest headroom: {counted(lowest, 'host')} beyond what is reserved"
+        where = next(one.i for one in made.iterations if one.headroom == lowest)
+        yield (
+            f"lowest headroom: {counted(lowest, 'host')} beyond what is reserved "
+            f"(first in iteration {where})"
+        )
     outage_s = sum(made.outage_ms.values()) / 1000
     tenants = f" ({', '.join(made.outage_ms)})" if made.outage_ms else ""
     yield f"{counted(len(made.violations), 'SLA violation')}, {outage_s:g} s of outage{tenants}"
     for resource, why in made.isolated.items():
         yield f"isolated: {resource}, {why}"
+    for order, why in made.refused_orders:
+        yield f"refused: {order}: {why}"
     for one in made.violations:
         yield f"violation at {clock(one.at_ms)}: {one.what}"

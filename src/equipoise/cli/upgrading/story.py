@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from equipoise.model.upgrade import event as happened
 from equipoise.model.words import counted
+from equipoise.upgrade.requests.orders import words
 
 FEW: Final = 6
 
@@ -23,7 +24,7 @@ def _why(reason: str) -> str:
 
 
 def _command(event: happened.UpgradeCommanded) -> str:
-    return f"commanded: {event.command.order} {event.command.set or 'all sets'}"
+    return f"commanded: {words(event.command)}"
 
 
 def _scaling(event: happened.ScalingAnswered) -> str:
@@ -54,6 +55,7 @@ UPGRADE_SENTENCES: Final[dict[type[Any], Callable[[Any], str]]] = {
         f"request {e.request.id}: {_names(one.id for one in e.request.sets)}"
     ),
     happened.UpgradeCommanded: _command,
+    happened.OrderRefused: lambda e: f"refused: {e.order}: {e.reason}",
     happened.ScalingAsked: lambda e: f"tenant {e.tenant} asks for {e.vms:+d} VMs",
     happened.TaskFinished: lambda e: f"{e.batch}: {e.errand} {e.resource} finished",
     happened.TaskFailed: lambda e: f"{e.batch}: {e.errand} {e.resource} failed{_why(e.reason)}",

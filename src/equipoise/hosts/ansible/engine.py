@@ -8,10 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from threading import Thread
+from typing import Final
 
 from equipoise.hosts.ansible.batch import perform
 from equipoise.hosts.ansible.brake import Brake
-from equipoise.hosts.ansible.stages import Answer, Answered, Equipment, carry_out, move, name_of
+from equipoise.hosts.ansible.stages import (
+    Answer,
+    Answered,
+    Equipment,
+    carry_out,
+    move,
+    name_of,
+    name_of_move,
+)
 from equipoise.hosts.ansible.words import Chore, Verdict
 from equipoise.model.event import Event
 from equipoise.model.upgrade.event import (
@@ -24,6 +33,8 @@ from equipoise.model.upgrade.event import (
     VmMoveFailed,
 )
 from equipoise.model.upgrade.work import Batch, BatchId, Errand, VmBatch, VmMove
+
+LOOK_MS: Final = 1000
 
 
 class AnsibleEngine:
@@ -53,7 +64,7 @@ class AnsibleEngine:
             return
         if schedule.id in self._answers:
             for event in self._answers[schedule.id]:
-                self._heard.put(event.but(at_ms=self._now_ms()))
+                self._heard.put(event.but(at_ms=self.now_ms()))
             return
         self._under_way.add(schedule.id)
         self._todo.put(schedule)
@@ -63,9 +74,8 @@ class AnsibleEngine:
 
     def next_event(self, until_ms: int | None) -> Event | None:
         """Wait for the next answer. Ctrl-C ends the run first; its tasks are unknown then."""
-        is_idle = not self._under_way
-        wait_s = None if until_ms is None else max(0, until_ms - self._now_ms()) / 1000
-        if until_ms is None and is_idle:
+        wait_s = None if until_ms is None else max(0, until_ms - self.now_ms()) / 1000
+        if until_ms is None and not self._under_way:
             wait_s = 0
         try:
             heard = self._heard.get(timeout=wait_s)
@@ -78,9 +88,21 @@ class AnsibleEngine:
             raise heard
         return heard
 
+    def now_ms(self) -> int:
+        """The time of the journal, which goes on where an earlier run has ended."""
+        return self._clock_ms() + self._ahead_ms
+
+    def look_ms(self) -> int:
+        """Orders are looked for every second."""
+        return LOOK_MS
+
+    def is_idle(self) -> bool:
+        """Whether it has nothing to do and nothing to tell."""
+        return not self._under_way and self._heard.empty()
+
     def witness(self, event: Event) -> None:
         """Learn from a journal what time it is, and which tasks were answered before a crash."""
-        self._ahead_ms += max(0, event.at_ms - self._now_ms())
+        self._ahead_ms += max(0, event.at_ms - self.now_ms())
         match event:
             case BatchStarted() | VmBatchStarted():
                 self._written[event.batch.id] = {}
@@ -89,6 +111,8 @@ class AnsibleEngine:
             case TaskFinished() | TaskFailed() if event.errand not in _LINKS:
                 answers = self._written.setdefault(event.batch, {})
                 answers[name_of(event.errand, event.resource)] = event
+            case VmMoved() | VmMoveFailed():
+                self._written.setdefault(event.batch, {})[name_of_move(event.vm)] = event
 
     def stop(self) -> None:
         """End what runs, with all it has started, and answer what is left as unknown."""
@@ -117,24 +141,21 @@ class AnsibleEngine:
             answers.append(self._event(schedule.id, answer))
             self._heard.put(answers[-1])
 
+        known = dict(self._written.get(schedule.id, {}))
         if isinstance(schedule, Batch):
-            known = dict(self._written.get(schedule.id, {}))
             carry_out(schedule, kit, known, self._act, tell)
         else:
-            move(schedule, kit, self._act, tell)
-        answers.append(BatchEnded(at_ms=self._now_ms(), batch=schedule.id))
+            move(schedule, kit, known, self._act, tell)
+        answers.append(BatchEnded(at_ms=self.now_ms(), batch=schedule.id))
         self._answers[schedule.id] = answers
         self._heard.put(answers[-1])
-
-    def _now_ms(self) -> int:
-        return self._clock_ms() + self._ahead_ms
 
     def _act(self, chores: Sequence[Chore]) -> Sequence[Verdict]:
         kit = self._equipment
         return perform(chores, kit.ways, kit.manners, self._brake).verdicts
 
     def _event(self, batch: BatchId, answer: Answer) -> Event:
-        subject, at_ms, reason = answer.subject, self._now_ms(), answer.reason
+        subject, at_ms, reason = answer.subject, self.now_ms(), answer.reason
         match subject:
             case VmMove() if reason:
                 return VmMoveFailed(at_ms=at_ms, batch=batch, vm=subject.vm, reason=reason)

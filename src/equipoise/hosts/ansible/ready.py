@@ -56,8 +56,37 @@ def _check(
     for resource, host in _targets(campaign):
         if host_of(resource, host, access.hosts) is None:
             found.add_unknown(("hosts",), "host", host or resource, access.hosts)
+    _check_time(campaign, access, found)
+    _check_moves(campaign, access, found)
     if found:
         raise InvalidInput(in_access.source, found.problems())
+
+
+def _check_time(campaign: Campaign, access: Access, found: Findings) -> None:
+    """What is expected to take longer than a run may would always end as unknown."""
+    for description in campaign.catalog.descriptions:
+        for key, recipe in _recipes(description):
+            longest_s = max(recipe.duration_s, recipe.taking_back_s)
+            if longest_s > access.timeout_s:
+                what = f"{access.timeout_s} s end a run"
+                name = f"{description.component} {description.version}"
+                cure = f"to {key} {name} takes {longest_s} s: allow more than that"
+                found.add(("timeout_s",), what, cure)
+                return
+
+
+def _check_moves(campaign: Campaign, access: Access, found: Findings) -> None:
+    """VMs leave hosts before those are changed, by a playbook on the host that they leave."""
+    changed = {host for _, host in _targets(campaign) if host is not None}
+    running = [vm for vm in campaign.cluster.vms if vm.host in changed]
+    if not running:
+        return
+    if access.errands.move is None:
+        what = f"is missing, and VMs such as {running[0].id} have to leave {running[0].host}"
+        found.add(("errands", "move"), what, "name the playbook that moves a VM")
+    for host in dict.fromkeys(str(vm.host) for vm in running):
+        if host not in access.hosts:
+            found.add_unknown(("hosts",), "host", host, access.hosts)
 
 
 def _check_recipe(recipe: Recipe, found: Findings) -> None:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from equipoise.hosts.ansible.scripts import Nameless, Scripts, chores_of, move_of
 from equipoise.hosts.ansible.words import Chore, Manners, Outcome, Verdict, Way
-from equipoise.model.upgrade.event import TaskFailed, TaskFinished
+from equipoise.model.quantity import VmId
+from equipoise.model.upgrade.event import TaskFailed, TaskFinished, VmMoved, VmMoveFailed
 from equipoise.model.upgrade.work import Batch, Errand, Task, VmBatch, VmMove
 
 Act = Callable[[Sequence[Chore]], Sequence[Verdict]]
@@ -32,7 +33,7 @@ class Answer:
 
 
 Tell = Callable[[Answer], object]
-Answered = TaskFinished | TaskFailed
+Answered = TaskFinished | TaskFailed | VmMoved | VmMoveFailed
 
 
 @dataclass(slots=True)
@@ -170,11 +171,26 @@ def host_of(resource: str, host: str | None, ways: Container[str]) -> str | None
     return next((name for name in (resource, host) if name in ways), None)
 
 
-def move(batch: VmBatch, kit: Equipment, act: Act, tell: Tell) -> None:
-    """Move the VMs of a batch side by side, and tell of each what came of it."""
+def name_of_move(vm: VmId) -> str:
+    """What a move is called within its batch."""
+    return f"move {vm}"
+
+
+def move(
+    batch: VmBatch, kit: Equipment, known: Mapping[str, Answered], act: Act, tell: Tell
+) -> None:
+    """Move the VMs of a batch side by side, and tell of each what came of it.
+
+    What is known of a move is told again: the VM is not on its source any more.
+    """
     moves: list[VmMove] = []
     chores: list[Chore] = []
     for one in batch.moves:
+        before = known.get(name_of_move(one.vm))
+        if before is not None:
+            why = (before.reason or "it failed") if isinstance(before, VmMoveFailed) else ""
+            tell(Answer(subject=one, reason=why))
+            continue
         try:
             chore = move_of(one, kit.scripts)
             if one.source not in kit.ways:

@@ -14,6 +14,7 @@ from equipoise.model.files.parse import (
     parse_inventory,
     parse_plan,
     parse_problem,
+    parse_request,
     parse_scenario,
     parse_story,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "parse_inventory",
     "parse_plan",
     "parse_problem",
+    "parse_request",
     "parse_scenario",
     "parse_story",
     "problems_of",

@@ -15,11 +15,12 @@ from equipoise.model.plan import Plan
 from equipoise.model.problem import Problem
 from equipoise.model.story.scenario import Scenario
 from equipoise.model.upgrade.campaign import Campaign
+from equipoise.model.upgrade.request import Request
 from equipoise.model.usage import demand_of
 from equipoise.model.value import Value
 from equipoise.model.vm import Vm
 
-F = TypeVar("F", Inventory, Plan, Scenario, CaseFile, Amendment, Problem, Campaign)
+F = TypeVar("F", Inventory, Plan, Scenario, CaseFile, Amendment, Problem, Campaign, Request)
 FindHost = Callable[[str], Host | None]
 
 
@@ -29,7 +30,7 @@ def with_demands(value: F) -> F:
 
 
 def _with_demands(
-    value: Inventory | Plan | Scenario | CaseFile | Amendment | Problem | Campaign,
+    value: Inventory | Plan | Scenario | CaseFile | Amendment | Problem | Campaign | Request,
 ) -> Value:
     match value:
         case Inventory():
@@ -42,7 +43,7 @@ def _with_demands(
         case Amendment():
             new: dict[str, Host] = {host.id: host for host in value.hosts}
             return value.but(vms=tuple(_in_vm(vm, new.get) for vm in value.vms))
-        case Plan():
+        case Plan() | Request():
             return value
 
 

@@ -5,7 +5,7 @@ What fits is decided by msgspec alone; the readers and walkers here explain its 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from typing import Any, TypeVar
@@ -17,6 +17,7 @@ from equipoise.model.amendment import Amendment
 from equipoise.model.case import CaseFile
 from equipoise.model.files.check import check, problems_of
 from equipoise.model.files.check.amendment import check_amendment
+from equipoise.model.files.check.requests import Grounds, check_request
 from equipoise.model.files.check.scenario import ruled_cluster
 from equipoise.model.files.collector import undisturbed
 from equipoise.model.files.counted import with_demands
@@ -35,10 +36,13 @@ from equipoise.model.files.yaml_tree import read_yaml
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
 from equipoise.model.problem import Problem
+from equipoise.model.resource import Resource
 from equipoise.model.story.scenario import Scenario
 from equipoise.model.upgrade.campaign import Campaign
+from equipoise.model.upgrade.catalog import Catalog
+from equipoise.model.upgrade.request import Request
 
-F = TypeVar("F", Inventory, Plan, Scenario, CaseFile, Amendment, Problem, Campaign)
+F = TypeVar("F", Inventory, Plan, Scenario, CaseFile, Amendment, Problem, Campaign, Request)
 Further = Callable[[Any, Findings], None]
 
 
@@ -69,6 +73,17 @@ def parse_case(content: bytes, source: str, also: Also | None = None) -> CaseFil
 def parse_campaign(content: bytes, source: str, also: Also | None = None) -> Campaign:
     """Read an upgrade campaign; ``source`` is what messages call the file."""
     return _parse(content, source, Campaign, _inventory_check(also))
+
+
+def parse_request(
+    content: bytes, source: str, resources: Mapping[str, Resource], catalog: Catalog
+) -> Request:
+    """Read a request to a campaign under way, with these resources and this catalog."""
+
+    def further(value: Any, found: Findings) -> None:
+        check_request(value, (), Grounds.of(resources, catalog, [value]), found)
+
+    return _parse(content, source, Request, further)
 
 
 def parse_problem(content: bytes, source: str, also: Also | None = None) -> Problem:

@@ -18,8 +18,11 @@ from equipoise.model.plan import Plan
 from equipoise.model.problem import Problem
 from equipoise.model.story.scenario import Scenario
 from equipoise.model.upgrade.campaign import Campaign
+from equipoise.model.upgrade.request import Request
 
-FileKind = Literal["inventory", "scenario", "plan", "case", "amendment", "problem", "campaign"]
+FileKind = Literal[
+    "inventory", "scenario", "plan", "case", "amendment", "problem", "campaign", "request"
+]
 
 _FORMS: Final[dict[FileKind, type[msgspec.Struct]]] = {
     "inventory": Inventory,
@@ -29,6 +32,7 @@ _FORMS: Final[dict[FileKind, type[msgspec.Struct]]] = {
     "amendment": Amendment,
     "problem": Problem,
     "campaign": Campaign,
+    "request": Request,
 }
 
 

@@ -19,8 +19,9 @@ from equipoise.model.plan import Plan
 from equipoise.model.problem import Problem
 from equipoise.model.story.scenario import Scenario
 from equipoise.model.upgrade.campaign import Campaign
+from equipoise.model.upgrade.standing import CampaignStanding
 
-Written = Inventory | Plan | Scenario | Problem | Campaign
+Written = Inventory | Plan | Scenario | Problem | Campaign | CampaignStanding
 
 _WIDTH: Final = 100
 _SCALARS: Final = frozenset((str, int, float, bool, type(None)))

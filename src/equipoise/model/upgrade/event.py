@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
 from msgspec import Meta
 
@@ -25,6 +25,8 @@ from equipoise.model.value import Value
 Iteration = Annotated[int, Meta(ge=1, le=10**7)]
 Scaling = Annotated[int, Meta(ge=-(10**6), le=10**6)]
 RuleNumber = Annotated[int, Meta(ge=0, le=7)]
+SIMULATED: Final = "sim"
+"""The name of the engine that only simulates."""
 
 
 class _Past(Value, tag_field="event"):
@@ -38,18 +40,24 @@ class CampaignBegan(_Past, tag="campaign_began"):
     """An upgrade was set up: its cluster, its catalog and its settings."""
 
     campaign: Campaign
+    engine: str = ""
+    """Who carries it out; empty: nobody wrote it down."""
 
 
 class UpgradeRequested(_Past, tag="upgrade_requested"):
     """An administrator asked for changes; they are taken up with the next iteration."""
 
     request: Request
+    number: Count = 0
+    """Which of the orders posted to the run it is, counted from 1; 0: it came with the campaign."""
 
 
 class UpgradeCommanded(_Past, tag="upgrade_commanded"):
     """An administrator gave an order."""
 
     command: Command
+    number: Count = 0
+    """Which of the orders posted to the run it is, counted from 1; 0: it came with the campaign."""
 
 
 class ScalingAsked(_Past, tag="scaling_asked"):
@@ -114,8 +122,17 @@ class Eliminated(Value):
     vertices: tuple[VertexKey, ...]
 
 
+class OrderRefused(_Past, tag="order_refused"):
+    """What an administrator wanted cannot be heeded: there is no such set, or it comes too late."""
+
+    order: str
+    """What was wanted, in words."""
+    reason: str
+    number: Count = 0
+
+
 class IterationBegan(_Past, tag="iteration_began"):
-    """Requests and commands up to here are taken up."""
+    """Requests up to here are taken up."""
 
     iteration: Iteration
 
@@ -243,6 +260,7 @@ UpgradeEvent = (
     | VmMoved
     | VmMoveFailed
     | BatchEnded
+    | OrderRefused
     | IterationBegan
     | BatchDecided
     | BatchStarted

@@ -81,6 +81,10 @@ class SimulatedEngine:
                 self._put(follows.at_ms, follows)
         return event
 
+    def due_ms(self) -> int | None:
+        """When the next thing happens; nothing if nothing will unless it is given work."""
+        return self._queue[0][0] if self._queue else None
+
     def witness(self, event: Event) -> None:
         """Let what waits for an iteration happen when it gets there."""
         self._now_ms = max(self._now_ms, event.at_ms)

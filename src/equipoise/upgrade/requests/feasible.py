@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from equipoise.model.quantity import HostId, ResourceId
 from equipoise.model.resource import Dependency, DependencyKind
+from equipoise.model.upgrade.catalog import Recipe
 from equipoise.model.upgrade.request import Change, ChangeSet
 from equipoise.upgrade.graph.build import grouping
 from equipoise.upgrade.graph.demands import least_constituents
@@ -17,6 +18,7 @@ from equipoise.upgrade.state import State, main_component
 
 def check_feasible(state: State, set_: ChangeSet) -> None:
     """Raise ``Impossible`` if no course of events could complete a set."""
+    _check_time(state, set_)
     _check_windows(state, set_)
     _check_aggregates(state, set_)
     check_protections(state, set_)
@@ -24,21 +26,42 @@ def check_feasible(state: State, set_: ChangeSet) -> None:
     _check_room(state, set_)
 
 
+def _check_time(state: State, set_: ChangeSet) -> None:
+    """The longest work alone takes longer than the set may."""
+    most_s = set_.completion_s_max
+    for id_, recipe in _recipes(state, set_):
+        if most_s is not None and recipe.duration_s > most_s:
+            raise Impossible(
+                f"changing {id_} takes {recipe.duration_s} s, and the set must be complete "
+                f"after {most_s} s"
+            )
+
+
 def _check_windows(state: State, set_: ChangeSet) -> None:
     """No window is long enough for the longest work in it."""
     if not set_.windows:
         return
     widest_s = max(min(one.closes_s, one.every_s) - one.opens_s for one in set_.windows)
+    for id_, recipe in _recipes(state, set_):
+        if recipe.duration_s + recipe.taking_back_s > widest_s:
+            raise Impossible(
+                f"changing {id_} takes up to {recipe.duration_s + recipe.taking_back_s} s "
+                f"with its recovery, and no window is longer than {widest_s} s"
+            )
+
+
+def _recipes(state: State, set_: ChangeSet) -> Iterator[tuple[ResourceId, Recipe]]:
+    """How the resources of a set that are there are changed; nothing where they match already."""
     for change in set_.changes:
         for id_ in change.resources:
-            component = change.component or main_component(state.parts[id_].resource)
-            said = state.catalog.get((component, change.version or ""))
+            part = state.parts.get(id_)
+            if part is None or change.version is None:
+                continue
+            component = change.component or main_component(part.resource)
+            said = state.catalog.get((component, change.version))
             recipe = None if said is None else said.upgrade or said.install
-            if recipe is not None and recipe.duration_s + recipe.taking_back_s > widest_s:
-                raise Impossible(
-                    f"changing {id_} takes up to {recipe.duration_s + recipe.taking_back_s} s "
-                    f"with its recovery, and no window is longer than {widest_s} s"
-                )
+            if recipe is not None and part.components.get(component) != change.version:
+                yield id_, recipe
 
 
 def _check_aggregates(state: State, set_: ChangeSet) -> None:

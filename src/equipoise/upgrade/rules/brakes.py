@@ -42,6 +42,15 @@ def held_back(state: State, standing: Standing) -> str:
     return ""
 
 
+def all_held(state: State) -> bool:
+    """Whether somebody holds back everything that is left to do: then VMs stay where they are."""
+    if state.paused_all:
+        return True
+    open_ = [one for one in state.standings.values() if one.progress is not Progress.ENDED]
+    left = [one for one in open_ if next(iter(state.pending(one.id)), None) is not None]
+    return bool(left) and all(held_back(state, one) for one in left)
+
+
 def waits_for_approval(state: State, standing: Standing) -> bool:
     """Whether so much of a set is done that somebody has to look at it."""
     due = checkpoints_due(state, standing)

@@ -34,8 +34,9 @@ from equipoise.model.plan import Plan
 from equipoise.model.problem import Problem as ClusterProblem
 from equipoise.model.story.scenario import Scenario
 from equipoise.model.upgrade.campaign import Campaign
+from equipoise.model.upgrade.request import Request
 
-Form = Inventory | Plan | Scenario | CaseFile | Amendment | ClusterProblem | Campaign
+Form = Inventory | Plan | Scenario | CaseFile | Amendment | ClusterProblem | Campaign | Request
 
 
 def problems_of(value: Form) -> list[Problem]:
@@ -60,8 +61,8 @@ def check(value: Form, found: Findings, gaps: Gaps) -> None:
         case Scenario():
             roster = _check_story(value, found, gaps, Crowds.of(value, gaps))
             check_scenario(value, roster, found, gaps)
-        case Amendment():
-            pass  # only together with the cluster it amends
+        case Amendment() | Request():
+            pass  # only together with the cluster it is for
         case CaseFile():
             roster = _check_story(value, found, gaps)
             _check_hosts(value.cluster, found.below("cluster"), _inner(gaps))
@@ -75,7 +76,7 @@ def check(value: Form, found: Findings, gaps: Gaps) -> None:
             roster = Roster(value.cluster, _inner(gaps))
             _check_hosts(value.cluster, found.below("cluster"), _inner(gaps))
             _check_inventory(roster, found.below("cluster"))
-            check_campaign(value, roster, found)
+            check_campaign(value, roster, found, gaps)
 
 
 def _check_hosts(inventory: Inventory, found: Findings, gaps: Gaps) -> None:
