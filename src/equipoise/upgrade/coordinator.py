@@ -26,7 +26,7 @@ from equipoise.upgrade.answers import answer_scaling, restart
 from equipoise.upgrade.begin import begin
 from equipoise.upgrade.change import change
 from equipoise.upgrade.gate import admitted
-from equipoise.upgrade.gather import clear_storage, free_a_host
+from equipoise.upgrade.gather import clear_storage, free_hosts
 from equipoise.upgrade.graph.build import grouping
 from equipoise.upgrade.review import deadline_ms, review
 from equipoise.upgrade.rules.brakes import window_opens_ms
@@ -157,10 +157,9 @@ class Coordinator:
         if moves:
             return self._consolidate(moves, "to leave hosts to the storage that is replaced")
         chosen = select(scene)
-        if not chosen.batch and not self._can_move(scene):
-            moves, _ = admitted(state, free_a_host(scene))
-            if moves:
-                return self._consolidate(moves, "to free a host")
+        moves = free_hosts(scene, chosen)
+        if moves:
+            return self._consolidate(moves, "to free hosts")
         self._scene = scene
         return BatchDecided(
             at_ms=state.at_ms,
@@ -169,13 +168,6 @@ class Coordinator:
             batch=chosen.batch,
             eliminated=chosen.eliminated,
         )
-
-    def _can_move(self, scene: Scene) -> bool:
-        """Whether VMs could leave for hosts that are changed already."""
-        state, sides = self.state, scene.sides
-        if not sides.new or not used(state, sides.old):
-            return False
-        return bool(vms.choose(state, sides, vms.limit(state, sides)).moves)
 
     def _consolidate(self, moves: tuple[VmMove, ...], why: str) -> VmBatchStarted:
         state = self.state

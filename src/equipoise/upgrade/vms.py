@@ -63,6 +63,13 @@ def limit(state: State, sides: Sides) -> int:
     return max(0, min(places, sum(state.free(one) for one in new)))
 
 
+def can_move(state: State, sides: Sides) -> bool:
+    """Whether VMs could leave for hosts that are changed already."""
+    if not sides.new or not used(state, sides.old):
+        return False
+    return bool(choose(state, sides, limit(state, sides)).moves)
+
+
 def choose(state: State, sides: Sides, v: int) -> VmSelection:
     """Choose the VMs of the next sub-iteration, and where they go; none against a rule."""
     stay: dict[VmId, str] = {}
