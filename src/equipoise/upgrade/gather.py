@@ -14,9 +14,9 @@ from equipoise.upgrade.room import Seating, growth, left_of, reserve, up_to
 from equipoise.upgrade.rules.parallel import replacements, storing_hosts
 from equipoise.upgrade.scene import Scene, scene_of
 from equipoise.upgrade.select import Selection, select
-from equipoise.upgrade.sides import Sides, growing, old_only, with_new
+from equipoise.upgrade.sides import Sides, growing, old_only, used, with_new
 from equipoise.upgrade.state import State
-from equipoise.upgrade.vms import can_move, failover, lasting_s
+from equipoise.upgrade.vms import can_move, failover, lasting_s, limit
 
 
 def clear_storage(scene: Scene) -> tuple[VmMove, ...]:
@@ -112,7 +112,7 @@ def _best_plan(scene: Scene, pinned: dict[VmId, None], batch: int) -> list[VmMov
                 imagined = _imagined(state, moves)
                 after = scene_of(imagined, with_vms=False)
                 possible = len(select(after).batch)
-                goes_on = not batch and not possible and can_move(imagined, after.sides)
+                goes_on = not batch and not possible and _empties_one(after)
                 if (possible, goes_on) > most or (
                     best and (possible, goes_on) == most and len(moves) < len(best)
                 ):
@@ -120,6 +120,13 @@ def _best_plan(scene: Scene, pinned: dict[VmId, None], batch: int) -> list[VmMov
                 if possible > batch:
                     break
     return best
+
+
+def _empties_one(scene: Scene) -> bool:
+    """Whether so many VMs could move to the new side of a divided cluster that a host is empty."""
+    state, sides = scene.state, scene.sides
+    least = min((len(state.residents[one]) for one in used(state, sides.old)), default=0)
+    return sides.divided and 0 < least <= limit(state, sides) and can_move(state, sides)
 
 
 def _orders(
