@@ -37,7 +37,7 @@ def test_ten_compute_hosts_take_the_steps_of_the_thesis() -> None:
     assert [[len(batch) for batch in one["vm_batches"]] for one in steps] == [
         [3, 3], [3], [], [], [], []
     ]  # fmt: skip
-    assert [(one["wanted"], one["size"]) for one in steps[0]["w"]] == [(4, 3), (4, 3), (3, 0)]
+    assert [(one["wanted"], one["size"]) for one in steps[0]["w"]] == [(4, 3), (3, 3), (3, 0)]
     assert [(one["wanted"], one["size"]) for one in steps[1]["w"]] == [(3, 3), (1, 0)]
     assert [bool(one["paused"]) for one in steps] == [False, False, False, True, True, False]
     assert made["sla_violations"] == 0

@@ -25,8 +25,9 @@ from equipoise.upgrade import vms
 from equipoise.upgrade.answers import answer_scaling, restart
 from equipoise.upgrade.begin import begin
 from equipoise.upgrade.change import change
+from equipoise.upgrade.consolidate import free_hosts
 from equipoise.upgrade.gate import admitted
-from equipoise.upgrade.gather import clear_storage, free_hosts
+from equipoise.upgrade.gather import clear_storage
 from equipoise.upgrade.graph.build import grouping
 from equipoise.upgrade.review import deadline_ms, review
 from equipoise.upgrade.rules.brakes import window_opens_ms

@@ -45,6 +45,7 @@ class Packing:
     ) -> None:
         """Begin with the VMs as they run on these hosts; nobody who is pinned moves."""
         self._state = state
+        self._newcomers: dict[VmId, str] = {}
         self._pinned = dict.fromkeys(pinned)
         self._on: dict[HostId, dict[str, VmId]] = {}
         for host in hosts:
@@ -57,11 +58,20 @@ class Packing:
         self.target: dict[VmId, HostId] = {}
         """Where VMs go that do not stay where they are."""
 
+    def expect(self, whom: str, number: int) -> bool:
+        """Find places for VMs that are not there yet, and may come."""
+        vms = [VmId(f"{whom} {count}") for count in range(number)]
+        self._newcomers |= dict.fromkeys(vms, whom)
+        return all(self.add(vm) for vm in vms)
+
+    def _kin(self, vm: VmId) -> str:
+        return self._newcomers.get(vm) or kin(self._state, vm)
+
     def add(self, vm: VmId) -> bool:
         """Find a place for a VM from elsewhere: a free one, or one that others make free."""
         if vm in self._pinned:
             return False
-        whom = kin(self._state, vm)
+        whom = self._kin(vm)
         for host in self._roomy:
             if whom not in self._on[host]:
                 self._put(vm, host)
@@ -74,8 +84,9 @@ class Packing:
         return len(self._on[host]) >= self._state.places[host].places
 
     def _put(self, vm: VmId, host: HostId) -> None:
-        self._on[host][kin(self._state, vm)] = vm
-        self.target[vm] = host
+        self._on[host][self._kin(vm)] = vm
+        if vm not in self._newcomers:
+            self.target[vm] = host
 
     def _shift(self, vm: VmId) -> bool:
         """Let VMs make room for each other, as few as possible, until one finds a free place."""
@@ -83,10 +94,10 @@ class Packing:
         comes: dict[HostId, VmId] = {}
         leaves: dict[VmId, HostId] = {}
         queue = deque([vm])
-        asked = {kin(self._state, vm)}
+        asked = {self._kin(vm)}
         while queue:
             one = queue.popleft()
-            whom = kin(self._state, one)
+            whom = self._kin(one)
             for host in [host for host in unseen if whom not in self._on[host]]:
                 del unseen[host]
                 comes[host] = one
@@ -100,16 +111,14 @@ class Packing:
                         queue.append(resident)
         return False
 
-    def _follow(
-        self, end: HostId, comes: dict[HostId, VmId], leaves: dict[VmId, HostId]
-    ) -> None:
+    def _follow(self, end: HostId, comes: dict[HostId, VmId], leaves: dict[VmId, HostId]) -> None:
         """Move everybody along a chain, from its end with the free place to its beginning."""
         host: HostId | None = end
         while host is not None:
             vm = comes[host]
             source = leaves.get(vm)
             if source is not None:
-                del self._on[source][kin(self._state, vm)]
+                del self._on[source][self._kin(vm)]
             self._put(vm, host)
             host = source
         if self._is_full(end):
