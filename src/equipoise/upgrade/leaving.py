@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 
 from equipoise.model.quantity import GroupId, VmId
+from equipoise.upgrade.room import up_to
 from equipoise.upgrade.sides import Sides
 from equipoise.upgrade.state import State
 
@@ -28,7 +29,7 @@ def candidates(state: State, sides: Sides, number: int | None = None) -> list[Vm
         residents += [(order, rank, vm) for vm in those]
     residents.sort(key=lambda one: one[:2])
     if number is not None:
-        residents = _on_whole_hosts(residents, number)
+        residents = _on_whole_hosts(state, residents, number)
     taken: dict[GroupId, int] = {}
     picked: list[tuple[int, VmId]] = []
     for _, rank, vm in residents:
@@ -42,16 +43,34 @@ def candidates(state: State, sides: Sides, number: int | None = None) -> list[Vm
 
 
 def _on_whole_hosts(
-    residents: list[tuple[int, int, VmId]], number: int
+    state: State, residents: list[tuple[int, int, VmId]], number: int
 ) -> list[tuple[int, int, VmId]]:
-    """VMs of the first hosts on which no more run together than a number, but of one at least."""
-    end = 0
-    for count in range(1, len(residents) + 1):
-        if count == len(residents) or residents[count][1] != residents[count - 1][1]:
-            if count > number and end:
-                break
-            end = count
-    return residents[:end]
+    """VMs of hosts on which no more run together than a number, but of one host at least.
+
+    Those hosts first on which no group has more than its share: VMs of a group move one after the
+    other, so the group with the most decides how many rounds it takes.
+    """
+    by_host: dict[int, list[tuple[int, int, VmId]]] = {}
+    for one in residents:
+        by_host.setdefault(one[1], []).append(one)
+    groups = {group for *_, vm in residents if (group := state.seats[vm].group) is not None}
+    share = up_to(number, max(1, len(groups)))
+    taken: Counter[GroupId | None] = Counter()
+    fair: list[list[tuple[int, int, VmId]]] = []
+    others: list[list[tuple[int, int, VmId]]] = []
+    for those in by_host.values():
+        own = [state.seats[vm].group for *_, vm in those]
+        if all(group is None or taken[group] < share for group in own):
+            taken.update(own)
+            fair.append(those)
+        else:
+            others.append(those)
+    found: list[tuple[int, int, VmId]] = []
+    for those in (*fair, *others):
+        if found and len(found) + len(those) > number:
+            break
+        found += those
+    return sorted(found, key=lambda one: one[:2])
 
 
 def _by_tenant(
