@@ -235,7 +235,7 @@ def _vm_batch_started(state: State, event: past.VmBatchStarted) -> None:
     state.vm_due = False
     state.progressed = True
     if event.why:
-        state.settled |= {move.vm: None for move in event.batch.moves}
+        state.settled |= {move.vm: move.source for move in event.batch.moves}
 
 
 def _vm_moved(state: State, event: past.VmMoved) -> None:

@@ -16,7 +16,7 @@ from equipoise.upgrade.gate import admitted
 from equipoise.upgrade.gather import storing
 from equipoise.upgrade.packing import Packing, fewest, kin
 from equipoise.upgrade.room import growing_group, growth, left_of
-from equipoise.upgrade.rounds import first_round, imagined, possible_now, within_reserves
+from equipoise.upgrade.rounds import comes_to_an_end, imagined, next_round
 from equipoise.upgrade.rules import candidates
 from equipoise.upgrade.scene import Scene, scene_of
 from equipoise.upgrade.select import Selection, duration_s, select
@@ -36,7 +36,7 @@ def free_hosts(scene: Scene, chosen: Selection) -> tuple[VmMove, ...]:
     pinned = dict.fromkeys([*state.unmovable, *state.settled])
     while True:
         plan = _best_plan(scene, pinned, len(chosen.batch))
-        moves = within_reserves(state, sides, first_round(state, possible_now(state, plan)))
+        moves = next_round(state, sides, plan)
         passed, _ = admitted(state, moves)
         if len(passed) == len(moves):
             return passed
@@ -55,12 +55,13 @@ def _best_plan(scene: Scene, pinned: dict[VmId, None], batch: int) -> list[VmMov
                 after = scene_of(imagined(state, moves), with_vms=False)
                 possible = len(select(after).batch)
                 goes_on = not batch and not possible and _empties_one(after)
-                if (possible, goes_on) > most or (
+                better = (possible, goes_on) > most or (
                     best and (possible, goes_on) == most and len(moves) < len(best)
-                ):
+                )
+                if better and comes_to_an_end(state, sides, moves):
                     best, most = moves, (possible, goes_on)
-                if possible > batch:
-                    break
+                    if possible > batch:
+                        break
     return best
 
 
@@ -76,23 +77,26 @@ def _orders(
 ) -> list[list[HostId]]:
     """In which order hosts stay in use. Fewest VMs move if those do that have most; fewest hosts
     are needed if the largest do; and hosts that fail need the largest to be empty.
+
+    Each round finds the orders of the first: VMs count where they were when it began.
     """
+    began = Counter(state.settled.values())
+    began.update(seat.host for seat in state.seats.values()
+                 if seat.host is not None and seat.vm not in state.settled)  # fmt: skip
     built_on = storing(state)
 
     def stays(host: HostId) -> tuple[bool, bool, bool]:
-        held = any(vm in pinned for vm in state.residents.get(host, ()))
+        here = state.residents.get(host, ())
+        held = any(vm in pinned and vm not in state.settled for vm in here)
         return not held, host in built_on, host in sides.old
-
-    def residents(host: HostId) -> int:
-        return len(state.residents.get(host, ()))
 
     def places(host: HostId) -> int:
         return state.places[host].places
 
-    by_use = sorted(hosts, key=lambda one: (*stays(one), -residents(one)))
+    by_use = sorted(hosts, key=lambda one: (*stays(one), -began[one]))
     if len({places(one) for one in hosts}) <= 1:
         return [by_use]
-    by_size = sorted(hosts, key=lambda one: (*stays(one), -places(one), -residents(one)))
+    by_size = sorted(hosts, key=lambda one: (*stays(one), -places(one), -began[one]))
     largest = [one for one in by_size if stays(one)[0]][: failover(state, sides)]
     kept = dict.fromkeys(largest)
     with_large_ones_last = ([*(x for x in y if x not in kept), *kept] for y in (by_use, by_size))

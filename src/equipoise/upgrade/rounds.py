@@ -46,17 +46,36 @@ def within_reserves(state: State, sides: Sides, moves: tuple[VmMove, ...]) -> tu
     hosts that fail need is asked for where VMs will be.
     """
     missing, short = _shortage(state, sides, ())
-    low, high = 0, len(moves)
-    while low < high:
-        middle = up_to(low + high, 2)
-        some = moves[:middle]
+
+    def is_safe(some: tuple[VmMove, ...]) -> bool:
         on_their_way, _ = _shortage(state, sides, some)
         arrived, then_short = _shortage(imagined(state, some), sides, ())
-        if max(on_their_way, arrived) <= missing and then_short <= short:
-            low = middle
-        else:
-            high = middle - 1
+        return max(on_their_way, arrived) <= missing and then_short <= short
+
+    if is_safe(moves):  # as is usual
+        return moves
+    low, high = 0, len(moves) - 1
+    while low < high:
+        middle = up_to(low + high, 2)
+        low, high = (middle, high) if is_safe(moves[:middle]) else (low, middle - 1)
     return moves[:low]
+
+
+def next_round(state: State, sides: Sides, moves: Sequence[VmMove]) -> tuple[VmMove, ...]:
+    """The moves of a plan that can be made side by side now."""
+    return within_reserves(state, sides, first_round(state, possible_now(state, moves)))
+
+
+def comes_to_an_end(state: State, sides: Sides, moves: Sequence[VmMove]) -> bool:
+    """Whether a plan can be carried out round by round, if nothing else happens meanwhile."""
+    left = list(moves)
+    while left:
+        now = next_round(state, sides, left)
+        if not now:
+            return False
+        state = imagined(state, now)
+        left = [one for one in left if one not in set(now)]
+    return True
 
 
 def _shortage(state: State, sides: Sides, moves: tuple[VmMove, ...]) -> tuple[int, bool]:
