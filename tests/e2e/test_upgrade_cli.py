@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from command import answer, call
-from equipoise.model.upgrade.event import BatchStarted
+from equipoise.model.upgrade.event import BatchStarted, ScalingAnswered
 from equipoise.store import open_journal
 
 MOST = {"nabi-compute": 6, "nabi-ceph-ipv6": 14, "nabi-failure": 16, "nabi-new-request": 16}
@@ -38,10 +38,30 @@ def test_ten_compute_hosts_take_the_steps_of_the_thesis() -> None:
     assert [[len(batch) for batch in one["vm_batches"]] for one in steps] == [
         [3, 3], [3], [], [], [], []
     ]  # fmt: skip
-    assert [(one["wanted"], one["size"]) for one in steps[0]["w"]] == [(4, 3), (4, 3), (3, 0)]
+    assert [(one["wanted"], one["size"]) for one in steps[0]["w"]] == [(4, 3), (3, 3), (3, 0)]
     assert [(one["wanted"], one["size"]) for one in steps[1]["w"]] == [(3, 3), (1, 0)]
     assert [bool(one["paused"]) for one in steps] == [False, False, False, True, True, False]
+    refused = [one["reason"] for step in steps[:2] for one in step["w"] if not one["size"]]
+    assert [words.split(" changed")[0] for words in refused] == ["2", "3"], "empty, and too few"
+    assert {tuple(sorted(each["tenants"])) for each in steps} == {("t1", "t2", "t3", "t4")}
+    assert [[*one["tenants"].values()] for one in steps] == [
+        [2, 3, 3, 1], [3, 4, 4, 2], [4, 5, 5, 3], [4, 5, 5, 3], [5, 6, 4, 4], [5, 6, 4, 3]
+    ]  # fmt: skip
     assert made["sla_violations"] == 0
+
+
+def test_tenants_reach_their_most_while_ten_hosts_pause(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    upgraded("nabi-compute", "--paper", "--journal", str(path))
+    with open_journal(str(path)) as journal:
+        answers = [one for one in journal.events() if isinstance(one, ScalingAnswered)]
+    sizes = {"t1": 2, "t2": 3, "t3": 3, "t4": 1}
+    most = dict(sizes)
+    for one in answers:
+        assert not one.refused
+        sizes[one.tenant] += len(one.added) - len(one.removed)
+        most[one.tenant] = max(most[one.tenant], sizes[one.tenant])
+    assert most == {"t1": 6, "t2": 7, "t3": 5, "t4": 4}
 
 
 def test_ceph_and_ipv6_take_the_fourteen_batches_of_the_thesis() -> None:
@@ -54,6 +74,8 @@ def test_ceph_and_ipv6_take_the_fourteen_batches_of_the_thesis() -> None:
         {"GR1"}, {"GR2"}, {"GR3"}, {"GR4"}, {"GR5"}, {"R45"},
         {"GR6", "GR10", "GR11", "GR12"}, {"GR13"}, {"GR14"}, {"GR15", "GR7", "GR8", "GR9", "R46"},
     ]  # fmt: skip
+    asked = [(one["w"][0]["wanted"], one["w"][0]["size"]) for one in made["iterations"][10:13]]
+    assert asked == [(4, 2), (4, 2), (2, 2)]
     moved = [one["vm_batches"] for one in made["iterations"][10:]]
     assert moved == [[["R39", "R40"]], [["R41", "R42"]], [["R43", "R44"]], []]
     assert made["sets"][0]["complementary"] == ["remove R46: it is replaced by R45"]
@@ -75,27 +97,52 @@ def test_every_resource_that_waits_has_the_rule_of_the_thesis() -> None:
     assert {fifth[f"GR{n}"] for n in range(6, 13)} == {4}
     assert {fifth[f"GR{n}"] for n in range(2, 6)} == {6}
     assert {rules(steps[11])[f"GR{n}"] for n in (7, 8, 9)} == {6}
+    reasons = {
+        (number, one["resource"]): one["reason"]
+        for number in (1, 5, 12)
+        for one in steps[number - 1]["eliminated"]
+    }
+    assert all("(case 1a)" in reasons[1, f"GR{n}"] for n in range(1, 13))
+    assert all("(case 1a)" in reasons[1, f"R{n}"] for n in range(31, 37))
+    assert all("(case 3b)" in reasons[5, f"GR{n}"] for n in range(6, 13))
+    assert reasons[12, "GR7"] == "R46 needs 3 constituents, and 3 are in service"
+
+
+HOSTS_AND_STORAGE = [
+    {"GR3"}, {"GR4"}, {"GR5"}, {"R45"}, {"GR6", "GR10", "GR11", "GR12"}, {"GR13"}, {"GR14"},
+    {"GR15", "GR7", "GR8", "GR9", "R46"},
+]  # fmt: skip
+"""How each of the runs with fifteen hosts ends, once two hosts are changed."""
 
 
 def test_a_switch_that_fails_undoes_its_set_and_no_other() -> None:
     made = upgraded("nabi-failure", "--paper")
-    assert batches(made)[2:8] == [
+    assert batches(made) == [
+        {"R37"}, {"R38"},
         {"R31", "R33", "R35"}, {"R31", "R34", "R36"}, {"R37"}, {"R38"},
-        {"R33", "R35", "GR1"}, {"R34", "R36", "GR2"},
+        {"R33", "R35", "GR1"}, {"R34", "R36", "GR2"}, *HOSTS_AND_STORAGE,
     ]  # fmt: skip
-    assert len(made["iterations"]) == 16
-    assert {one["set"]: one["outcome"] for one in made["sets"]} == {
-        "set-1": "applied", "set-2": "undone"
-    }  # fmt: skip
+    steps = made["iterations"]
+    assert [one["z"] for one in steps] == [4] * 13 + [2, 3, 4]
+    assert [one["v"] for one in steps if one["v"] is not None] == [6, 4, 2]
+    failed = {one["i"]: [each["resource"] for each in one["failed"]] for one in steps}
+    assert {i: those for i, those in failed.items() if those} == {3: ["R31"], 4: ["R31"]}
+    assert {one["set"]: (one["outcome"], one["reason"]) for one in made["sets"]} == {
+        "set-1": ("applied", ""),
+        "set-2": ("undone", "5 of 6 are operational and 6 must be: R31"),
+    }
     assert made["isolated"] == []
 
 
 def test_a_new_request_comes_behind_the_work_under_way() -> None:
     made = upgraded("nabi-new-request", "--paper")
-    assert batches(made)[:6] == [
-        {"R37"}, {"R38"}, {"R37"}, {"R38"}, {"R31", "R33", "R35"}, {"R32", "R34", "R36"}
+    assert batches(made) == [
+        {"R37"}, {"R38"}, {"R37"}, {"R38"}, {"R31", "R33", "R35"}, {"R32", "R34", "R36"},
+        {"GR1"}, {"GR2"}, *HOSTS_AND_STORAGE,
     ]  # fmt: skip
-    assert len(made["iterations"]) == 16
+    steps = made["iterations"]
+    assert [one["z"] for one in steps] == [4] * 13 + [2, 3, 4]
+    assert [one["v"] for one in steps if one["v"] is not None] == [6, 4, 2]
     assert {one["outcome"] for one in made["sets"]} == {"applied"}
 
 

@@ -46,6 +46,8 @@ class IterationAccount:
     """What was done with each group of the batch, in words."""
     failed: dict[ResourceId, str] = field(default_factory=dict)
     paused: str = ""
+    sizes: dict[TenantId, int] = field(default_factory=dict)
+    """How many VMs each tenant had in the end."""
     headroom: int | None = None
     """How many more compute hosts could have been spared."""
 
@@ -220,6 +222,7 @@ class _Keeper:
 
     def _IterationEnded(self, event: past.IterationEnded) -> None:  # noqa: N802
         self._now.ended_ms, self._now.paused = event.at_ms, event.paused
+        self._now.sizes = dict(self._state.sizes)
 
     def _CampaignEnded(self, event: past.CampaignEnded) -> None:  # noqa: N802
         self.made.status, self.made.reason = event.status, event.reason

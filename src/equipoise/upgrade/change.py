@@ -195,7 +195,7 @@ def _iteration_began(state: State, event: past.IterationBegan) -> None:
     state.changed = False
     state.batch, state.last_done, state.to_revert, state.to_check = (), {}, {}, ()
     state.unmovable, state.vm_limit, state.vm_moved, state.vm_done = {}, None, 0, False
-    state.sub_iteration, state.vm_due = 0, False
+    state.sub_iteration, state.vm_due, state.settled = 0, False, {}
     state.progressed, state.told = False, ()
     _look_again(state)
     for requested_ms, request in state.requests:
@@ -245,6 +245,8 @@ def _vm_batch_started(state: State, event: past.VmBatchStarted) -> None:
     state.sub_iteration += 1
     state.vm_due = False
     state.progressed = True
+    if event.why:
+        state.settled |= {move.vm: move.source for move in event.batch.moves}
 
 
 def _vm_moved(state: State, event: past.VmMoved) -> None:

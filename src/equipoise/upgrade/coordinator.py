@@ -26,9 +26,10 @@ from equipoise.upgrade import vms
 from equipoise.upgrade.answers import answer_scaling, restart
 from equipoise.upgrade.begin import begin
 from equipoise.upgrade.change import change
+from equipoise.upgrade.consolidate import free_hosts
 from equipoise.upgrade.cover import MayLeave
 from equipoise.upgrade.gate import admitted
-from equipoise.upgrade.gather import clear_storage, free_a_host
+from equipoise.upgrade.gather import clear_storage
 from equipoise.upgrade.graph.build import grouping
 from equipoise.upgrade.requests.bound import in_the_way
 from equipoise.upgrade.review import deadline_ms, review
@@ -169,11 +170,9 @@ class Coordinator:
         if moves:
             return self._consolidate(moves, "to leave hosts to the storage that is replaced")
         chosen = select(scene)
-        if not held and not chosen.batch and not self._can_move(scene):
-            wanted = free_a_host(scene)
-            moves, _ = admitted(state, wanted)
-            if moves and moves == wanted:  # some of them alone would free nothing
-                return self._consolidate(moves, "to free a host")
+        moves = () if held else free_hosts(scene, chosen)
+        if moves:
+            return self._consolidate(moves, "to free hosts")
         self._scene = scene
         return BatchDecided(
             at_ms=state.at_ms,
@@ -182,13 +181,6 @@ class Coordinator:
             batch=chosen.batch,
             eliminated=chosen.eliminated,
         )
-
-    def _can_move(self, scene: Scene) -> bool:
-        """Whether VMs could leave for hosts that are changed already."""
-        state, sides = self.state, scene.sides
-        if not sides.new or not used(state, sides.old):
-            return False
-        return bool(vms.choose(state, sides, vms.limit(state, sides)).moves)
 
     def _consolidate(self, moves: tuple[VmMove, ...], why: str) -> VmBatchStarted:
         state = self.state

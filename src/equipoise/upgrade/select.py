@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from equipoise.model.quantity import HostId, TenantId
 from equipoise.model.upgrade.event import Eliminated
 from equipoise.model.upgrade.work import VertexId
 from equipoise.upgrade.cover import Cover
-from equipoise.upgrade.room import Seating, growth, reserve, whole_hosts
+from equipoise.upgrade.room import Reserve, Seating, growth, reserve, whole_hosts
 from equipoise.upgrade.rules import eliminate
 from equipoise.upgrade.rules.use import IN_USE
 from equipoise.upgrade.scene import Scene, affected_hosts
@@ -165,18 +165,32 @@ def spared(scene: Scene, wanted: Sequence[HostId], lasting_s: int | None) -> lis
     old = {one: None for one in reversed(idle) if one in sides.old}
     order = list(first | old | idle)
     literal = lasting_s is not None and state.settings.readings.reserve_whole_hosts
-    made = reserve(
-        state,
-        Seating(state, [*hosts, *back]),
-        overflow if literal else growth(state, tenants, lasting_s) | overflow,
-        busy=busy,
-        empty=[*order, *back],
-        failover=0 if literal else failover,
-    )
+
+    def kept_of(empty: list[HostId]) -> Reserve:
+        return reserve(
+            state,
+            Seating(state, [*hosts, *back]),
+            overflow if literal else growth(state, tenants, lasting_s) | overflow,
+            busy=busy,
+            empty=empty,
+            failover=0 if literal else failover,
+        )
+
+    made = kept_of([*order, *back])
     if literal and lasting_s is not None:
         kept = whole_hosts(state, hosts, len(tenants), lasting_s) + failover + len(made.kept)
         return order[: max(0, len(order) + len(back) - kept)]
+    if len({state.places[one].places for one in (*order, *back)}) > 1:
+        # Fewer are kept if they are large; but those that wait for a change are what counts.
+        large = kept_of(sorted([*order, *back], key=lambda one: state.places[one].places))
+        if _spares(large, first) > _spares(made, first):
+            made = large
     return [] if made.short else [one for one in order if one not in made.kept]
+
+
+def _spares(made: Reserve, wanted: Iterable[HostId]) -> int:
+    """How many of the hosts that are wanted are not kept."""
+    return 0 if made.short else sum(one not in made.kept for one in wanted)
 
 
 def _overflow(state: State, sides: Sides, lasting_s: int | None) -> dict[TenantId, int]:

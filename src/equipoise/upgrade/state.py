@@ -252,6 +252,8 @@ class State:
     to_check: tuple[ResourceId, ...] = ()
     unmovable: dict[VmId, str] = field(default_factory=dict)
     """VMs whose move failed in this iteration."""
+    settled: dict[VmId, HostId] = field(default_factory=dict)
+    """VMs that moved in this iteration to make room, which they do once, and from where."""
     vm_limit: int | None = None
     """V of this iteration, once it is known."""
     vm_moved: int = 0

@@ -9,6 +9,7 @@ from typing import Final
 from equipoise.model.quantity import GroupId, HostId, TenantId, VmId
 from equipoise.model.upgrade.work import VmMove
 from equipoise.upgrade.gate import admitted
+from equipoise.upgrade.leaving import candidates
 from equipoise.upgrade.room import Seating, growth, reserve, up_to, whole_hosts
 from equipoise.upgrade.sides import Sides, growing, unused, used, with_new
 from equipoise.upgrade.state import State
@@ -69,6 +70,13 @@ def limit(state: State, sides: Sides) -> int:
     return max(0, min(places, sum(state.free(one) for one in new)))
 
 
+def can_move(state: State, sides: Sides) -> bool:
+    """Whether VMs could leave for hosts that are changed already."""
+    if not sides.new or not used(state, sides.old):
+        return False
+    return bool(choose(state, sides, limit(state, sides)).moves)
+
+
 def choose(state: State, sides: Sides, v: int) -> VmSelection:
     """Choose the VMs of the next sub-iteration, and where they go; none against the gate."""
     barred = Barred()
@@ -114,8 +122,23 @@ class Barred:
 
 
 def _choose(state: State, sides: Sides, v: int, barred: Barred) -> VmSelection:
-    picked = [one for one in candidates(state, sides) if barred.leaves_a_way(state, sides, one)]
-    wanted = picked[: max(0, v - state.vm_moved)]
+    left = max(0, v - state.vm_moved)
+    if not state.settings.readings.drop_last_only:
+        chosen = _chosen(state, v, left, candidates(state, sides, left), barred, sides)
+        if chosen.moves:
+            return chosen
+    return _chosen(state, v, left, candidates(state, sides), barred, sides)
+
+
+def _chosen(
+    state: State, v: int, left: int, found: list[VmId], barred: Barred, sides: Sides
+) -> VmSelection:
+    """As many of the VMs that were found as may move."""
+    picked = [one for one in found if barred.leaves_a_way(state, sides, one)]
+    wanted = picked[:left]
+    if state.settings.readings.reserve_whole_hosts:
+        # W of the thesis: what equation 6 leaves now, or all that are refused if it leaves nothing.
+        wanted = wanted[: limit(state, sides) or None]
     if not picked:
         return VmSelection(v, 0, (), "no VM is left to move")
     if not wanted:
@@ -162,41 +185,6 @@ def _needs_no_more(state: State, vm: VmId, settled: set[TenantId]) -> bool:
     if tenant is None or tenant in settled:
         return True
     return state.sizes[tenant] >= state.tenants[tenant].sla.vms_max
-
-
-def candidates(state: State, sides: Sides) -> list[VmId]:
-    """As many VMs of each group as may be disturbed: of tenants with the most VMs still to move,
-    on hosts with the most of the groups in question.
-    """
-    waiting: dict[TenantId | None, int] = {}
-    groups: dict[HostId, int] = {}
-    residents: list[tuple[int, VmId]] = []
-    for rank, host in enumerate(sides.old):
-        those = [one for one in state.residents.get(host, ()) if one not in state.unmovable]
-        groups[host] = len({state.seats[one].group or one for one in those})
-        for vm in those:
-            tenant = state.seats[vm].tenant
-            waiting[tenant] = waiting.get(tenant, 0) + 1
-            residents.append((rank, vm))
-    residents.sort(key=lambda one: (-groups[_host(state, one[1])], one[0]))
-    taken: dict[GroupId, int] = {}
-    picked: list[tuple[int, VmId]] = []
-    for rank, vm in residents:
-        group = state.seats[vm].group
-        if group is not None:
-            if taken.get(group, 0) >= state.disturbed_max[group]:
-                continue
-            taken[group] = taken.get(group, 0) + 1
-        picked.append((rank, vm))
-    places = {one: place for place, one in enumerate(state.tenants)}
-    picked.sort(
-        key=lambda one: (
-            -waiting[state.seats[one[1]].tenant],
-            one[0],
-            places.get(state.seats[one[1]].tenant, -1),  # type: ignore[arg-type]
-        )
-    )
-    return [vm for _, vm in picked]
 
 
 def _host(state: State, vm: VmId) -> HostId:

@@ -11,19 +11,18 @@ from equipoise.model.upgrade.campaign import Campaign
 from equipoise.report.upgrades.compare import COLUMNS, Line, line_of
 from equipoise.report.upgrades.course import course_of
 from equipoise.report.upgrades.penalties import Penalties, penalties_of
-from equipoise.sim.upgrading.rolling import roll, tasks_by_host
+from equipoise.sim.upgrading.rolling import chunks, roll
 
 SIZES: Final = (1, 2, 3, 4)
 SELECTIONS: Final = 100
-"""Orders of the hosts to take the mean over ..."""
-_HOSTS_MAX: Final = 10_000
-"""... or so many that the hosts of all runs together are no more than these."""
+"""Orders of the resources to take the mean over ..."""
+_CHUNKS_MAX: Final = 10_000
+"""... or so many that what all runs together take out of service is no more than this."""
 
 
 def compared(campaign: Campaign, events: Iterable[Event]) -> list[Line]:
     """Run the campaign as rolling upgrades, beside what was done by us."""
-    hosts = len(tasks_by_host(campaign))
-    count = max(1, min(SELECTIONS, _HOSTS_MAX // max(1, hosts)))
+    count = max(1, min(SELECTIONS, _CHUNKS_MAX // max(1, chunks(campaign))))
     lines = [line_of("ours", [penalties_of(course_of(events))])]
     for size in SIZES:
         seeds = range(campaign.seed, campaign.seed + count)
@@ -47,4 +46,4 @@ def show(lines: Sequence[Line]) -> None:
         made.add_row(*one.cells)
     console().print(made)
     runs = max(one.runs for one in lines)
-    console().print(f"Rolling upgrades: the mean over {runs} orders of the hosts.")
+    console().print(f"Rolling upgrades: the mean over {runs} orders of hosts and other resources.")

@@ -77,6 +77,7 @@ def _iteration(one: IterationAccount) -> dict[str, Any]:
         ],
         "failed": [{"resource": id_, "reason": why} for id_, why in one.failed.items()],
         "paused": one.paused,
+        "tenants": dict(one.sizes),
         "headroom": one.headroom,
         "began_s": one.began_ms / 1000,
         "ended_s": one.ended_ms / 1000,

@@ -15,7 +15,7 @@ from equipoise.report.graphs.view import check_form
 from equipoise.report.upgrades.compare import Line
 from equipoise.report.upgrades.course import course_of
 from equipoise.report.upgrades.page import page_of
-from equipoise.sim.upgrading.rolling import tasks_by_host
+from equipoise.sim.upgrading.rolling import chunks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Extras:
             if path is not None:
                 check_writable(path)
         if self.compare:
-            tasks_by_host(campaign)
+            chunks(campaign)  # or says why it cannot be
 
     def make(self, campaign: Campaign, events: Sequence[Event]) -> list[Line]:
         """Write the files, and give the lines of the comparison; none if nobody asked for it."""

@@ -22,5 +22,6 @@ Page = Annotated[
     typer.Option("--report", help="Write a page about the campaign here."),
 ]
 Compare = Annotated[
-    bool, typer.Option("--compare", help="Compare with rolling upgrades, 1 to 4 hosts at a time.")
+    bool,
+    typer.Option("--compare", help="Compare with rolling upgrades, 1 to 4 of a kind at a time."),
 ]

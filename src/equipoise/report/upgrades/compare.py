@@ -102,7 +102,7 @@ def comparison(lines: Sequence[Line]) -> Section:
     """The lines as a section of a page."""
     see = (
         "The same campaign in the same simulation, by us and by rolling upgrades that take so many "
-        "hosts at a time, whatever runs on them; the mean over many orders of the hosts."
+        "of a kind at a time, whoever needs them; the mean over many orders of the resources."
     )
     rows: list[list[Markup]] = [[text(cell) for cell in one.cells] for one in lines]
     table = listed(COLUMNS, rows, right=COLUMNS[1:])

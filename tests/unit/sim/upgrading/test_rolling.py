@@ -10,13 +10,16 @@ from campaigns import campaign
 from equipoise.errors import InvalidInput
 from equipoise.model.event import Event
 from equipoise.model.quantity import HostId, ResourceId, TenantId, VmId
-from equipoise.model.resource import Resource, ResourceKind
+from equipoise.model.resource import Dependency, DependencyKind, Resource, ResourceKind
 from equipoise.model.upgrade import event as past
 from equipoise.model.upgrade.campaign import Campaign, Moment, ScalesBy, UpgradeStory
+from equipoise.model.upgrade.catalog import ComponentId, Description, Recipe
 from equipoise.model.upgrade.request import Change, ChangeKind, ChangeSet, Request, RequestId, SetId
 from equipoise.report.upgrades.course import course_of
 from equipoise.report.upgrades.penalties import penalties_of
-from equipoise.sim.upgrading.rolling import roll, tasks_by_host
+from equipoise.sim.upgrading.builtin import builtin_campaign
+from equipoise.sim.upgrading.fallout import Fallout
+from equipoise.sim.upgrading.rolling import chunks, roll
 
 TWO = {"a": [1, 2], "b": [1, 2]}
 
@@ -88,21 +91,86 @@ def test_a_tenant_that_grows_into_a_full_cluster_is_refused() -> None:
     assert course_of(events).sizes[TenantId("a")][-1][1] == 3
 
 
-def asking(change: Change) -> Campaign:
-    made = campaign({})
-    switch = Resource(id=ResourceId("sw"), kind=ResourceKind.SWITCH, version="old")
-    resources = (*made.cluster.resources, switch)
+def with_network(switches: int) -> Campaign:
+    """Four hosts, each on so many switches that stand in for each other; both are upgraded."""
+    made = campaign({"a": [1, 2]})
+    names = [ResourceId(f"sw{n}") for n in range(1, switches + 1)]
+    more = [Resource(id=one, kind=ResourceKind.SWITCH, version="old") for one in names]
+    links = [
+        Dependency(dependent=one.id, sponsor=switch, kind=DependencyKind.COMMUNICATION)
+        for one in made.cluster.resources
+        for switch in names
+    ]
+    step = Description(
+        component=ComponentId("switch"), version="new", upgrade=Recipe(duration_s=30)
+    )
+    change = Change(does=ChangeKind.UPGRADE, resources=tuple(names), version="new")
     request = Request(id=RequestId("r"), sets=(ChangeSet(id=SetId("s"), changes=(change,)),))
-    return made.but(cluster=made.cluster.but(resources=resources), requests=(request,))
+    return made.but(
+        cluster=made.cluster.but(
+            resources=(*made.cluster.resources, *more), dependencies=tuple(links)
+        ),
+        catalog=made.catalog.but(descriptions=(*made.catalog.descriptions, step)),
+        requests=(request,),
+    )
 
 
 @pytest.mark.parametrize(
-    "change",
-    [
-        Change(does=ChangeKind.REMOVE, resources=(ResourceId("h1"),)),
-        Change(does=ChangeKind.UPGRADE, resources=(ResourceId("sw"),), version="new"),
-    ],
+    ("switches", "size", "lasts_s", "out_s"),
+    [(1, 1, 30, 30), (2, 1, 60, 0), (2, 2, 30, 30), (4, 2, 60, 0), (4, 4, 30, 30)],
 )
-def test_what_is_not_on_hosts_is_refused(change: Change) -> None:
-    with pytest.raises(InvalidInput, match="rolling upgrade by hosts"):
-        tasks_by_host(asking(change))
+def test_who_depends_on_nothing_else_is_out_with_it(
+    switches: int, size: int, lasts_s: int, out_s: int
+) -> None:
+    events = roll(with_network(switches), size, seed=3)
+    made = penalties_of(course_of(events))
+    assert made.duration_s == lasts_s
+    assert [one.violation_s for one in made.tenants] == [out_s]
+    assert [one.application_s for one in made.tenants] == [out_s], "both VMs at once"
+
+
+def test_fifteen_hosts_keep_their_storage_and_lose_their_routers() -> None:
+    made = builtin_campaign("nabi-ceph-ipv6")
+    falls = Fallout(made)
+    assert not falls.hosts([ResourceId("R37")])
+    everything = {one.id for one in made.cluster.hosts}
+    assert falls.hosts([ResourceId("R37"), ResourceId("R38")]) == everything
+    assert falls.hosts([ResourceId("R31"), ResourceId("R32")]) == {f"host{n}" for n in range(1, 6)}
+    six, seven = ([ResourceId(f"R{n}") for n in range(16, 16 + count)] for count in (6, 7))
+    assert falls.hosts(six) == {f"host{n}" for n in range(1, 7)}
+    assert falls.hosts(seven) == everything, "VSAN takes three of nine"
+    assert falls.supported(ResourceId("R46")) == {f"host{n}" for n in range(6, 16)}
+
+
+def test_what_is_replaced_goes_last_and_its_vms_leave_it_before() -> None:
+    events = roll(builtin_campaign("nabi-ceph-ipv6"), 2, seed=1)
+    tasks = [task.resource for one in events if isinstance(one, past.BatchStarted)
+             for task in one.batch.tasks]  # fmt: skip
+    assert tasks.index(ResourceId("R45")) < tasks.index(ResourceId("R46"))
+    converted = [
+        move.vm
+        for one in events
+        if isinstance(one, past.VmBatchStarted)
+        for move in one.batch.moves
+        if move.converted
+    ]
+    assert sorted(converted) == [f"R{n}" for n in range(39, 45)]
+
+
+def test_a_request_that_comes_later_is_rolled_as_well() -> None:
+    events = roll(builtin_campaign("nabi-new-request"), 1, seed=1)
+    routers = [task.resource for one in events if isinstance(one, past.BatchStarted)
+               for task in one.batch.tasks if task.resource in ("R37", "R38")]  # fmt: skip
+    assert sorted(routers) == ["R37", "R37", "R38", "R38"]
+
+
+def test_what_cannot_be_taken_out_of_service_is_refused() -> None:
+    made = with_network(2)
+    link = made.cluster.dependencies[0]
+    for change, words in (
+        (Change(does=ChangeKind.REMOVE, dependencies=(link,)), "dependencies by themselves"),
+        (Change(does=ChangeKind.REMOVE, resources=(ResourceId("nobody"),)), "nobody"),
+    ):
+        request = Request(id=RequestId("r"), sets=(ChangeSet(id=SetId("s"), changes=(change,)),))
+        with pytest.raises(InvalidInput, match=words):
+            chunks(made.but(requests=(request,)))
