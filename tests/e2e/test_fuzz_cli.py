@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 EQUIPOISE = Path(sys.executable).parent / "equipoise"
+CORPUS = Path(__file__).parents[1] / "corpus" / "faulty.jsonl"
 
 
 def call(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
@@ -107,6 +108,11 @@ def test_the_targets_are_listed() -> None:
     [
         (("plannr",), "did you mean planner?"),
         (("planner", "--constraint", "Spred"), "did you mean Spread?"),
+        (("mutant-Spread",), "did you mean mutant-Spread-"),
+        (("mutant-Spread-momentum",), "mutant-Spread-moment"),
+        (("mutant-Sprd-moment",), "'equipoise fuzz --list' lists them"),
+        (("planner", "--spec", "/dev/null"), "/dev/null: declares no constraint"),
+        (("planner", "--known", str(CORPUS)), "and of planner nothing"),
         (("planner", "--hosts", "3-1"), "3-1 is no number and no range such as 1-3"),
         (("planner", "--vms", "many"), "many is no number and no range such as 1-3"),
         (("planner", "--vms", "1-"), "1- is no number and no range such as 1-3"),
@@ -163,9 +169,8 @@ def test_a_fault_of_ours_ends_it_with_the_case_saved(tmp_path: Path) -> None:
         "def broken(*_):\n    raise KeyError('ours')\n"
         "trial.judged = broken\n"
     )
-    corpus = Path(__file__).parents[1] / "corpus" / "faulty.jsonl"
     saved = tmp_path / "broken.jsonl"
-    words = ("planner", "--replay", str(corpus), "--save", str(saved), "--json")
+    words = ("planner", "--replay", str(CORPUS), "--save", str(saved), "--json")
     done = subprocess.run(
         [EQUIPOISE, "fuzz", *words],
         capture_output=True, text=True, check=False,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import cache
 from typing import Final
 
@@ -80,6 +81,15 @@ def _find_mutant(name: str) -> Known | None:
     if mutant is None:
         return None
     return replace(MUTANTS, name=name, make=lambda: mutant, constraints=(mutant.constraint,))
+
+
+def names_like(name: str) -> Sequence[str]:
+    """What somebody may have meant by a name that nobody has."""
+    if name.startswith(_MUTANT):
+        from equipoise.fuzz.schedulers.mutants import mutants_like  # noqa: PLC0415  (as above)
+
+        return mutants_like(name)
+    return get_close_matches(name, [one.name for one in registered()], n=1)
 
 
 @cache

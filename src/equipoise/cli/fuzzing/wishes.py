@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from equipoise.fuzz.campaign import Campaign, Limits
 from equipoise.fuzz.generate import Generator, Options
 from equipoise.fuzz.generate.asked import options_with
 from equipoise.fuzz.generate.generator import Impossible
-from equipoise.fuzz.registry import find_known, registered, the_scheduler
+from equipoise.fuzz.registry import find_known, names_like, the_scheduler
 from equipoise.fuzz.schedulers import Scheduler
 from equipoise.fuzz.schedulers.known import Known
 from equipoise.fuzz.trial.stored import Stored, read_lines
@@ -101,8 +100,8 @@ def the_target(name: str) -> Known:
     """What is known of a target."""
     found = find_known(name)
     if found is None:
-        close = get_close_matches(name, [one.name for one in registered()], n=1)
-        cure = f"did you mean {close[0]}?" if close else "'equipoise fuzz --list' lists them"
+        like = " or ".join(names_like(name))
+        cure = f"did you mean {like}?" if like else "'equipoise fuzz --list' lists them"
         raise InvalidInput(name, [Problem(key="", what="is no target", cure=cure)])
     return found
 
@@ -116,6 +115,9 @@ def _options(known: Known, wishes: Wishes) -> Options:
 def _constraints(known: Known, wishes: Wishes, own: str) -> tuple[str, ...]:
     """Those that were asked for, by name or by group; else one's own, or all the target knows."""
     mine = tuple(own_specification(own, str(wishes.spec)).constraints)
+    if wishes.spec is not None and not mine:
+        problem = Problem(key="", what="declares no constraint", cure="leave out --spec")
+        raise InvalidInput(str(wishes.spec), [problem])
     wished = tuple(one if one in mine else _named(one) for one in wishes.constraints)
     able = known.constraints or tuple(library_constraints())
     if not wished and not wishes.groups:
@@ -190,8 +192,13 @@ def _familiar(
     if path is None:
         return None
     usual = {name: values[0] for name, values in known.settings.items()}
-    lines = read_lines(read_bytes(path), str(path))
+    lines = list(read_lines(read_bytes(path), str(path)))
     mine = [one for one in lines if one.target == known.name]
+    if given is not None and lines and not mine:
+        others = ", ".join(dict.fromkeys(one.target for one in lines))
+        what = f"it tells of {others}, and of {known.name} nothing"
+        problem = Problem(key="target", what=what, cure="name another file")
+        raise InvalidInput(str(path), [problem])
     _check_version(known, mine, path)
     return tuple(one for one in mine if usual | dict(one.settings) == settings)
 

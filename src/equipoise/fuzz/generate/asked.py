@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
 from typing import Any, Final
 
 import msgspec
 
 from equipoise.errors import InvalidInput, Problem
-from equipoise.fuzz.generate.options import Options, Span
+from equipoise.fuzz.generate.options import Options, Plans, Span
 from equipoise.model.files.assign import changed_tree
 from equipoise.model.files.words import closest
+from equipoise.model.host import HostState
+from equipoise.model.problem.problem import ActionKind
+from equipoise.model.vm import VmState
 
 SOURCE: Final = "--set"
+_SPANS: Final = ("hosts", "vms", "actions", "total", "seconds", "waits")
+_WORDS: Final[Mapping[str, type[StrEnum]]] = {
+    "host_states": HostState,
+    "vm_states": VmState,
+    "end_states": VmState,
+    "kinds": ActionKind,
+    "plans": Plans,
+}
 
 
 def options_with(options: Options, changes: Sequence[str]) -> Options:
@@ -31,9 +43,17 @@ def options_with(options: Options, changes: Sequence[str]) -> Options:
         except msgspec.ValidationError as error:
             what, _, where = str(error).partition(" - at ")
             key = where.replace("`", "").replace("key in ", "").removeprefix("$.")
-            raise _refused([Problem(key=key, what=what.replace("`", ""))]) from None
+            cure = _cure(key.partition(".")[0].partition("[")[0], what)
+            raise _refused([Problem(key=key, what=what.replace("`", ""), cure=cure)]) from None
     check(options)
     return options
+
+
+def _cure(key: str, what: str) -> str:
+    """What could be written instead of something that is no value for a field."""
+    if what.startswith("Invalid enum value"):
+        return ", ".join(_WORDS.get(key, ()))
+    return "such as [1, 4]" if key in _SPANS and what.startswith("Expected `array`") else ""
 
 
 def check(options: Options) -> None:
@@ -52,7 +72,7 @@ def _upside_down(options: Options) -> Iterator[Problem]:
 
 
 def _spans(options: Options) -> Iterator[tuple[str, Span]]:
-    for key in ("hosts", "vms", "actions", "total", "seconds", "waits"):
+    for key in _SPANS:
         span = getattr(options, key)
         if span is not None:
             yield key, span

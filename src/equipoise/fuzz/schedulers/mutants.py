@@ -47,11 +47,22 @@ def mutants() -> Mapping[str, MutantPlanner]:
 
 def find_mutant(name: str) -> MutantPlanner | None:
     """The mutant of a name; only those of its constraint are made, for making all takes a while."""
-    constraint = name.removeprefix("mutant-").rpartition("-")[0]
+    return _of_constraint(name.removeprefix("mutant-").rpartition("-")[0]).get(name)
+
+
+def mutants_like(name: str) -> tuple[str, ...]:
+    """The mutants of the constraint that a name has in it."""
+    wished = name.removeprefix("mutant-")
+    found = _of_constraint(wished) or _of_constraint(wished.rpartition("-")[0])
+    return tuple(found)
+
+
+def _of_constraint(constraint: str) -> Mapping[str, MutantPlanner]:
     origin = origin_of(constraint)
-    if origin is None or constraint not in _misread(origin) or name in SAME:
-        return None
-    return next((one for one in _of(origin, constraint) if _name(one) == name), None)
+    if origin is None or constraint not in _misread(origin):
+        return {}
+    found = ((_name(one), one) for one in _of(origin, constraint))
+    return {name: one for name, one in found if name not in SAME}
 
 
 def _misread(origin: str) -> Collection[str]:
