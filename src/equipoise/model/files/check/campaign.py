@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from equipoise.model.files.check.roster import Roster
 from equipoise.model.files.findings import Findings
 from equipoise.model.files.words import Path, quoted
+from equipoise.model.resource import Presence
 from equipoise.model.upgrade.campaign import Campaign, Moment
 from equipoise.model.upgrade.request import Change, ChangeSet, Request
 
@@ -17,10 +18,15 @@ def check_campaign(campaign: Campaign, roster: Roster, found: Findings) -> None:
     known = set(roster.resources.by_id) | {
         new.id for _, one in requests for set_ in one.sets for c in set_.changes for new in c.new
     }
+    for place, dependency in roster.dependencies:
+        if dependency.presence is Presence.FUTURE:
+            here: Path = ("cluster", "dependencies", place, "presence")
+            what = "nobody says with which change it comes"
+            found.add(here, what, "write it under the dependencies of that change")
     sets: dict[str, Path] = {}
     for path, request in requests:
         for place, set_ in enumerate(request.sets):
-            here: Path = (*path, "sets", place)
+            here = (*path, "sets", place)
             if set_.id in sets:
                 what = f"the id {quoted(set_.id)} is taken by"
                 found.add((*here, "id"), what, "every id once", first=sets[set_.id])
@@ -58,6 +64,10 @@ def _check_change(change: Change, path: Path, known: set[str], found: Findings) 
     for place, id_ in enumerate(change.resources):
         if id_ not in known:
             found.add_unknown((*path, "resources", place), "resource", id_, known)
+    for place, one in enumerate(change.dependencies):
+        for key, end in (("dependent", one.dependent), ("sponsor", one.sponsor)):
+            if end not in known:
+                found.add_unknown((*path, "dependencies", place, key), "resource", end, known)
     if change.replaces is not None and change.replaces not in known:
         found.add_unknown((*path, "replaces"), "resource", change.replaces, known)
     if not (change.resources or change.new or change.dependencies):
