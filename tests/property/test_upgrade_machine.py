@@ -17,6 +17,7 @@ from hypothesis.stateful import (
 from equipoise.model.event import Event
 from equipoise.model.quantity import HostId, ResourceId
 from equipoise.model.resource import DependencyKind, Presence, ResourceGroup, ResourceGroupKind
+from equipoise.model.upgrade.catalog import Catalog, ComponentId, Need
 from equipoise.model.upgrade.event import (
     BatchDecided,
     BatchStarted,
@@ -54,6 +55,20 @@ from upgrade_worlds import (
     upgrade_of,
 )
 
+NEW_KERNEL = Need(
+    component=ComponentId("hypervisor"),
+    versions=("v2", "v3"),
+    along=DependencyKind.COMMUNICATION,
+)
+BUILT = Catalog(
+    descriptions=tuple(
+        one.but(needs=(NEW_KERNEL,)) if one.component == "switch" and one.version != "v1" else one
+        for one in CATALOG.descriptions
+    )
+)
+"""New switches understand new hypervisors only."""
+CATALOGS = {"strict": STRICT, "apart": STRICT, "built": BUILT}
+
 
 class Upgrades(RuleBasedStateMachine):
     """A small cluster under upgrade."""
@@ -65,7 +80,7 @@ class Upgrades(RuleBasedStateMachine):
         sizes=st.lists(st.integers(1, 3), min_size=1, max_size=3),
         divided=st.booleans(),
         literal=st.booleans(),
-        shape=st.sampled_from(["plain", "contained", "strict", "apart", "storage"]),
+        shape=st.sampled_from(["plain", "contained", "strict", "apart", "built", "storage"]),
         guarded=st.one_of(st.none(), st.tuples(st.integers(1, 3), st.booleans())),
         seed=st.integers(0, 2**32),
     )
@@ -114,6 +129,8 @@ class Upgrades(RuleBasedStateMachine):
         nets = [a_set("net", upgrade_of(["s1", "s2"], undo_threshold=2), attempts_max=2)]
         if shape == "apart":  # two sets about one unit
             nets = [a_set(f"net-{s}", upgrade_of([s]), attempts_max=2) for s in ("s1", "s2")]
+        if shape == "built":  # switches that only a later request asks for, and that build on this
+            nets = []
         self.guarded = 0 if guarded is None else guarded[0]
         groups = self._groups(*guarded) if guarded is not None else []
         self.stage = Stage(
@@ -125,7 +142,7 @@ class Upgrades(RuleBasedStateMachine):
                 resources=resources,
                 dependencies=[*peers, *links],
                 groups=groups,
-                catalog=STRICT if shape in ("strict", "apart") else CATALOG,
+                catalog=CATALOGS.get(shape, CATALOG),
                 settings=UpgradeSettings(
                     vms=Mixing.DIVIDED if divided else Mixing.FREE,
                     vm_move_s=5,

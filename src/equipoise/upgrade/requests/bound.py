@@ -82,21 +82,41 @@ def torn(state: State) -> dict[SetId, str]:
 def _built_on_sand(state: State) -> dict[SetId, str]:
     """Sets that were worked out as if an older request were done, which is taken back."""
     found: dict[SetId, str] = {}
-    for bond in state.bonds if state.taken_up > 1 else ():
-        ends = [
-            state.parts.get(one) for one in (bond.dependency.dependent, bond.dependency.sponsor)
-        ]
-        for one, other in (ends, ends[::-1]):
-            if one is None or other is None or not (one.operational and other.operational):
-                continue
-            newer = [work.set for level in one.levels for work in level.works if not work.undoing]
-            if not newer or other.levels or presence(state, bond) is None:
-                continue
-            if not talk(state, bond.dependency, projected(one), dict(other.components)):
-                names = one.resource.id, other.resource.id
-                why = f"{names[0]} would not understand {names[1]}, which stays as it is"
-                found |= dict.fromkeys(newer, why)
+    for one, other, bond in _across(state):
+        newer = [work.set for _, work in _forward([one])]
+        if newer and not talk(state, bond.dependency, projected(one), projected(other)):
+            names = one.resource.id, other.resource.id
+            why = f"{names[0]} would not understand {names[1]}, which stays as it is"
+            found |= dict.fromkeys(newer, why)
     return found
+
+
+def _across(state: State) -> Iterator[tuple[Part, Part, Bond]]:
+    """Dependencies between what several requests may be about, seen from each end."""
+    for bond in state.bonds if state.taken_up > 1 else ():
+        one = state.parts.get(bond.dependency.dependent)
+        other = state.parts.get(bond.dependency.sponsor)
+        if one is None or other is None or not (one.operational and other.operational):
+            continue
+        if (one.sets or other.sets) and presence(state, bond) is not None:
+            yield one, other, bond
+            yield other, one, bond
+
+
+def _builders(state: State) -> Iterator[set[SetId]]:
+    """A set, and the one of an older request without which it would not understand somebody."""
+    for one, other, bond in _across(state):
+        newer = {work.set for _, work in _forward([one])}
+        for _, work in _forward([other]):
+            before = dict(projected(other))
+            if work.before is None:
+                before.pop(work.component, None)
+            else:
+                before[work.component] = work.before
+            older = state.standings[work.set].order
+            sets = {each for each in newer if state.standings[each].order > older}
+            if sets and not talk(state, bond.dependency, projected(one), before):
+                yield sets | {work.set}
 
 
 def _intertwined(state: State, unit: UpgradeUnit) -> dict[SetId, str]:
@@ -123,9 +143,9 @@ def _knots(state: State, unit: UpgradeUnit) -> list[list[Part]]:
 def bound_to(state: State, standing: Standing) -> set[SetId]:
     """The sets that are complete only together with a set, itself among them."""
     found = {standing.id}
-    if not state.units:
+    if not state.units and state.taken_up < 2:  # noqa: PLR2004
         return found
-    pairs = list(_pairs(state))
+    pairs = [*_pairs(state), *_builders(state)]
     grows = True
     while grows:
         near = {one for those in pairs if not found.isdisjoint(those) for one in those}

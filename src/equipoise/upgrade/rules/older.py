@@ -1,4 +1,5 @@
-"""Rule 5 between requests: what builds on an older request waits until that has come so far.
+"""Rule 5 between requests: what builds on an older request waits until that has come so far, and
+goes back before it does.
 
 A newer request is worked out as if the older ones were done (the new request graph). Until they
 are, its versions may not understand what is still in service.
@@ -16,7 +17,8 @@ from equipoise.upgrade.state import Part
 
 
 def builds_on(scene: Scene) -> dict[VertexId, dict[VertexId, ResourceId]]:
-    """Of each group: those that an older request has to change before it, and the resource."""
+    """Of each group: those that an older request has to change before it, or that have to go back
+    before it does, and the resource."""
     state = scene.state
     found: dict[VertexId, dict[VertexId, ResourceId]] = {}
     if state.taken_up < 2:  # noqa: PLR2004  (one request is older than no other)
@@ -29,18 +31,18 @@ def builds_on(scene: Scene) -> dict[VertexId, dict[VertexId, ResourceId]]:
             continue
         for newer, older in (ends, ends[::-1]):
             one, other = state.parts[newer], state.parts[older]
-            if 0 < _order(other) < _order(one) and not talk(
-                state, bond.dependency, _after(one), dict(other.components)
-            ):
+            first = 0 < _order(other) < _order(one) or _order(one) == _order(other) == 0
+            first = first and one.levels[0].unit != other.levels[0].unit  # else by its method
+            if first and not talk(state, bond.dependency, _after(one), dict(other.components)):
                 of = scene.control.group_of
                 found.setdefault(of[newer], {})[of[older]] = older
     return found
 
 
 def after_older_requests(scene: Scene, left: dict[VertexId, None]) -> dict[VertexId, str]:
-    """Remove whoever would not understand somebody whom an older request changes first."""
+    """Remove whoever would not understand somebody who is changed or taken back first."""
     return {
-        vertex: f"it would not understand {one}, which an older request changes first"
+        vertex: f"it would not understand {one}, which is changed first"
         for vertex, those in builds_on(scene).items()
         if vertex in left
         for one in list(those.values())[:1]

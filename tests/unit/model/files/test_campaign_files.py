@@ -54,6 +54,27 @@ def test_a_change_of_something_unknown_is_found() -> None:
     assert '"s2"; the resources are: s1' in found
 
 
+def test_so_is_a_dependency_of_it() -> None:
+    wire = "{dependent: s1, sponsor: s2, kind: storage}"
+    change = f"{{does: add, dependencies: [{wire}]}}"
+    (found,) = problems(f"requests: [{{id: r, sets: [{{id: a, changes: [{change}]}}]}}]")
+    assert found.startswith("requests[0].sets[0].changes[0].dependencies[0].sponsor: there is no")
+
+
+def test_a_dependency_of_the_future_belongs_to_a_change() -> None:
+    wire = "{dependent: s1, sponsor: s2, kind: storage, presence: future}"
+    head = HEAD.replace("resources: [", "resources: [{id: s2, kind: switch, version: v1}, ")
+    text = (
+        f"{head}  dependencies: [{wire}]\n"
+        "requests: [{id: r, sets: [{id: a, changes: [{does: remove, resources: [s1]}]}]}]"
+    )
+    with pytest.raises(InvalidInput) as refused:
+        parse_campaign(text.encode(), "small.yaml")
+    (one,) = refused.value.problems
+    assert (one.key, one.line) == ("cluster.dependencies[0].presence", 7)
+    assert one.what == "nobody says with which change it comes"
+
+
 def test_sets_have_names_of_their_own_and_windows_open_before_they_close() -> None:
     window = "windows: [{opens_s: 9, closes_s: 5}]"
     one = f"{{id: a, changes: [{{does: upgrade, resources: [s1]}}], {window}}}"

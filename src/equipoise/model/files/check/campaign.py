@@ -38,6 +38,7 @@ def check_campaign(campaign: Campaign, roster: Roster, found: Findings, gaps: Ga
     )
     _check_catalog(campaign.catalog, found.below("catalog"))
     _check_circles(roster, found.below("cluster"))
+    _check_future(roster, found.below("cluster"))
     for path, request in requests:
         check_request(request, path, grounds, found)
     for place, moment in enumerate(campaign.story.moments):
@@ -87,6 +88,14 @@ def _check_circles(roster: Roster, found: Findings) -> None:
                 found.add(("dependencies", place), what, cure)
         if found_any:
             return
+
+
+def _check_future(roster: Roster, found: Findings) -> None:
+    for place, one in roster.dependencies:
+        if one.presence is Presence.FUTURE:
+            what = "nobody says with which change it comes"
+            cure = "write it under the dependencies of that change"
+            found.add(("dependencies", place, "presence"), what, cure)
 
 
 def _check_moment(moment: Moment, path: Path, roster: Roster, found: Findings) -> None:

@@ -96,6 +96,10 @@ def _check_change(change: Change, path: Path, grounds: Grounds, found: Findings)
             found.add_unknown(here, "resource", id_, known)
         elif id_ in change.resources[:place]:
             found.add(here, f"{quoted(id_)} is named twice", "name it once")
+    for place, one in enumerate(change.dependencies):
+        for key, end in (("dependent", one.dependent), ("sponsor", one.sponsor)):
+            if end not in known:
+                found.add_unknown((*path, "dependencies", place, key), "resource", end, known)
     if change.replaces is not None and change.replaces not in known:
         found.add_unknown((*path, "replaces"), "resource", change.replaces, known)
     if not (change.resources or change.new or change.dependencies):
