@@ -112,7 +112,7 @@ class Witness:
         only_old = [one for one in state.tenants if one not in on_new and state.sizes[one]]
         self._holds(old, lie, self._may_come(only_old, lasts_s))
 
-    def _vms_move(self, targets: Mapping[VmId, HostId]) -> None:
+    def _vms_move(self, targets: dict[VmId, HostId]) -> None:
         """Tenants who come to the new side can grow there, and hosts of it can fail."""
         state = self.stage.coordinator.state
         sides = look_at_sides(state)
