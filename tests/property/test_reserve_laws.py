@@ -128,6 +128,8 @@ class Witness:
     def _vms_make_room(self, targets: Mapping[VmId, HostId]) -> None:
         """VMs on their way take two places, and hosts do not take more than they can."""
         state = self.stage.coordinator.state
+        moving = [state.seats[vm].group for vm in targets]
+        assert len(moving) == len(set(moving)), "two VMs of a group are disturbed at once"
         twice = [*self._lie().items(), *targets.items()]
         for host, place in state.places.items():
             groups = [state.seats[vm].group for vm, there in twice if there == host]
