@@ -182,6 +182,10 @@ def test_two_hosts_that_may_fail_do_not_stop_a_full_cluster() -> None:
         vm.id for vm in vms
     }, "each leaves for a changed host"
     assert {one.batch.id.split("/")[0] for one in rooms if one.why} == {"1"}, "it is done once"
+    for one in rooms:
+        own = [move.vm.split("-")[0] for move in one.batch.moves]
+        assert len(own) == len(set(own)), "two VMs of a group are disturbed at once"
+    assert sum(bool(one.why) for one in rooms) > 1, "it takes several rounds"
     assert max(seat.moves for seat in stage.coordinator.state.seats.values()) == 2
     # Six hosts' worth of places are free, two of them for hosts that fail: four at a time.
     sizes = [len(one.batch) for one in stage.events(BatchDecided)]

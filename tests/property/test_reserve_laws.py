@@ -112,7 +112,7 @@ class Witness:
         only_old = [one for one in state.tenants if one not in on_new and state.sizes[one]]
         self._holds(old, lie, self._may_come(only_old, lasts_s))
 
-    def _vms_move(self, targets: Mapping[VmId, HostId]) -> None:
+    def _vms_move(self, targets: dict[VmId, HostId]) -> None:
         """Tenants who come to the new side can grow there, and hosts of it can fail."""
         state = self.stage.coordinator.state
         sides = look_at_sides(state)
@@ -128,6 +128,8 @@ class Witness:
     def _vms_make_room(self, targets: Mapping[VmId, HostId]) -> None:
         """VMs on their way take two places, and hosts do not take more than they can."""
         state = self.stage.coordinator.state
+        moving = [state.seats[vm].group for vm in targets]
+        assert len(moving) == len(set(moving)), "two VMs of a group are disturbed at once"
         twice = [*self._lie().items(), *targets.items()]
         for host, place in state.places.items():
             groups = [state.seats[vm].group for vm, there in twice if there == host]

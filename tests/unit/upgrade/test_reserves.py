@@ -152,3 +152,18 @@ def test_the_rounds_of_ten_hosts_are_those_of_the_thesis() -> None:
     assert [one.v for one in steps] == [9, 6, 0, 0, 0, None]
     assert [(each.wanted, each.size) for each in steps[0].rounds] == [(4, 3), (3, 3), (3, 0)]
     assert [(each.wanted, each.size) for each in steps[1].rounds] == [(3, 3), (1, 0)]
+
+
+def test_no_round_of_making_room_takes_the_host_away_that_is_kept_for_failures() -> None:
+    """With b on the second host a failure would need two places, and only the fourth has them."""
+    stage = Stage(
+        a_campaign(
+            a_request(a_set("hosts", upgrade_of(["k1", "k2", "k3", "k4"]))),
+            hosts=[a_host(n, size) for n, size in enumerate([1, 3, 1, 2], 1)],
+            vms=[a_vm("a-1", 2, "a"), a_vm("a-2", 4, "a"), a_vm("b-1", 3, "b")],
+            tenants=[a_tenant("a", ["a-1", "a-2"], most=2), a_tenant("b", ["b-1"], most=1)],
+            resources=hypervisors(4),
+        )
+    )
+    stage.run()
+    assert not stage.events(VmBatchStarted)
