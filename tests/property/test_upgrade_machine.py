@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from hypothesis import settings
@@ -31,8 +32,10 @@ from equipoise.model.upgrade.request import Order
 from equipoise.model.upgrade.settings import PAPER, Mixing, Readings, UpgradeSettings
 from equipoise.model.upgrade.work import Errand, Task
 from equipoise.upgrade import Coordinator
+from equipoise.upgrade.gate import refusal
 from equipoise.upgrade.graph.bonds import presence
 from equipoise.upgrade.requests.units import talk
+from equipoise.upgrade.state import State
 from upgrade_worlds import (
     CATALOG,
     STRICT,
@@ -52,6 +55,11 @@ from upgrade_worlds import (
     switches,
     upgrade_of,
 )
+
+
+def _but_caches(coordinator: Coordinator) -> State:
+    """All that is known, without what is only kept to be quick."""
+    return replace(coordinator.state, grouping=None)
 
 
 class Upgrades(RuleBasedStateMachine):
@@ -196,6 +204,7 @@ class Upgrades(RuleBasedStateMachine):
             again.handle(event)
         assert again.decide(self.stage.now_ms) == self.stage.coordinator.decide(self.stage.now_ms)
         assert again.alarm_ms() == self.stage.coordinator.alarm_ms()
+        assert _but_caches(again) == _but_caches(self.stage.coordinator), "the state is identical"
         self.stage.coordinator = again
         self.stage.answer_again()
 
@@ -216,6 +225,7 @@ class Upgrades(RuleBasedStateMachine):
             case VmBatchStarted(batch=batch):
                 groups = [state.seats[move.vm].group for move in batch.moves]
                 assert len(groups) == len(set(groups)), "two VMs of a group are disturbed at once"
+                assert not refusal(state, batch.moves), "moves that the gate does not let pass"
             case BatchDecided(z=z):
                 assert z >= 0
             case VmBatchDecided(v=v):

@@ -334,7 +334,7 @@ def replay(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Print the cluster that a journal leads to; of an upgrade, how the campaign stands."""
+    """Print the cluster, or the campaign, that a journal leads to."""
     from equipoise.cli import replay as command
 
     raise typer.Exit(command.run(url, until=until, as_json=json))
