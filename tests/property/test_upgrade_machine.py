@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from hypothesis import settings
@@ -32,8 +33,10 @@ from equipoise.model.upgrade.request import Order
 from equipoise.model.upgrade.settings import PAPER, Mixing, Readings, UpgradeSettings
 from equipoise.model.upgrade.work import Batch, Errand, Task
 from equipoise.upgrade import Coordinator
+from equipoise.upgrade.gate import refusal
 from equipoise.upgrade.graph.bonds import presence
 from equipoise.upgrade.requests.talk import talk
+from equipoise.upgrade.state import State
 from upgrade_worlds import (
     CATALOG,
     STRICT,
@@ -68,6 +71,11 @@ BUILT = Catalog(
 )
 """New switches understand new hypervisors only."""
 CATALOGS = {"strict": STRICT, "apart": STRICT, "built": BUILT}
+
+
+def _but_caches(coordinator: Coordinator) -> State:
+    """All that is known, without what is only kept to be quick."""
+    return replace(coordinator.state, grouping=None)
 
 
 class Upgrades(RuleBasedStateMachine):
@@ -235,6 +243,7 @@ class Upgrades(RuleBasedStateMachine):
             again.handle(event)
         assert again.decide(self.stage.now_ms) == self.stage.coordinator.decide(self.stage.now_ms)
         assert again.alarm_ms() == self.stage.coordinator.alarm_ms()
+        assert _but_caches(again) == _but_caches(self.stage.coordinator), "the state is identical"
         self.stage.coordinator = again
         self.stage.answer_again()
 
@@ -255,6 +264,7 @@ class Upgrades(RuleBasedStateMachine):
             case VmBatchStarted(batch=batch):
                 groups = [state.seats[move.vm].group for move in batch.moves]
                 assert len(groups) == len(set(groups)), "two VMs of a group are disturbed at once"
+                assert not refusal(state, batch.moves), "moves that the gate does not let pass"
             case BatchDecided(z=z):
                 assert z >= 0
             case VmBatchDecided(v=v):

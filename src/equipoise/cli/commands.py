@@ -11,7 +11,7 @@ from typing import Annotated, Optional
 import typer
 
 from equipoise import __version__
-from equipoise.cli.fuzz_commands import fuzz_app
+from equipoise.cli.fuzzing.commands import fuzz_app
 from equipoise.cli.house import House
 from equipoise.cli.roles.commands import roles_app
 from equipoise.cli.spec_commands import Json, spec_app
@@ -338,7 +338,7 @@ def replay(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Print the cluster that a journal leads to; of an upgrade, how the campaign stands."""
+    """Print the cluster, or the campaign, that a journal leads to."""
     from equipoise.cli import replay as command
 
     raise typer.Exit(command.run(url, until=until, as_json=json))

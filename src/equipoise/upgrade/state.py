@@ -281,7 +281,7 @@ class State:
     """Links that are switched off, by their ends in the order of their names."""
     declared_min: dict[ResourceId, int] = field(default_factory=dict)
     """Of aggregates: how many constituents their dependencies say they need."""
-    may_leave: Any = None
+    may_leave: Any = field(default=None, compare=False)
     """How the roles of hosts are asked about (``cover.MayLeave``); nobody: they are not."""
     grouping: Any = None
     """Which resources go together, kept until resources, dependencies or units change."""

@@ -84,6 +84,8 @@ def test_a_newer_request_waits_for_the_older_one_that_it_builds_on() -> None:
 
 def test_a_newer_request_is_taken_back_with_the_older_one_that_it_builds_on() -> None:
     stage = built_on()
+    while SetId("switch") not in stage.coordinator.state.standings:
+        assert stage.step()
     stage.command(Order.UNDO, "kernel")
     stage.run()
     assert stage.outcomes() == {"kernel": "undone", "switch": "undone"}

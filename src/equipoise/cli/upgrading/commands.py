@@ -8,7 +8,17 @@ from typing import Annotated, Optional
 import typer
 
 from equipoise.cli.spec_commands import Json
-from equipoise.cli.upgrading.options import Compare, Graph, Groups, Iteration, Page
+from equipoise.cli.upgrading.options import (
+    Commands,
+    Compare,
+    Graph,
+    Groups,
+    Iteration,
+    Pace,
+    Page,
+    Requests,
+    Wait,
+)
 
 
 def upgrade(  # noqa: PLR0913, PLR0917  (typer has no other way to say what a command takes)
@@ -30,24 +40,10 @@ def upgrade(  # noqa: PLR0913, PLR0917  (typer has no other way to say what a co
         Optional[str],  # noqa: UP045
         typer.Option("--journal", help="Keep the journal here; one that is there is continued."),
     ] = None,
-    command: Annotated[
-        Optional[list[str]],  # noqa: UP045
-        typer.Option(
-            "--command",
-            help="undo:SET, cancel:SET, pause, resume, approve:SET, priority:SET=N; repeatable.",
-        ),
-    ] = None,
-    request: Annotated[
-        Optional[list[Path]],  # noqa: UP045
-        typer.Option("--request", help="A file with a new request to the campaign; repeatable."),
-    ] = None,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Wait for commands where it would end paused.")
-    ] = False,
-    pace: Annotated[
-        Optional[float],  # noqa: UP045
-        typer.Option("--pace", min=0.001, help="Virtual seconds per real one, to watch it."),
-    ] = None,
+    command: Commands = None,
+    request: Requests = None,
+    wait: Wait = False,
+    pace: Pace = None,
     seed: Annotated[
         Optional[int],  # noqa: UP045
         typer.Option("--seed", min=0, max=2**63 - 1, help="Other chance than the campaign's."),

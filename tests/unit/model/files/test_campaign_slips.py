@@ -101,7 +101,9 @@ def test_equals_and_storages_for_vms_may_lean_on_each_other(kind: str) -> None:
 
 def test_a_circle_that_is_never_there_at_one_time_is_none() -> None:
     apart = CIRCLE.replace("KIND", "communication").replace("current_future", "current", 1)
-    assert parse_campaign((GOOD + apart.replace("current_future", "future")).encode(), "c.yaml")
+    found = told(GOOD + apart.replace("current_future", "future"))
+    assert "circle" not in found
+    assert "nobody says with which change it comes" in found
 
 
 def test_a_catalog_that_cannot_be_read_is_not_blamed_for_what_it_lacks() -> None:

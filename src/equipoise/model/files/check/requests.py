@@ -96,10 +96,7 @@ def _check_change(change: Change, path: Path, grounds: Grounds, found: Findings)
             found.add_unknown(here, "resource", id_, known)
         elif id_ in change.resources[:place]:
             found.add(here, f"{quoted(id_)} is named twice", "name it once")
-    for place, one in enumerate(change.dependencies):
-        for key, end in (("dependent", one.dependent), ("sponsor", one.sponsor)):
-            if end not in known:
-                found.add_unknown((*path, "dependencies", place, key), "resource", end, known)
+    _check_ends(change, path, known, found)
     if change.replaces is not None and change.replaces not in known:
         found.add_unknown((*path, "replaces"), "resource", change.replaces, known)
     if not (change.resources or change.new or change.dependencies):
@@ -109,6 +106,15 @@ def _check_change(change: Change, path: Path, grounds: Grounds, found: Findings)
         found.add((*path, "new"), what, "write does: add")
     if grounds.versions is not None:
         _check_versions(change, path, grounds.versions, known, found)
+
+
+def _check_ends(
+    change: Change, path: Path, known: Mapping[str, str | None], found: Findings
+) -> None:
+    for place, one in enumerate(change.dependencies):
+        for key, end in (("dependent", one.dependent), ("sponsor", one.sponsor)):
+            if end not in known:
+                found.add_unknown((*path, "dependencies", place, key), "resource", end, known)
 
 
 def _check_versions(
