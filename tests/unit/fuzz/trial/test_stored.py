@@ -30,6 +30,10 @@ def _twins(line: dict[str, Any]) -> None:
     line["case"]["cluster"]["hosts"] *= 2
 
 
+def _cut_off(line: dict[str, Any]) -> None:
+    line["case"]["network"] = {"switches": [{"id": "sw"}], "links": []}
+
+
 @pytest.mark.parametrize(
     ("line", "told"),
     [
@@ -44,6 +48,7 @@ def _twins(line: dict[str, Any]) -> None:
         (changed(lambda one: one["case"].update(arguments={})), "is missing"),
         (changed(_strangers), 'line 3: case.cluster.vms[0].host: there is no host "nowhere"'),
         (changed(_twins), "line 3: case.cluster.hosts["),
+        (changed(_cut_off), "line 3: case.network.links: no link leads to "),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(line: bytes, told: str) -> None:
