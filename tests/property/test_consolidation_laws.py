@@ -14,8 +14,8 @@ from equipoise.model.upgrade.campaign import Campaign
 from equipoise.model.upgrade.event import BatchDecided, IterationBegan, VmBatchStarted
 from equipoise.model.upgrade.settings import Mixing, UpgradeSettings
 from equipoise.model.upgrade.work import VmMove
-from equipoise.upgrade.packing import fewest
-from equipoise.upgrade.rounds import imagined
+from equipoise.upgrade.moves.packing import fewest
+from equipoise.upgrade.moves.rounds import imagined
 from equipoise.upgrade.scene import scene_of
 from equipoise.upgrade.select import select
 from equipoise.upgrade.state import State

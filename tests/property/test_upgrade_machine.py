@@ -33,8 +33,8 @@ from equipoise.model.upgrade.request import Order
 from equipoise.model.upgrade.settings import PAPER, Mixing, Readings, UpgradeSettings
 from equipoise.model.upgrade.work import Batch, Errand, Task
 from equipoise.upgrade import Coordinator
-from equipoise.upgrade.gate import refusal
 from equipoise.upgrade.graph.bonds import presence
+from equipoise.upgrade.moves.gate import refusal
 from equipoise.upgrade.requests.talk import talk
 from equipoise.upgrade.state import State
 from upgrade_worlds import (

@@ -22,15 +22,15 @@ from equipoise.model.upgrade.event import (
     VmBatchStarted,
 )
 from equipoise.model.upgrade.work import Batch, VmBatch, VmMove
-from equipoise.upgrade import vms
 from equipoise.upgrade.answers import answer_scaling, restart
 from equipoise.upgrade.begin import begin
 from equipoise.upgrade.change import change
-from equipoise.upgrade.consolidate import free_hosts
 from equipoise.upgrade.cover import MayLeave
-from equipoise.upgrade.gate import admitted
-from equipoise.upgrade.gather import clear_storage
 from equipoise.upgrade.graph.build import grouping
+from equipoise.upgrade.moves import vms
+from equipoise.upgrade.moves.consolidate import free_hosts
+from equipoise.upgrade.moves.gate import admitted
+from equipoise.upgrade.moves.gather import clear_storage
 from equipoise.upgrade.requests.bound import in_the_way
 from equipoise.upgrade.review import deadline_ms, review
 from equipoise.upgrade.rules.brakes import all_held, window_opens_ms

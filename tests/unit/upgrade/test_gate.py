@@ -10,7 +10,7 @@ from equipoise.model.upgrade.work import VmMove
 from equipoise.model.vm import MemorySettings, Vm
 from equipoise.upgrade import Coordinator
 from equipoise.upgrade.cluster import cluster_of
-from equipoise.upgrade.gate import admitted, refusal
+from equipoise.upgrade.moves.gate import admitted, refusal
 from equipoise.upgrade.state import State
 from upgrade_worlds import (
     Stage,

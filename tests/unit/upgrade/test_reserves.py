@@ -13,11 +13,11 @@ from equipoise.sim.upgrading.builtin import builtin_campaign
 from equipoise.sim.upgrading.engine import SimulatedEngine
 from equipoise.store import MemoryJournal
 from equipoise.upgrade.account import account
+from equipoise.upgrade.moves.vms import failover, lasting_s, limit
 from equipoise.upgrade.room import Seating, growth, largest_step, reserve, whole_hosts
 from equipoise.upgrade.scene import look_at_sides
 from equipoise.upgrade.sides import old_only, with_new
 from equipoise.upgrade.state import Phase, State
-from equipoise.upgrade.vms import failover, lasting_s, limit
 from upgrade_worlds import (
     DIVIDED,
     Stage,

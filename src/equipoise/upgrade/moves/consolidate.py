@@ -12,17 +12,17 @@ from collections.abc import Iterator, Mapping
 
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.upgrade.work import VmMove
-from equipoise.upgrade.gate import admitted
-from equipoise.upgrade.gather import storing
-from equipoise.upgrade.packing import Packing, fewest, kin
+from equipoise.upgrade.moves.gate import admitted
+from equipoise.upgrade.moves.gather import storing
+from equipoise.upgrade.moves.packing import Packing, fewest, kin
+from equipoise.upgrade.moves.rounds import comes_to_an_end, imagined, next_round
+from equipoise.upgrade.moves.vms import can_move, failover, limit
 from equipoise.upgrade.room import growing_group, growth, left_of
-from equipoise.upgrade.rounds import comes_to_an_end, imagined, next_round
 from equipoise.upgrade.rules import candidates
 from equipoise.upgrade.scene import Scene, scene_of
 from equipoise.upgrade.select import Selection, duration_s, select
 from equipoise.upgrade.sides import Sides, growing, old_only, used, with_new
 from equipoise.upgrade.state import State
-from equipoise.upgrade.vms import can_move, failover, limit
 
 
 def free_hosts(scene: Scene, chosen: Selection) -> tuple[VmMove, ...]:

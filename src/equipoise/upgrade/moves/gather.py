@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.upgrade.work import VmMove
+from equipoise.upgrade.moves.rounds import first_round
 from equipoise.upgrade.room import Seating
-from equipoise.upgrade.rounds import first_round
 from equipoise.upgrade.rules.parallel import replacements, storing_hosts
 from equipoise.upgrade.scene import Scene
 from equipoise.upgrade.state import State

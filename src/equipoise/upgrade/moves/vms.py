@@ -8,8 +8,8 @@ from typing import Final
 
 from equipoise.model.quantity import GroupId, HostId, TenantId, VmId
 from equipoise.model.upgrade.work import VmMove
-from equipoise.upgrade.gate import admitted
-from equipoise.upgrade.leaving import candidates
+from equipoise.upgrade.moves.gate import admitted
+from equipoise.upgrade.moves.leaving import candidates
 from equipoise.upgrade.room import Seating, growth, reserve, up_to, whole_hosts
 from equipoise.upgrade.sides import Sides, growing, unused, used, with_new
 from equipoise.upgrade.state import State

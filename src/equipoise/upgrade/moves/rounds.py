@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from equipoise.model.quantity import GroupId, HostId, TenantId
 from equipoise.model.upgrade.work import VmMove
+from equipoise.upgrade.moves.vms import failover, lasting_s
 from equipoise.upgrade.room import Seating, growth, reserve, up_to
 from equipoise.upgrade.sides import Sides, growing, old_only, with_new
 from equipoise.upgrade.state import State
-from equipoise.upgrade.vms import failover, lasting_s
 
 
 def first_round(state: State, moves: list[VmMove]) -> tuple[VmMove, ...]:
