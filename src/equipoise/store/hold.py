@@ -16,7 +16,7 @@ from urllib.parse import quote
 from sqlalchemy import Engine, func, select
 from sqlalchemy.engine import Connection
 
-from equipoise.store.address import Address
+from equipoise.store.address import Address, refused
 
 _SEED: Final = 0x45515549
 """Any number will do, as long as every Equipoise uses the same ("EQUI")."""
@@ -60,7 +60,7 @@ class _HeldByFile:
     def of(cls, database: Path, journal: str) -> _HeldByFile | None:
         path = database.with_name(f"{database.name}-{quote(journal, safe='')}-held")
         while True:
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            handle = _opened(path)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -75,6 +75,14 @@ class _HeldByFile:
         with suppress(OSError):
             self._path.unlink()
         os.close(self._handle)
+
+
+def _opened(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        what = f"cannot be made: {(error.strerror or str(error)).lower()}"
+        raise refused(str(path), what, "let its directory be writable for you") from error
 
 
 def _is_still(path: Path, handle: int) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from equipoise.errors import InvalidInput
 from equipoise.store import MemoryJournal, open_journal
 from postgres import Server, fixture_postgres
 
@@ -62,6 +63,13 @@ def test_nothing_is_left_beside_a_database_that_was_held(tmp_path: Path) -> None
     with open_journal(str(tmp_path / "journal.db")) as journal:
         assert journal.hold()
     assert os.listdir(tmp_path) == ["journal.db"]
+
+
+def test_a_place_where_nothing_can_be_kept_is_told(tmp_path: Path) -> None:
+    with open_journal(str(tmp_path / "journal.db")) as journal:
+        (tmp_path / "journal.db-main-held").mkdir()
+        with pytest.raises(InvalidInput, match="cannot be made: is a directory"):
+            journal.hold()
 
 
 def test_what_nobody_else_can_see_is_held_at_once() -> None:
