@@ -111,6 +111,23 @@ class Witness:
         on_new = {state.seats[vm].tenant for vm, host in lie.items() if host in sides.new}
         only_old = [one for one in state.tenants if one not in on_new and state.sizes[one]]
         self._holds(old, lie, self._may_come(only_old, lasts_s))
+        self._all_fit(old, list(sides.new), only_old, lasts_s)
+
+    def _all_fit(
+        self, old: list[HostId], new: list[HostId], only_old: list[TenantId], lasts_s: int
+    ) -> None:
+        """Who may grow on the new side, or begins anew, finds a place there or else on the old."""
+        state = self.stage.coordinator.state
+        lie = self._lie()
+        free: list[tuple[int, frozenset[str]]] = []
+        for host in (*old, *new):
+            beside = [state.seats[vm].tenant for vm, there in lie.items() if there == host]
+            kinds: frozenset[str] = frozenset(one for one in beside if one is not None)
+            # Nobody who has VMs on the old side only goes to the new one.
+            kinds |= frozenset(only_old) if host in new else frozenset()
+            free.append((state.places[host].places - len(beside), kinds))
+        come = sorted(self._may_come(state.tenants, lasts_s), key=lambda one: one not in only_old)
+        assert placeable(come, free), f"{come} find no place on either side"
 
     def _vms_move(self, targets: dict[VmId, HostId]) -> None:
         """Tenants who come to the new side can grow there, and hosts of it can fail."""

@@ -125,3 +125,19 @@ def test_a_vm_moves_once() -> None:
     stage.run()
     assert stage.outcomes() == {"hosts": "applied"}
     assert {seat.moves for seat in stage.coordinator.state.seats.values()} == {1}
+
+
+def test_one_large_host_is_kept_rather_than_several_small_ones() -> None:
+    # Both tenants fill the first host and may grow by one: the third takes both, the second one.
+    stage = Stage(
+        a_campaign(
+            a_request(a_set("hosts", upgrade_of(["k1", "k2", "k3"]))),
+            hosts=[a_host(n, size) for n, size in enumerate([2, 1, 2], 1)],
+            vms=[a_vm("a-1", 1, "a"), a_vm("b-1", 1, "b")],
+            tenants=[a_tenant("a", ["a-1"], most=2), a_tenant("b", ["b-1"], most=2)],
+            resources=hypervisors(3),
+            settings=UpgradeSettings(vm_move_s=5, failover_hosts=0),
+        )
+    )
+    assert first_z(stage) == 1
+    assert stage.events(BatchDecided)[0].batch == ("k2",)
