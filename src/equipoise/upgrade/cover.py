@@ -10,11 +10,10 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Protocol
 
-from equipoise.model.host import HostState
 from equipoise.model.quantity import HostId, ProcessorId
 from equipoise.model.snapshot import Snapshot
 from equipoise.model.upgrade.work import VertexId
-from equipoise.model.vm import VmState
+from equipoise.upgrade.cluster import cluster_of
 from equipoise.upgrade.scene import Scene, affected_hosts
 from equipoise.upgrade.state import State
 
@@ -50,20 +49,7 @@ class Cover:
 
     @cached_property
     def _snapshot(self) -> Snapshot:
-        """The cluster as far as roles look at it: which hosts are up, and which VMs run where."""
-        state = self._scene.state
-        cluster = state.campaign.cluster
-        hosts = tuple(
-            host.but(state=HostState.ON if state.places[host.id].up else HostState.FAILED)
-            for host in cluster.hosts
-        )
-        seats = ((vm, state.seats.get(vm.id)) for vm in cluster.vms)
-        vms = tuple(
-            vm.but(host=seat.host, state=VmState.RUNNING)
-            for vm, seat in seats
-            if seat is not None and seat.host is not None
-        )
-        return Snapshot.of(cluster.but(hosts=hosts, vms=vms))
+        return Snapshot.of(cluster_of(self._scene.state))
 
     def missed(self, vertex: VertexId) -> str:
         """Say which role would be lost with a group; nothing if none, or to take something back."""
