@@ -86,7 +86,8 @@ def schema(
     kind: Annotated[
         str,
         typer.Argument(
-            help="inventory, scenario, plan, case, amendment, problem or campaign.", metavar="KIND"
+            help="inventory, scenario, plan, case, amendment, problem, campaign or request.",
+            metavar="KIND",
         ),
     ] = "inventory",
     json: Json = False,
