@@ -11,7 +11,7 @@ from typing import Annotated, Optional
 import typer
 
 from equipoise import __version__
-from equipoise.cli.fuzz_commands import fuzz_app
+from equipoise.cli.fuzzing.commands import fuzz_app
 from equipoise.cli.house import House
 from equipoise.cli.roles.commands import roles_app
 from equipoise.cli.spec_commands import Json, spec_app
