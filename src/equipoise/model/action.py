@@ -171,19 +171,18 @@ class Footprint(NamedTuple):
     @property
     def hosts(self) -> tuple[HostId, ...]:
         """Every host it touches, each once."""
-        named = (self.source, self.target, self.switched, self.used)
-        return tuple(dict.fromkeys(host for host in named if host is not None))
+        return tuple(dict.fromkeys(host for host in self[1:] if host is not None))
 
 
 def footprint(action: Action) -> Footprint:
     """Say what an action touches."""
-    match action:
-        case StartRole() | StopRole():
-            return Footprint(vm=action.vm, used=action.host)
+    match action:  # what is asked about most often comes first
+        case Migrate() | Reinstantiate() | Resume():
+            return Footprint(action.vm, action.source, action.target)
         case PowerOn() | PowerOff() | EnterMaintenance() | LeaveMaintenance():
             return Footprint(switched=action.host)
-        case Migrate() | Reinstantiate() | Resume():
-            return Footprint(vm=action.vm, source=action.source, target=action.target)
+        case StartRole() | StopRole():
+            return Footprint(vm=action.vm, used=action.host)
         case Boot():
             return Footprint(vm=action.vm, target=action.target)
         case Shutdown() | Suspend():

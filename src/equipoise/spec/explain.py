@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from typing import Any, Protocol
 
 from equipoise.errors import InvalidInput
@@ -29,6 +29,7 @@ from equipoise.spec.language.syntax import (
     Term,
     Text,
     Truth,
+    field_names,
     names_in,
     parts_of,
 )
@@ -239,9 +240,9 @@ def _with(node: Any, named: Mapping[str, Name]) -> Any:
         return tuple(_with(one, named) for one in node)
     if not is_dataclass(node) or isinstance(node, type):
         return node
-    return replace(
-        node, **{one.name: _with(getattr(node, one.name), named) for one in fields(node)}
-    )
+    parts = {name: getattr(node, name) for name in field_names(type(node))}
+    changed = {name: _with(part, named) for name, part in parts.items()}
+    return replace(node, **changed)
 
 
 def _telling_parts(term: Term) -> Iterator[Term]:

@@ -45,7 +45,8 @@ def demands_of(settings: Settings, state: State, mended: Collection[RuleId] = ()
         if not rule.hard:
             continue
         if isinstance(found, Demand):
-            clear.append(replace(found, mended=found.continuous and rule.id in mended))
+            is_mended = found.continuous and rule.id in mended
+            clear.append(replace(found, mended=True) if is_mended else found)
         else:
             unclear.append(found)
     return Demands(tuple(clear), tuple(unclear))

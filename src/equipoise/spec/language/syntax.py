@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from functools import cache
 from typing import NamedTuple
 
 
@@ -240,11 +241,17 @@ class Constraint(_Node):
     doc: str = ""
 
 
+@cache
+def field_names(kind: type[_Node]) -> tuple[str, ...]:
+    """The names of what terms of a kind consist of; where they stand is no part of them."""
+    return tuple(one.name for one in fields(kind) if one.name != "place")
+
+
 def parts_of(term: Term) -> Iterator[Term]:
     """Give a term and everything in it."""
     yield term
-    for one in fields(term):
-        value = getattr(term, one.name)
+    for name in field_names(type(term)):  # type: ignore[arg-type]
+        value = getattr(term, name)
         for part in value if isinstance(value, tuple) else (value,):
             if isinstance(part, Binder):
                 yield from parts_of(part.domain)
