@@ -136,6 +136,8 @@ def reserve(
     short = len(kept) < failover and bool(busy)
     if short:  # the largest there are, which is better than nothing
         kept |= dict.fromkeys([*reversed(empty)][:failover])
+    # A host that is kept for growth may fail as well: no more on it than can be taken elsewhere.
+    taken_back = min((state.places[one].places for one in kept), default=None)
     open_ = deque(one for one in busy if seating.free[one] > 0)
     rest = [one for one in reversed(empty) if one not in kept]
     for tenant, more in sorted(wanted.items(), key=lambda one: -one[1]):
@@ -143,6 +145,8 @@ def reserve(
         while missing > 0 and rest:
             host = rest.pop(0)
             kept[host] = None
+            if taken_back is not None:
+                seating.free[host] = min(seating.free[host], taken_back)
             open_.append(host)
             missing -= _seat_some(seating, [host], growing_group(state, tenant), 1)
         if missing > 0:

@@ -141,3 +141,17 @@ def test_one_large_host_is_kept_rather_than_several_small_ones() -> None:
     )
     assert first_z(stage) == 1
     assert stage.events(BatchDecided)[0].batch == ("k2",)
+
+
+def test_a_host_that_is_kept_for_growth_may_fail_too() -> None:
+    # If the fourth were kept for both tenants and failed, one place would not do for two VMs.
+    stage = Stage(
+        a_campaign(
+            a_request(a_set("hosts", upgrade_of([f"k{n}" for n in range(1, 6)]))),
+            hosts=[a_host(n, size) for n, size in enumerate([1, 1, 1, 2, 1], 1)],
+            vms=[a_vm("a-1", 2, "a"), a_vm("b-1", 3, "b")],
+            tenants=[a_tenant("a", ["a-1"], most=2), a_tenant("b", ["b-1"], most=2)],
+            resources=hypervisors(5),
+        )
+    )
+    assert first_z(stage) == 0
