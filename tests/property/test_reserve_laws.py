@@ -131,6 +131,8 @@ class Witness:
 
     def _vms_move(self, targets: dict[VmId, HostId]) -> None:
         """Tenants who come to the new side can grow there, and hosts of it can fail."""
+        if not targets:  # somebody grew after it was decided, and nobody can move any more
+            return
         state = self.stage.coordinator.state
         sides = look_at_sides(state)
         arrived = {**self._lie(), **targets}
