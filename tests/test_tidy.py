@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -70,6 +71,12 @@ def test_every_room_has_a_door_sign_that_says_what_it_never_does() -> None:
 def test_no_room_is_two_rooms() -> None:
     for room in SOURCE.glob("*/"):
         assert len(list(room.glob("*.py"))) <= ROOM_FILES_MAX, room
+
+
+def test_no_two_files_of_tests_have_the_same_name() -> None:
+    """Else the one that is collected second is not read at all."""
+    names = Counter(path.name for path in tracked("tests/*test_*.py"))
+    assert [name for name, times in names.items() if times > 1] == []
 
 
 def test_decisions_are_numbered_without_gaps_and_have_three_parts() -> None:

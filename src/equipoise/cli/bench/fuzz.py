@@ -26,6 +26,8 @@ DRAWN: Final = 1 << 15
 ALONE: Final = 300
 ASKED: Final = {"planner": 5_000, "nova": 20_000}
 """How many trials each is asked about, so that it takes some ten seconds."""
+SHARED: Final = 10_000
+"""How many trials workers share."""
 WARM: Final = 500
 """How many come before, so that everything is warm."""
 ORIGINAL: Final = 2_000
@@ -120,7 +122,7 @@ def _workers() -> Iterator[Row]:
     cores = len(os.sched_getaffinity(0))
     campaign = Campaign(
         "planner", partial(the_scheduler, "planner"), _constraints(), SIZE, 0,
-        Limits(tests=ASKED["planner"]),
+        Limits(tests=SHARED),
     )  # fmt: skip
     warm = replace(campaign, limits=Limits(tests=WARM))
     seconds = {}
@@ -133,7 +135,7 @@ def _workers() -> Iterator[Row]:
         seconds[cores],
         "one worker",
         seconds[1],
-        count=ASKED["planner"],
+        count=SHARED,
     )
 
 

@@ -83,13 +83,18 @@ def _ahead(
     tasks: Iterable[Task],
     hands: int,
 ) -> Generator[Done, None, None]:
-    """Always have a task at hand for whoever is done with one, but no more than that."""
+    """Always have a task at hand for whoever is done with one, but no more than that.
+
+    At first only as many as there are hands: who makes tasks may learn from what comes of them.
+    """
     waiting: deque[Any] = deque()
+    most = hands
     try:
         for task in tasks:
             waiting.append(submit(work, task))
-            if len(waiting) >= AHEAD * hands:
+            if len(waiting) >= most:
                 yield waiting.popleft().result()
+                most = AHEAD * hands
         while waiting:
             yield waiting.popleft().result()
     finally:

@@ -16,7 +16,7 @@ def test_the_first_block_is_small_and_the_next_ones_as_large_as_the_pace_allows(
 def test_one_block_does_not_say_everything() -> None:
     pace = Pace(hands=1)
     pace.note(FIRST, 0.0)
-    assert pace.size(inf, inf) == 8 * FIRST
+    assert pace.size(inf, inf) == 16 * FIRST
 
 
 def test_blocks_are_never_tiny_but_at_the_end() -> None:
@@ -37,8 +37,8 @@ def test_several_hands_share_what_is_left_and_nobody_waits_long_for_the_last() -
         left -= sizes[-1]
     assert sum(sizes) == 10_000
     assert sizes == sorted(sizes, reverse=True)
-    assert max(sizes) == 2_500
-    assert sizes[-2] == 500
+    assert max(sizes) == 1_000 * BLOCK_S
+    assert sizes[-2] == 1_000
     assert Pace(hands=1).size(FIRST, inf) == FIRST  # who is alone waits for nobody
 
 
