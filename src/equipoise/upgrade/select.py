@@ -45,9 +45,7 @@ def select(scene: Scene) -> Selection:
     return made if made.batch else first
 
 
-def _selected(
-    scene: Scene, passed: dict[VertexId, str]
-) -> tuple[Selection, dict[VertexId, str]]:
+def _selected(scene: Scene, passed: dict[VertexId, str]) -> tuple[Selection, dict[VertexId, str]]:
     """What can be selected if some are passed over, and whom else to pass over if it is nothing."""
     left, removed = eliminate(scene, passed)
     lasting_s = duration_s(scene, left)

@@ -138,8 +138,7 @@ def mending(state: State, group_of: dict[ResourceId, VertexId], id_: BatchId) ->
     tasks = tuple(
         _task(state, group_of[one], one, Errand.LINK_ON).but(link_to=other)
         for one, other in state.cut
-        if all(_answers(state, each) for each in (one, other))
-        and other not in odds.get(one, ())
+        if all(_answers(state, each) for each in (one, other)) and other not in odds.get(one, ())
     )
     return Batch(id=id_, stages=(tasks,)) if tasks else None
 

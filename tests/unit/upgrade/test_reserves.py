@@ -175,7 +175,7 @@ def test_no_round_of_making_room_takes_the_host_away_that_is_kept_for_failures()
 
 @pytest.mark.parametrize("bound", ["aggregate", "group"])
 def test_where_the_first_of_a_few_is_kept_free_another_goes(bound: str) -> None:
-    names = ["k1", "k2", "k3"]  # h1 must take what is on h2 if that fails, so k3 is all that is left
+    names = ["k1", "k2", "k3"]  # h1 is kept for what is on h2, so that k3 is all that is left
     built = [binds("store", one, DependencyKind.AGGREGATION) for one in names]
     stage = Stage(
         a_campaign(
@@ -191,5 +191,5 @@ def test_where_the_first_of_a_few_is_kept_free_another_goes(bound: str) -> None:
     stage.run()
     decided = stage.events(BatchDecided)[0]
     assert decided.batch == ("k3",)
-    told = {one: each.reason for each in decided.eliminated for one in each.vertices}
+    told = {str(one): each.reason for each in decided.eliminated for one in each.vertices}
     assert told["k1"] == "h1 cannot be spared, only others (1)"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from equipoise.control.upgrading import UpgradeLoop
 from equipoise.model.upgrade.campaign import Campaign, Moment, ScalesBy, UpgradeStory
 from equipoise.model.upgrade.event import CampaignEnded, CampaignStatus, ScalingAsked
@@ -59,5 +61,5 @@ def test_a_scaling_of_the_story_does_not_make_a_tenant_scale_twice_as_often() ->
     moment = Moment(at_s=1, scaling=(ScalesBy(tenant="t", vms=-1),))  # type: ignore[arg-type]
     journal = run(held(moment))
     _, *by_chance = [one.at_ms for one in journal.events() if isinstance(one, ScalingAsked)]
-    waits = [later - sooner for sooner, later in zip(by_chance, by_chance[1:], strict=False)]
+    waits = [later - sooner for sooner, later in pairwise(by_chance)]
     assert min(waits) > COOLDOWN_S * 1000
