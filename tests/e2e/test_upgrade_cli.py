@@ -210,6 +210,18 @@ def test_a_dry_run_shows_what_comes_behind_a_checkpoint(tmp_path: Path) -> None:
     assert "set a waits for approval at a checkpoint\nto go on: the same command" in done.stdout
 
 
+def test_in_a_dry_run_no_time_passes_until_a_checkpoint_is_approved(tmp_path: Path) -> None:
+    campaign = tmp_path / "peers.yaml"
+    timed = "completion_s_max: 900, checkpoints_pct"
+    campaign.write_text(PEERS.replace("ALL", "[s1, s2, s3]").replace("checkpoints_pct", timed))
+    made = answer("upgrade", str(campaign), "--dry-run")
+    assert [one["outcome"] for one in made["sets"]] == ["applied"]
+    assert made["duration_s"] == 40
+    lasting = "windows: [{opens_s: 0, closes_s: 900}], checkpoints_pct"
+    campaign.write_text(PEERS.replace("ALL", "[s1, s2, s3]").replace("checkpoints_pct", lasting))
+    assert answer("upgrade", str(campaign), "--dry-run")["duration_s"] == 40
+
+
 def test_what_can_never_succeed_is_refused_before_anything_is_touched(tmp_path: Path) -> None:
     campaign = tmp_path / "peers.yaml"
     text = PEERS.replace("ALL", "[s1, s2]").replace("[25, 75]", "[50]")

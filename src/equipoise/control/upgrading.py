@@ -21,7 +21,7 @@ from equipoise.model.upgrade.event import (
 )
 from equipoise.roles import may_leave
 from equipoise.upgrade import Coordinator, instruction
-from equipoise.upgrade.state import State
+from equipoise.upgrade.state import Phase, State
 
 
 class UpgradeLoop:
@@ -67,13 +67,19 @@ class UpgradeLoop:
         if schedule is not None:
             self._engine.perform(schedule.schedule)
 
-    def run(self, wait: Callable[[State], bool] = lambda _state: False) -> None:
+    def run(
+        self,
+        wait: Callable[[State], bool] = lambda _state: False,
+        attend: Callable[[State], None] = lambda _state: None,
+    ) -> None:
         """Go on until the campaign has ended, or nothing more will ever happen.
 
         Where it would give up it asks ``wait``, which lets some time pass in which orders may come,
-        and says whether they may.
+        and says whether they may. Between iterations ``attend`` may give orders at once.
         """
         while True:
+            if self.coordinator.state.phase is Phase.IDLE:
+                attend(self.coordinator.state)
             self._take_over_orders()
             if self.coordinator.ended:
                 return

@@ -196,7 +196,7 @@ def _iteration_began(state: State, event: past.IterationBegan) -> None:
     state.batch, state.last_done, state.to_revert, state.to_check = (), {}, {}, ()
     state.unmovable, state.vm_limit, state.vm_moved, state.vm_done = {}, None, 0, False
     state.sub_iteration, state.vm_due, state.settled = 0, False, {}
-    state.progressed, state.told = False, ()
+    state.progressed, state.told, state.checked = False, (), False
     _look_again(state)
     for requested_ms, request in state.requests:
         refused = schedule(state, request, requested_ms)
@@ -276,12 +276,12 @@ def _batch_ended(state: State, event: past.BatchEnded) -> None:
     close(state, ended)
     if all(task.errand is Errand.LINK_ON for task in schedule_.tasks):
         return
+    if any(task.errand is Errand.CHECK for task in schedule_.tasks):
+        state.checked = True
     bake_s = max((_bake_s(state, one) for one in state.to_check), default=0)
     if state.to_revert:
         state.phase = Phase.REVERTING
-    elif (bake_s or _has_check(state)) and not any(
-        task.errand is Errand.CHECK for task in schedule_.tasks
-    ):
+    elif (bake_s or _has_check(state)) and not state.checked:
         state.phase = Phase.BAKING
         state.ready_ms = event.at_ms + bake_s * 1000
     else:

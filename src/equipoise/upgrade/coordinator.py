@@ -104,7 +104,9 @@ class Coordinator:
             case Phase.CHANGING:
                 return self._start_batch()
             case Phase.REVERTING:
-                batch = reverting(state, grouping(state).group_of, next_batch_id(state, "/revert"))
+                # Two schedules of one name would be one to an engine.
+                id_ = next_batch_id(state, "/revert-unwell" if state.checked else "/revert")
+                batch = reverting(state, grouping(state).group_of, id_)
                 return BatchStarted(at_ms=state.at_ms, batch=batch)
             case Phase.BAKING:
                 return None if waits else self._check()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from equipoise.model.quantity import ResourceId
 from equipoise.model.upgrade import event as past
 from equipoise.model.upgrade.request import SetId
@@ -9,6 +11,9 @@ from equipoise.model.upgrade.work import Batch, Errand, Level, Task, VertexId, V
 from equipoise.model.value import FrozenMap
 from equipoise.upgrade.requests.undo import rebased
 from equipoise.upgrade.state import Open, Part, State
+
+TRIED: Final = (Errand.APPLY, Errand.CHECK)
+"""What an attempt consists of: whoever fails in one of them has everything beside it taken back."""
 
 
 def opened(state: State, batch: str) -> Batch | VmBatch | None:
@@ -166,7 +171,7 @@ def close(state: State, ended: Open) -> None:
         return
     done: dict[VertexId, list[ResourceId]] = {}
     for task in schedule.tasks:
-        if task.errand is Errand.APPLY and task.resource in state.last_done:
+        if task.errand in TRIED and task.resource in state.last_done:
             done.setdefault(task.vertex, []).append(task.resource)
         unanswered = f"{task.errand} {task.resource}" not in ended.answered
         if unanswered and task.vertex not in ended.failed:
@@ -175,8 +180,9 @@ def close(state: State, ended: Open) -> None:
                 state.to_revert[task.resource] = task.works
             else:
                 state.broken[task.resource] = "the engine did not say what became of it"
-    if any(task.errand is Errand.APPLY for task in schedule.tasks):
+    if any(task.errand in TRIED for task in schedule.tasks):
         for vertex in [one for one in done if one in ended.failed]:
-            for resource in done[vertex]:
+            for resource in reversed(done[vertex]):  # the last that was done goes back first
                 if resource not in state.broken:
-                    state.to_revert.setdefault(resource, state.last_done[resource].works)
+                    works = state.to_revert.pop(resource, state.last_done[resource].works)
+                    state.to_revert[resource] = works

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from equipoise.model.quantity import HostId, TenantId
 from equipoise.model.upgrade.event import Eliminated
@@ -18,6 +19,8 @@ from equipoise.upgrade.state import State
 from equipoise.upgrade.turns import turn_of
 
 MOVES = "a VM, which moves in step 4"
+PEERS: Final = 6
+"""The rule that leaves one of those that stand in for each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +33,50 @@ class Selection:
 
 
 def select(scene: Scene) -> Selection:
-    """Choose the batch: what the rules leave, as far as hosts can be spared."""
-    left, removed = eliminate(scene)
+    """Choose the batch: what the rules leave, as far as hosts can be spared.
+
+    Of those that stand in for each other rule 6 leaves one, whatever its size. If that is the one
+    whose host is kept, another may go in its place rather than nobody for ever.
+    """
+    first, passed = made, again = _selected(scene, {})
+    while not made.batch and again:
+        made, again = _selected(scene, passed)
+        passed |= again
+    return made if made.batch else first
+
+
+def _selected(scene: Scene, passed: dict[VertexId, str]) -> tuple[Selection, dict[VertexId, str]]:
+    """What can be selected if some are passed over, and whom else to pass over if it is nothing."""
+    left, removed = eliminate(scene, passed)
     lasting_s = duration_s(scene, left)
     hosts = {one: _taken_out(scene, one) for one in left}
     ordered = in_turn(scene, list(left))
     wanted = [host for one in ordered for host in sorted(hosts[one])]
     free = dict.fromkeys(spared(scene, wanted, lasting_s))
     z = len(free)
+    batch, capped = _as_far_as_spared(scene, ordered, hosts, free)
+    back, waiting = _back(scene, set(batch))
+    batch += back
+    made = Selection(
+        z,
+        tuple(sorted(batch, key=scene.place.__getitem__)),
+        tuple(_told(scene, [*removed, (5, waiting), (0, passed | capped)])),
+    )
+    for_others = next((found for rule, found in removed if rule == PEERS), {})
+    if batch or not (capped and for_others):
+        return made, {}
+    costs = {one: _taken_out(scene, one) for one in for_others}
+    kept = {one: more for one, more in costs.items() if not _fits(scene, len(more), more, free)}
+    return made, capped | {one: _why_capped(len(more), free, more) for one, more in kept.items()}
+
+
+def _as_far_as_spared(
+    scene: Scene,
+    ordered: list[VertexId],
+    hosts: dict[VertexId, set[HostId]],
+    free: dict[HostId, None],
+) -> tuple[list[VertexId], dict[VertexId, str]]:
+    """One group after the other while their hosts can be spared, and why the others wait."""
     out: set[HostId] = set()
     batch: list[VertexId] = []
     capped: dict[VertexId, str] = {}
@@ -51,22 +90,23 @@ def select(scene: Scene) -> Selection:
         undo_alone = scene.is_undoing(vertex) and not out
         together = len(out) + len(more - out)
         spared_for_it = not out and len(more) <= _dedicated(scene, vertex)
-        fits = together <= z and _may_go(scene, more, free)
-        if undo_alone or spared_for_it or fits:
+        if undo_alone or spared_for_it or _fits(scene, together, more, free):
             batch.append(vertex)
             cover.leaves(vertex)
             out |= more
         else:
-            why = f"{z} hosts can be spared, and {len(out)} are in the batch"
-            capped[vertex] = why if z else "no host can be spared"
-    back, waiting = _back(scene, set(batch))
-    batch += back
-    reasons = [*removed, (5, waiting), (0, capped)]
-    return Selection(
-        z,
-        tuple(sorted(batch, key=scene.place.__getitem__)),
-        tuple(_told(scene, reasons)),
-    )
+            capped[vertex] = _why_capped(together, free, more)
+    return batch, capped
+
+
+def _why_capped(together: int, free: dict[HostId, None], hosts: set[HostId]) -> str:
+    z = len(free)
+    if not z:
+        return "no host can be spared"
+    if together > z:
+        return f"hosts that can be spared: {z}, and with it {together} would be out"
+    kept = sorted(hosts - free.keys())
+    return f"{', '.join(kept)} cannot be spared, only others ({z})"
 
 
 def _taken_out(scene: Scene, vertex: VertexId) -> set[HostId]:
@@ -102,9 +142,10 @@ def _short_of_spare(scene: Scene, vertex: VertexId, out: int) -> str:
     return f"its unit keeps {unit.degraded_hosts} hosts off, and {max(0, spare)} are spare"
 
 
-def _may_go(scene: Scene, hosts: set[HostId], free: dict[HostId, None]) -> bool:
+def _fits(scene: Scene, together: int, hosts: set[HostId], free: dict[HostId, None]) -> bool:
     """Whether these very hosts can be spared; by whole hosts one is as good as another."""
-    return scene.state.settings.readings.reserve_whole_hosts or hosts <= free.keys()
+    by_number = scene.state.settings.readings.reserve_whole_hosts
+    return together <= len(free) and (by_number or hosts <= free.keys())
 
 
 def _dedicated(scene: Scene, vertex: VertexId) -> int:

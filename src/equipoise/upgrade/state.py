@@ -250,6 +250,8 @@ class State:
     """What an administrator wants to become of a set: undo or cancel."""
     to_revert: dict[ResourceId, tuple[Work, ...]] = field(default_factory=dict)
     to_check: tuple[ResourceId, ...] = ()
+    checked: bool = False
+    """Whether they were looked at in this iteration, which is done once."""
     unmovable: dict[VmId, str] = field(default_factory=dict)
     """VMs whose move failed in this iteration."""
     settled: dict[VmId, HostId] = field(default_factory=dict)

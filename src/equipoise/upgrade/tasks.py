@@ -138,10 +138,15 @@ def mending(state: State, group_of: dict[ResourceId, VertexId], id_: BatchId) ->
     tasks = tuple(
         _task(state, group_of[one], one, Errand.LINK_ON).but(link_to=other)
         for one, other in state.cut
-        if all(each in state.parts and state.parts[each].operational for each in (one, other))
-        and other not in odds.get(one, ())
+        if all(_answers(state, each) for each in (one, other)) and other not in odds.get(one, ())
     )
     return Batch(id=id_, stages=(tasks,)) if tasks else None
+
+
+def _answers(state: State, resource: ResourceId) -> bool:
+    """Whether a resource can be sent to: one that has just failed is about to be isolated."""
+    part = state.parts.get(resource)
+    return part is not None and part.operational and resource not in state.broken
 
 
 def checking(state: State, group_of: dict[ResourceId, VertexId], id_: BatchId) -> Batch:
@@ -149,6 +154,6 @@ def checking(state: State, group_of: dict[ResourceId, VertexId], id_: BatchId) -
     tasks = tuple(
         _task(state, group_of[one], one, Errand.CHECK).but(works=state.last_done[one].works)
         for one in state.to_check
-        if one in state.last_done and state.parts[one].present
+        if one in state.last_done and state.parts[one].present and one not in state.broken
     )
     return Batch(id=id_, stages=(tasks,) if tasks else ())

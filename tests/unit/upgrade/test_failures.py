@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from equipoise.model.quantity import ResourceId
-from equipoise.model.resource import DependencyKind
+from equipoise.model.quantity import HostId, ResourceId
+from equipoise.model.resource import DependencyKind, Resource, ResourceKind
 from equipoise.model.upgrade.catalog import ComponentId
 from equipoise.model.upgrade.event import BatchStarted, ResourceIsolated
 from equipoise.model.upgrade.request import Change, ChangeKind, ChangeSet, Order, SetId
@@ -189,3 +189,59 @@ def test_what_the_engine_does_not_answer_has_failed() -> None:
     part = stage.coordinator.state.parts[ResourceId("s2")]
     assert part.failed
     assert stage.outcomes() == {"net": "applied"}
+
+
+def test_what_is_not_well_and_cannot_be_taken_back_is_isolated_and_not_looked_at_again() -> None:
+    def fails(task: Task) -> str:
+        return "no" if task.resource == "s1" and task.errand is not Errand.APPLY else ""
+
+    change = upgrade_of(["s1", "s2"], undo_threshold=1)
+    stage = stage_of(a_set("net", change, bake_s=60), fails=fails)
+    stage.run(steps=200)
+    assert stage.coordinator.state.parts[ResourceId("s1")].failed
+    assert (stage.outcomes(), stage.version("s2")) == ({"net": "applied"}, "v2")
+    checks = [one for one in stage.events(BatchStarted) if one.batch.id.endswith("/check")]
+    assert len(checks) == 1
+
+
+def test_what_is_not_well_goes_back_with_everything_beside_it_the_last_first() -> None:
+    box = Resource(id=ResourceId("b1"), kind=ResourceKind.SERVER, version="v1", host=HostId("h1"))
+
+    def fails(task: Task) -> str:
+        return "sick" if task.errand is Errand.CHECK and task.resource == "b1" else ""
+
+    stage = Stage(
+        a_campaign(
+            a_request(a_set("all", upgrade_of(["b1", "k1"]), bake_s=1)),
+            hosts=[a_host(1, 1), a_host(2, 1)],
+            resources=[box, *hypervisors(1)],
+            dependencies=[binds("k1", "b1", DependencyKind.CONTAINER)],
+        ),
+        fails=fails,
+    )
+    stage.run(steps=200)
+    (back,) = [one.batch for one in stage.events(BatchStarted) if "revert" in one.batch.id]
+    assert [task.resource for task in back.tasks] == ["k1", "b1"]
+    assert stage.outcomes() == {"all": "undone"}
+    assert (stage.version("b1"), stage.version("k1")) == ("v1", "v1")
+
+
+def test_two_schedules_that_take_back_in_one_iteration_have_names_of_their_own() -> None:
+    def fails(task: Task) -> str:
+        wrong = {"s1": Errand.APPLY, "s2": Errand.CHECK}
+        return "no" if wrong.get(task.resource) is task.errand else ""
+
+    agents = Change(
+        does=ChangeKind.ADD,
+        component=ComponentId("agent"),
+        version="v1",
+        resources=(ResourceId("s1"), ResourceId("s2")),
+    )
+    net = a_set("net", upgrade_of(["s1", "s2"]), agents, bake_s=60)  # half done is taken back
+    stage = stage_of(net, fails=fails)
+    stage.run(steps=300)
+    ids = [one.batch.id for one in stage.events(BatchStarted)]
+    assert "1/revert" in ids
+    assert "1/revert-unwell" in ids
+    assert len(set(ids)) == len(ids)
+    assert stage.outcomes() == {"net": "undone"}

@@ -6,7 +6,8 @@ import pytest
 
 from equipoise.control.upgrading import UpgradeLoop
 from equipoise.model.quantity import HostId, TenantId
-from equipoise.model.upgrade.event import IterationBegan, VmBatchStarted
+from equipoise.model.resource import DependencyKind
+from equipoise.model.upgrade.event import BatchDecided, IterationBegan, VmBatchStarted
 from equipoise.model.upgrade.request import Order
 from equipoise.model.upgrade.settings import PAPER, UpgradeSettings
 from equipoise.sim.upgrading.builtin import builtin_campaign
@@ -25,9 +26,12 @@ from upgrade_worlds import (
     a_host,
     a_request,
     a_set,
+    a_storage,
     a_tenant,
     a_vm,
+    binds,
     hypervisors,
+    protects,
     upgrade_of,
 )
 
@@ -167,3 +171,25 @@ def test_no_round_of_making_room_takes_the_host_away_that_is_kept_for_failures()
     )
     stage.run()
     assert not stage.events(VmBatchStarted)
+
+
+@pytest.mark.parametrize("bound", ["aggregate", "group"])
+def test_where_the_first_of_a_few_is_kept_free_another_goes(bound: str) -> None:
+    names = ["k1", "k2", "k3"]  # h1 is kept for what is on h2, so that k3 is all that is left
+    built = [binds("store", one, DependencyKind.AGGREGATION) for one in names]
+    stage = Stage(
+        a_campaign(
+            a_request(a_set("hosts", upgrade_of(names))),
+            hosts=[a_host(1, 2), a_host(2, 2), a_host(3, 1)],
+            vms=[a_vm("a-1", 2, "a"), a_vm("a-2", 2, "a")],
+            tenants=[a_tenant("a", [], most=2)],
+            resources=[*hypervisors(3), a_storage("store", "vsan")],
+            dependencies=built if bound == "aggregate" else (),
+            groups=[protects("few", names)] if bound == "group" else (),
+        )
+    )
+    stage.run()
+    decided = stage.events(BatchDecided)[0]
+    assert decided.batch == ("k3",)
+    told = {str(one): each.reason for each in decided.eliminated for one in each.vertices}
+    assert told["k1"] == "h1 cannot be spared, only others (1)"

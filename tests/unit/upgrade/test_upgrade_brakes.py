@@ -5,6 +5,7 @@ from __future__ import annotations
 from equipoise.model.upgrade.event import BatchDecided, BatchStarted, IterationEnded
 from equipoise.model.upgrade.request import ChangeSet, Order, SetId, Window
 from equipoise.model.upgrade.work import Errand, Task
+from equipoise.upgrade.rules.brakes import waits_for_approval
 from upgrade_worlds import (
     Stage,
     a_campaign,
@@ -67,6 +68,14 @@ def test_a_checkpoint_waits_for_approval() -> None:
         stage.command(Order.APPROVE, "all")
         stage.run()
     assert stage.outcomes() == {"all": "applied"}
+
+
+def test_a_set_that_has_ended_waits_for_nobody() -> None:
+    stage = stage_of(a_set("all", upgrade_of(["s1", "s2"]), checkpoints_pct=(50,)))
+    stage.run()  # both in one batch, so that nobody was ever asked
+    assert stage.outcomes() == {"all": "applied"}
+    state = stage.coordinator.state
+    assert not waits_for_approval(state, state.standings[SetId("all")])
 
 
 def test_a_checkpoint_stops_between_iterations() -> None:

@@ -33,7 +33,7 @@ from equipoise.model.upgrade.request import Command, Order, SetId
 from equipoise.store import Journal
 from equipoise.upgrade import Coordinator
 from equipoise.upgrade.requests.orders import SETLESS, words
-from equipoise.upgrade.rules.brakes import waits_for_approval
+from equipoise.upgrade.rules.brakes import held_back, waits_for_approval
 from equipoise.upgrade.state import State
 
 LIST: Final = "main.orders"
@@ -149,12 +149,15 @@ def post(open_list: OpenList, wanted: Sequence[Posting]) -> list[Answer]:
     raise Conflict("others post orders all the time; try again")
 
 
-def approve_all(state: State, orders: Journal) -> bool:
-    """Approve every set that waits for it, as a dry run supposes; false if none does."""
-    waiting = [one for one in state.standings.values() if waits_for_approval(state, one)]
+def approve_all(state: State, orders: Journal) -> None:
+    """Approve every set of which an iteration has told that it waits, as a dry run supposes."""
+    waiting = [
+        one
+        for one in state.standings.values()
+        if waits_for_approval(state, one) and held_back(state, one) in state.told
+    ]
     commands = [Command(order=Order.APPROVE, set=one.id) for one in waiting]
     orders.append([UpgradeCommanded(at_ms=0, command=one) for one in commands])
-    return bool(waiting)
 
 
 def wait_until_heard(journal: Journal, posted: Sequence[Answer], start: int) -> list[Answer]:

@@ -99,7 +99,7 @@ def _carried_out(
     with open_list() as listed, patience(f"upgrading {campaign.name}"):
         loop = UpgradeLoop(engine, journal, campaign, listed, wishes.engine)
         if wishes.dry_run:
-            loop.run(lambda state: orders.approve_all(state, listed))
+            loop.run(attend=lambda state: orders.approve_all(state, listed))
         else:
             loop.run(_patient if wishes.wait else _impatient)
         return list(journal.events())

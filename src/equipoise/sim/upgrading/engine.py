@@ -70,6 +70,8 @@ class SimulatedEngine:
     def next_event(self, until_ms: int | None) -> Event | None:
         """Give the next event up to a time, or ``None``."""
         self._reliving = False
+        if until_ms is None and self.due_ms() is None:
+            return None
         if not self._queue or (until_ms is not None and self._queue[0][0] > until_ms):
             self._now_ms = max(self._now_ms, until_ms or 0)
             return None
@@ -83,7 +85,8 @@ class SimulatedEngine:
 
     def due_ms(self) -> int | None:
         """When the next thing happens; nothing if nothing will unless it is given work."""
-        return self._queue[0][0] if self._queue else None
+        over = self._tenants.all_in_vain(event for _, _, event in self._queue)
+        return self._queue[0][0] if self._queue and not over else None
 
     def witness(self, event: Event) -> None:
         """Let what waits for an iteration happen when it gets there."""

@@ -33,9 +33,12 @@ RULES: Final[tuple[tuple[int, Rule], ...]] = (
 )
 
 
-def eliminate(scene: Scene) -> tuple[Candidates, list[tuple[int, Reasons]]]:
-    """Apply the rules in order. Gives who is left, and for each rule whom it removed and why."""
-    left = candidates(scene)
+def eliminate(scene: Scene, passed: Reasons) -> tuple[Candidates, list[tuple[int, Reasons]]]:
+    """Apply the rules in order. Gives who is left, and for each rule whom it removed and why.
+
+    Whoever is passed over is no candidate: there is no room for it, as was found out before.
+    """
+    left = {one: None for one in candidates(scene) if one not in passed}
     removed: list[tuple[int, Reasons]] = []
     for number, rule in RULES:
         found = rule(scene, left)

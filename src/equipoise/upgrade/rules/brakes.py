@@ -52,9 +52,10 @@ def all_held(state: State) -> bool:
 
 
 def waits_for_approval(state: State, standing: Standing) -> bool:
-    """Whether so much of a set is done that somebody has to look at it."""
-    due = checkpoints_due(state, standing)
-    return due > standing.approved
+    """Whether so much of a set is done that somebody has to look at it before it goes on."""
+    if standing.progress is not Progress.SCHEDULED:
+        return False  # approving it would lead nowhere
+    return checkpoints_due(state, standing) > standing.approved
 
 
 def checkpoints_due(state: State, standing: Standing) -> int:
