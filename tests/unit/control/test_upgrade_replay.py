@@ -12,7 +12,7 @@ from equipoise.model import files
 from equipoise.model.event import Event
 from equipoise.model.inventory import Inventory
 from equipoise.model.upgrade.campaign import Campaign, UpgradeStory
-from equipoise.model.upgrade.event import UpgradeCommanded, UpgradeRequested
+from equipoise.model.upgrade.event import TaskFailed, UpgradeCommanded, UpgradeRequested
 from equipoise.model.upgrade.request import Command, Order, SetId
 from equipoise.model.upgrade.standing import CampaignStanding
 from equipoise.sim.upgrading.builtin import builtin_campaign
@@ -90,6 +90,17 @@ def test_a_crash_after_any_event_leads_to_the_same_end_and_takes_each_order_once
         events = survived(campaign, orders, whole[:crash_at])
         assert timeless(standing_of(replayed(events))) == end, f"crash after {crash_at}"
         assert _numbers(events) == numbers, f"crash after {crash_at}"
+
+
+def test_a_crash_changes_nothing_of_what_chance_brings() -> None:
+    story = UpgradeStory(failure_rate=0.15, revert_failure_rate=0.1)
+    campaign = builtin_campaign("nabi-ceph-ipv6").but(story=story, seed=3)
+    whole = survived(campaign, MemoryJournal(), [])
+    assert any(isinstance(one, TaskFailed) for one in whole)
+    end = timeless(standing_of(replayed(whole)))
+    for crash_at in range(1 + len(campaign.requests), len(whole), 3):
+        events = survived(campaign, MemoryJournal(), whole[:crash_at])
+        assert timeless(standing_of(replayed(events))) == end, f"crash after {crash_at}"
 
 
 def test_a_campaign_begins_together_with_what_it_is_asked_for() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from equipoise.model.resource import DependencyKind
 from equipoise.model.upgrade.catalog import Catalog, ComponentId, Need
 from equipoise.model.upgrade.event import SetEnded, SetUndoBegan
@@ -124,3 +126,26 @@ def test_a_set_is_taken_back_with_another_that_it_cannot_do_without() -> None:
     assert [stage.version(f"s{n}") for n in (1, 2, 3)] == ["v1", "v1", "v2"]
     reasons = {str(one.set): one.reason for one in stage.events(SetUndoBegan)}
     assert reasons["one"] == "s1 would not understand s2, which stays as it is"
+
+
+@pytest.mark.parametrize("order", [("old", "new"), ("new", "old")])
+def test_two_sets_that_build_on_each_other_go_back_all_the_way(order: tuple[str, str]) -> None:
+    """Whichever is taken back first, and while the other is on its way."""
+    older, newer = upgrade_of(["k1", "k2"]), upgrade_of(["k1", "k2"], "v3")
+    stage = Stage(
+        a_campaign(
+            a_request(a_set("old", older), a_set("new", newer)),
+            hosts=[a_host(n, 0) for n in (1, 2)],
+            resources=hypervisors(2),
+            dependencies=[binds("k1", "k2", DependencyKind.PEER_STATELESS)],
+        )
+    )
+    while stage.version("k1") != "v3":
+        assert stage.step()
+    for name in order:
+        stage.command(Order.UNDO, name)
+        while name not in [one.set for one in stage.events(SetUndoBegan)]:
+            assert stage.step()
+    stage.run()
+    assert stage.outcomes() == {"old": "undone", "new": "undone"}
+    assert [stage.version(one) for one in ("k1", "k2")] == ["v1", "v1"]

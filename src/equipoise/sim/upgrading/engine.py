@@ -31,7 +31,6 @@ class SimulatedEngine:
     def __init__(self, campaign: Campaign) -> None:
         self._campaign = campaign
         self._story = campaign.story
-        self._chance = Random(f"{campaign.seed} engine")
         self._queue: list[tuple[int, int, Event]] = []
         self._number = 0
         self._now_ms = 0
@@ -155,9 +154,11 @@ class SimulatedEngine:
             for task in stage:
                 if task.vertex in dead:
                     continue
-                at_ms = clock.get(task.vertex, start_ms) + self._duration_ms(task)
+                chance = self._chance(batch.id, task.resource, task.errand)
+                lasts_ms = self._about(task.duration_s * 1000, chance)
+                at_ms = clock.get(task.vertex, start_ms) + lasts_ms
                 clock[task.vertex] = at_ms
-                answer = self._answer(batch, task, at_ms)
+                answer = self._answer(batch, task, at_ms, chance)
                 if isinstance(answer, TaskFailed):
                     dead.add(task.vertex)
                 yield answer
@@ -165,17 +166,20 @@ class SimulatedEngine:
             start_ms = end_ms
         yield BatchEnded(at_ms=end_ms, batch=batch.id)
 
-    def _duration_ms(self, task: Task) -> int:
-        return self._about(task.duration_s * 1000)
+    def _chance(self, *about: str) -> Random:
+        """Chance that depends on what is done alone, so that a crash before it changes nothing."""
+        return Random(" ".join((str(self._campaign.seed), "engine", *about)))
 
-    def _about(self, time_ms: int) -> int:
+    def _about(self, time_ms: int, chance: Random) -> int:
         """A time, give or take what the story says."""
         if not self._story.jitter:
             return time_ms
-        return round(time_ms * (1 + self._story.jitter * self._chance.uniform(-1, 1)))
+        return round(time_ms * (1 + self._story.jitter * chance.uniform(-1, 1)))
 
-    def _answer(self, batch: Batch, task: Task, at_ms: int) -> TaskFinished | TaskFailed:
-        why, unreachable = self._fails(task)
+    def _answer(
+        self, batch: Batch, task: Task, at_ms: int, chance: Random
+    ) -> TaskFinished | TaskFailed:
+        why, unreachable = self._fails(task, chance)
         if why:
             done = len(task.works) - 1 if task.errand is Errand.APPLY and task.works else 0
             return TaskFailed(
@@ -189,7 +193,7 @@ class SimulatedEngine:
             )
         return TaskFinished(at_ms=at_ms, batch=batch.id, resource=task.resource, errand=task.errand)
 
-    def _fails(self, task: Task) -> tuple[str, bool]:
+    def _fails(self, task: Task, chance: Random) -> tuple[str, bool]:
         """Whether a task fails, and whether its machine does not even answer."""
         if task.host is not None and task.host in self._down:
             return "its host is down", True
@@ -201,7 +205,7 @@ class SimulatedEngine:
             rate = self._story.failure_rate
         elif task.errand is Errand.REVERT:
             rate = self._story.revert_failure_rate
-        fails = rate > 0 and self._chance.random() < rate
+        fails = rate > 0 and chance.random() < rate
         return ("by chance" if fails else ""), False
 
     def _is_due(self, script: Failing, task: Task) -> bool:
@@ -217,7 +221,8 @@ class SimulatedEngine:
     def _moves(self, batch: VmBatch) -> Iterator[Event]:
         longest_ms = self._now_ms
         for move in batch.moves:
-            at_ms = self._now_ms + self._about(self._campaign.settings.vm_move_s * 1000)
+            lasts_ms = self._campaign.settings.vm_move_s * 1000
+            at_ms = self._now_ms + self._about(lasts_ms, self._chance(batch.id, move.vm))
             longest_ms = max(longest_ms, at_ms)
             if move.target in self._down or move.source in self._down:
                 yield VmMoveFailed(at_ms=at_ms, batch=batch.id, vm=move.vm, reason="host is down")

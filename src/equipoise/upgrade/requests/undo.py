@@ -34,7 +34,9 @@ def take_back(state: State, set_: SetId) -> None:
     }
     for id_, part in list(state.parts.items()):
         if any(work.set == set_ for work in part.applied):
-            state.parts[id_] = part.but(applied=_bridged(part.applied, set_))
+            bridged = _bridged(part.applied, set_)
+            levels = _further_back(state, part, bridged)
+            state.parts[id_] = part.but(applied=bridged, levels=levels)
     for id_, found in works.items():
         part = state.parts[id_]
         level = Level(unit=UnitId(f"undo/{set_}/{id_}"), order=0, works=found)
@@ -132,6 +134,26 @@ def _bridged(applied: tuple[Work, ...], set_: SetId) -> tuple[Work, ...]:
                 gone.add(place)
                 break
     return tuple(work for place, work in enumerate(chain) if place not in gone)
+
+
+def _further_back(state: State, part: Part, bridged: tuple[Work, ...]) -> tuple[Level, ...]:
+    """What is left to do, where a later set that is on its way back now goes all the way."""
+    stays = {(one.set, one.component): one.before for one in part.applied}
+    moved = {
+        key: one.before
+        for one in bridged
+        if stays[key := (one.set, one.component)] != one.before and not one.undoing
+    }
+
+    def led(work: Work) -> Work:
+        key = work.set, work.component
+        if not (work.undoing and key in moved and work.after == stays[key]):
+            return work
+        goal = moved[key]
+        recipe = work.recipe if goal is None else _leading_to(state, work.component, goal)
+        return work.but(after=goal, recipe=recipe)
+
+    return tuple(level.but(works=tuple(map(led, level.works))) for level in part.levels)
 
 
 def _without(levels: tuple[Level, ...], set_: SetId) -> tuple[Level, ...]:
