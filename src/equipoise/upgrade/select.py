@@ -9,6 +9,7 @@ from typing import Final
 from equipoise.model.quantity import HostId, TenantId
 from equipoise.model.upgrade.event import Eliminated
 from equipoise.model.upgrade.work import VertexId
+from equipoise.model.words import counted
 from equipoise.upgrade.cover import Cover
 from equipoise.upgrade.room import Reserve, Seating, growth, reserve, whole_hosts
 from equipoise.upgrade.rules import eliminate
@@ -54,7 +55,8 @@ def _selected(scene: Scene, passed: dict[VertexId, str]) -> tuple[Selection, dic
     wanted = [host for one in ordered for host in sorted(hosts[one])]
     free = dict.fromkeys(spared(scene, wanted, lasting_s))
     z = len(free)
-    batch, capped = _as_far_as_spared(scene, ordered, hosts, free)
+    none = "" if free else _why_none(scene, lasting_s)
+    batch, capped = _as_far_as_spared(scene, ordered, hosts, free, none)
     back, waiting = _back(scene, set(batch))
     batch += back
     made = Selection(
@@ -67,7 +69,9 @@ def _selected(scene: Scene, passed: dict[VertexId, str]) -> tuple[Selection, dic
         return made, {}
     costs = {one: _taken_out(scene, one) for one in for_others}
     kept = {one: more for one, more in costs.items() if not _fits(scene, len(more), more, free)}
-    return made, capped | {one: _why_capped(len(more), free, more) for one, more in kept.items()}
+    return made, capped | {
+        one: none or _why_capped(len(more), free, more) for one, more in kept.items()
+    }
 
 
 def _as_far_as_spared(
@@ -75,6 +79,7 @@ def _as_far_as_spared(
     ordered: list[VertexId],
     hosts: dict[VertexId, set[HostId]],
     free: dict[HostId, None],
+    none: str,
 ) -> tuple[list[VertexId], dict[VertexId, str]]:
     """One group after the other while their hosts can be spared, and why the others wait."""
     out: set[HostId] = set()
@@ -95,18 +100,32 @@ def _as_far_as_spared(
             cover.leaves(vertex)
             out |= more
         else:
-            capped[vertex] = _why_capped(together, free, more)
+            capped[vertex] = none or _why_capped(together, free, more)
     return batch, capped
 
 
 def _why_capped(together: int, free: dict[HostId, None], hosts: set[HostId]) -> str:
     z = len(free)
-    if not z:
-        return "no host can be spared"
     if together > z:
         return f"hosts that can be spared: {z}, and with it {together} would be out"
     kept = sorted(hosts - free.keys())
     return f"{', '.join(kept)} cannot be spared, only others ({z})"
+
+
+def _why_none(scene: Scene, lasting_s: int) -> str:
+    """What empty hosts are kept for, or that there are none."""
+    state, sides = scene.state, scene.sides
+    hosts = list(sides.old) if sides.divided else [*sides.old, *sides.new]
+    empty = len(unused(state, hosts))
+    told = f"no host can be spared: {empty} of {counted(len(hosts), 'host')} empty"
+    tenants = old_only(state, sides) if sides.divided else growing(state)
+    more = growth(state, tenants, lasting_s)
+    if more:
+        most = max(more, key=more.__getitem__)
+        told += f", tenants may ask for {counted(sum(more.values()), 'more VM')} meanwhile"
+        told += f" ({most} for {more[most]})"
+    failover = state.settings.failover_hosts
+    return told + (f", {counted(failover, 'host')} kept for failures" if failover else "")
 
 
 def _taken_out(scene: Scene, vertex: VertexId) -> set[HostId]:

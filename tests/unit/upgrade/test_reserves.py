@@ -193,3 +193,25 @@ def test_where_the_first_of_a_few_is_kept_free_another_goes(bound: str) -> None:
     assert decided.batch == ("k3",)
     told = {str(one): each.reason for each in decided.eliminated for one in each.vertices}
     assert told["k1"] == "h1 cannot be spared, only others (1)"
+
+
+def test_who_waits_for_a_host_is_told_what_the_empty_ones_are_kept_for() -> None:
+    stage = Stage(
+        a_campaign(
+            a_request(a_set("kernels", upgrade_of(["k1", "k2"]))),
+            hosts=[a_host(1, 1), a_host(2, 1)],
+            vms=[a_vm("v1", 1, "a")],
+            tenants=[a_tenant("a", ["v1"], most=2)],
+            resources=hypervisors(2),
+            settings=UpgradeSettings(vm_move_s=5, failover_hosts=1),
+        )
+    )
+    stage.run()
+    told = [
+        one.reason
+        for decided in stage.events(BatchDecided)
+        for one in decided.eliminated
+        if "k2" in one.vertices
+    ]
+    why = "no host can be spared: 1 of 2 hosts empty, tenants may ask for 1 more VM meanwhile"
+    assert told == [f"{why} (a for 1), 1 host kept for failures"]
