@@ -104,7 +104,8 @@ def _sums(made: Account) -> Iterable[str]:
         f"{clock(made.duration_ms)}{f': {made.reason}' if made.reason else ''}"
     )
     if made.status is CampaignStatus.PAUSED:
-        yield "to go on: the same command and --journal, with what it waits for (approve:SET)"
+        approve = ", and --command approve:SET" if "approval" in made.reason else ""
+        yield f"to go on: the same command with --journal, once that has changed{approve}"
     if made.moves:
         yield (
             f"{counted(sum(made.moves.values()), 'move')} of {counted(len(made.moves), 'VM')}, "
