@@ -35,6 +35,8 @@ class SimulatedEngine:
         self._number = 0
         self._now_ms = 0
         self._down: set[HostId] = set()
+        self._answered: dict[tuple[str, str], dict[str, None]] = {}
+        """In which batches each resource has been through each errand."""
         self._failing = {one.resource: one for one in self._story.failing}
         self._failed_times: dict[ResourceId, int] = {}
         self._answers: dict[str, list[Event]] = {}
@@ -99,6 +101,9 @@ class SimulatedEngine:
                 self._reached(event.iteration, before_vms=True)
             case BatchEnded() if event.batch.isdigit():
                 self._reached(int(event.batch), before_vms=True)
+            case TaskFinished() | TaskFailed():
+                key = event.resource, event.errand
+                self._answered.setdefault(key, {})[event.batch] = None
             case HostFailed():
                 self._down.add(event.host)
             case HostRecovered():
@@ -154,7 +159,7 @@ class SimulatedEngine:
             for task in stage:
                 if task.vertex in dead:
                     continue
-                chance = self._chance(batch.id, task.resource, task.errand)
+                chance = self._chance(batch, task)
                 lasts_ms = self._about(task.duration_s * 1000, chance)
                 at_ms = clock.get(task.vertex, start_ms) + lasts_ms
                 clock[task.vertex] = at_ms
@@ -166,8 +171,12 @@ class SimulatedEngine:
             start_ms = end_ms
         yield BatchEnded(at_ms=end_ms, batch=batch.id)
 
-    def _chance(self, *about: str) -> Random:
-        """Chance that depends on what is done alone, so that a crash before it changes nothing."""
+    def _chance(self, batch: Batch, task: Task) -> Random:
+        """Chance that depends on how often it was tried, not on crashes and on when it is done."""
+        before = self._answered.get((task.resource, task.errand), {}).keys() - {batch.id}
+        return self._luck(task.resource, task.errand, str(len(before)))
+
+    def _luck(self, *about: str) -> Random:
         return Random(" ".join((str(self._campaign.seed), "engine", *about)))
 
     def _about(self, time_ms: int, chance: Random) -> int:
@@ -222,7 +231,7 @@ class SimulatedEngine:
         longest_ms = self._now_ms
         for move in batch.moves:
             lasts_ms = self._campaign.settings.vm_move_s * 1000
-            at_ms = self._now_ms + self._about(lasts_ms, self._chance(batch.id, move.vm))
+            at_ms = self._now_ms + self._about(lasts_ms, self._luck(batch.id, move.vm))
             longest_ms = max(longest_ms, at_ms)
             if move.target in self._down or move.source in self._down:
                 yield VmMoveFailed(at_ms=at_ms, batch=batch.id, vm=move.vm, reason="host is down")
