@@ -1,23 +1,23 @@
-# One door for all chores. `make` alone lists them.
+# `make` alone lists the targets.
 # The environment is made by the first command that needs it and again when a lock file changes.
 
 PYTHON ?= python3
 BIN := .venv/bin
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types floors unit format bench targets lock clean
+.PHONY: help demo test check lint types layers unit format bench targets lock clean
 
-help: ## list the chores
+help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
 demo: .venv/run.stamp ## set up, then show what the product does
 	@$(BIN)/equipoise demo
 
-test: .venv/test.stamp ## set up, then lint, types, import floors and all tests
+test: .venv/test.stamp ## set up, then lint, types, import layers and all tests
 	@tools/system-parts.sh
-	@$(MAKE) --no-print-directory check
+	@tools/with-targets.sh $(MAKE) --no-print-directory check
 
-check: lint types floors unit
+check: lint types layers unit
 
 lint: .venv/test.stamp ## style
 	@$(BIN)/ruff format --check --quiet . || { echo "run 'make format'"; exit 1; }
@@ -26,7 +26,7 @@ lint: .venv/test.stamp ## style
 types: .venv/test.stamp ## static types
 	@$(BIN)/mypy
 
-floors: .venv/test.stamp ## who may import whom
+layers: .venv/test.stamp ## which package may import which
 	@$(BIN)/lint-imports --no-cache
 
 unit: .venv/test.stamp
@@ -40,9 +40,9 @@ bench: .venv/run.stamp ## the benchmarks, as ratios measured in one run
 	@$(BIN)/equipoise bench
 
 targets: .venv/run.stamp ## the schedulers to compare with, which takes minutes
-	@$(BIN)/python -m equipoise.fuzz.targets
+	@$(BIN)/python -m equipoise.adapters.targets
 
-lock: .venv/test.stamp ## choose dependency versions anew
+lock: .venv/test.stamp ## choose new dependency versions
 	@tools/lock.sh
 
 clean: ## remove everything that was made

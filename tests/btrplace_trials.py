@@ -25,8 +25,8 @@ from equipoise.model.host import Host, HostState
 from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.vm import Vm, VmState
-from equipoise.spec.demand import Demand
 from equipoise.spec.library import library_constraints
+from equipoise.spec.requirement import Requirement
 
 LICENCES = {"licences": 1}
 HOSTS = (
@@ -42,13 +42,13 @@ VMS = (
 )
 
 
-def a_demand(name: str, *, continuous: bool | None = None, **arguments: Any) -> Demand:
+def a_demand(name: str, *, continuous: bool | None = None, **arguments: Any) -> Requirement:
     """A constraint of the library; what is in brackets is a set, or a set of sets."""
     home = library_constraints()[name]
     frozen = {key: _frozen(value) for key, value in arguments.items()}
     if continuous is None:
         continuous = "discrete" not in home.constraints[name].marks
-    return Demand(home, name, frozen, continuous=continuous)
+    return Requirement(home, name, frozen, continuous=continuous)
 
 
 def _frozen(value: Any) -> Any:
@@ -56,7 +56,7 @@ def _frozen(value: Any) -> Any:
 
 
 def a_trial(
-    demand: Demand, *steps: Step, hosts: Iterable[Host] = HOSTS, vms: Iterable[Vm] = VMS
+    demand: Requirement, *steps: Step, hosts: Iterable[Host] = HOSTS, vms: Iterable[Vm] = VMS
 ) -> Trial:
     """A trial in that cluster; steps may all have the same id."""
     numbered = [step.but(id=f"s{number}") for number, step in enumerate(steps)]
@@ -64,7 +64,7 @@ def a_trial(
 
 
 def do(action: Action, start_s: int = 0, end_s: int | None = None) -> Step:
-    """A step; one second, if nobody says when it ends."""
+    """A step; it takes one second by default."""
     return a_step("s", action, 1000 * start_s, 1000 * (start_s + 1 if end_s is None else end_s))
 
 

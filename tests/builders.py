@@ -1,4 +1,4 @@
-"""Short worlds for tests: ``a_cluster(a_host("h1"), vms=[a_vm("v1", "h1")])``."""
+"""Small clusters and plans for tests: ``a_cluster(a_host("h1"), vms=[a_vm("v1", "h1")])``."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from equipoise.model.action import Action
+from equipoise.model.event import Event, event_kind
 from equipoise.model.host import Host
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan, Step
 from equipoise.model.quantity import HostId, PlanId, StepId, VmId
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import Vm, VmState
 
 
@@ -55,3 +56,18 @@ def a_step(name: str, action: Action, start_ms: int = 0, end_ms: int = 0, *after
 def a_plan(*steps: Step, base_version: int = 0) -> Plan:
     """A plan named ``p``."""
     return Plan(id=PlanId("p"), base_version=base_version, steps=steps)
+
+
+def event_facts(event: Event) -> str:
+    """Return the kind, ids, figures and code of an event: what tests compare instead of prose."""
+    words = [event_kind(event)]
+    for name in _FACTS:
+        value = getattr(event, name, None)
+        if value not in (None, ""):
+            words.append(str(getattr(value, "id", value)))
+    return " ".join(words)
+
+
+_FACTS = (
+    "plan", "step", "host", "vm", "attempt", "outcome", "finished", "failed", "skipped", "code"
+)  # fmt: skip

@@ -1,4 +1,4 @@
-"""The installed command, called as a person or a program calls it."""
+"""Runs the installed command in a process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COMMAND = Path(sys.executable).parent / "equipoise"
 
 
 def call(*arguments: str, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
-    """Call and wait for the end."""
+    """Run the command and wait for its end."""
     return subprocess.run(
         [COMMAND, *arguments],
         capture_output=True, text=True, check=False, cwd=cwd, timeout=120, env=os.environ | env,
@@ -21,7 +21,7 @@ def call(*arguments: str, cwd: Path | None = None, **env: str) -> subprocess.Com
 
 
 def answer(*arguments: str, code: int = 0) -> Any:
-    """Call with ``--json`` and read the one document that comes out."""
+    """Run the command with ``--json`` and return its document."""
     done = call(*arguments, "--json")
     assert done.returncode == code, done.stderr
     return json.loads(done.stdout)

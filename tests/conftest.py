@@ -11,6 +11,7 @@ import signal
 import threading
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 _COMMON: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
@@ -21,3 +22,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 if threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the tests of foreign schedulers last: ``make test`` makes them in the background."""
+    items.sort(key=lambda item: "e2e/targets" in item.path.as_posix())

@@ -16,27 +16,34 @@ from typing import Final, TypeVar, cast
 from hypothesis import strategies as st
 
 from equipoise.spec.language import syntax
-from equipoise.spec.language.parse import parse_term
+from equipoise.spec.language.parse import parse
 from equipoise.spec.language.print import print_file
 from equipoise.spec.language.syntax import Binder, Binding, Call, Constraint, Name, Operation, Term
-from equipoise.spec.language.types import PLAIN, Type, list_of, packing_of, set_of
-from equipoise.spec.language.vocabulary import ELEMENT, SIGNATURES, STATES, SYNONYMS, plain
+from equipoise.spec.language.types import SIMPLE_TYPES, Type, list_of, packing_of, set_of
+from equipoise.spec.language.vocabulary import ELEMENT, SIGNATURES, STATES, SYNONYMS, canonical_name
+
+
+def parse_term(text: str) -> Term:
+    """Parse a single term, as the formula of a declaration."""
+    (constraint,) = parse(f"a ::= {text}")
+    return constraint.formula
+
 
 A = TypeVar("A")
 Maker = Callable[[], Term]
 
 DEPTH: Final = 4
 BYTES: Final = 500
-PLAIN_KINDS: Final = tuple(PLAIN.values())
+PLAIN_KINDS: Final = tuple(SIMPLE_TYPES.values())
 INT, BOOL, STRING, VM, HOST, VM_STATE, HOST_STATE, ACTION = PLAIN_KINDS
 VARIABLES: Final = ("x", "y", "z", "v", "x", "y", "z", "v", "vms", "hosts", "running", "card")
-"""Few, so that inner names hide outer ones, and some that hide what is predefined."""
+"""Few names, so that inner names hide outer ones and some hide predefined ones."""
 WORDS: Final = ("", '"\\', "p1", "t1", "migrate", "r1", "r2", "rack", "licences", "cpu", "memory")
-FEW: Final = (VM, HOST, BOOL, ACTION, VM_STATE, HOST_STATE)  # so sets of them are small
-MOMENTS: Final = (*syntax.Moment, syntax.Moment.NOW)
+FEW: Final = (VM, HOST, BOOL, ACTION, VM_STATE, HOST_STATE)  # sets of these are small
+MOMENTS: Final = (*syntax.StateRef, syntax.StateRef.NOW)
 PREDEFINED: Final = {VM: ("vms",), HOST: ("hosts", "nodes")}
 STATE_WORDS: Final = {
-    kind: tuple(name for name in (*STATES, *SYNONYMS) if STATES.get(plain(name)) == kind)
+    kind: tuple(name for name in (*STATES, *SYNONYMS) if STATES.get(canonical_name(name)) == kind)
     for kind in (VM_STATE, HOST_STATE)
 }
 PARAMETERS: Final = {
@@ -55,7 +62,7 @@ bag_of = partial(Type, "bag")
 
 @dataclass(frozen=True)
 class Scope:
-    """What may be said at a place: the variables, the constraints to call, how deeply to go on."""
+    """The variables, the callable constraints and the remaining depth at a place of a formula."""
 
     depth: int = DEPTH
     names: Mapping[str, Type] = field(default_factory=dict)
@@ -74,9 +81,9 @@ class Scope:
         return [Name(name) for name in names if name not in self.names]
 
     def has(self, kind: Type) -> bool:
-        """Whether a term of a plain type can be written at all."""
+        """Whether a term of a plain type can be written."""
         if kind in (HOST, ELEMENT):
-            return any(self.variables(one) for one in (HOST, VM, ACTION))
+            return any(self.variables(element) for element in (HOST, VM, ACTION))
         if kind in (VM, ACTION) or kind.name == "packing":
             return bool(self.variables(kind))
         return True
@@ -105,9 +112,9 @@ class Writer(Choices):
     """Writes terms."""
 
     def kind(self, scope: Scope, collections: int = 2) -> Type:
-        """A type of which a term can be written; collections may be nested so deeply."""
-        plain_kinds = [one for one in PLAIN_KINDS if scope.has(one)]
-        kind = self.pick([*plain_kinds, *[one for one in (VM, HOST) if scope.has(one)]])
+        """Return a type of which a term can be written, with nested collections up to a depth."""
+        plain_kinds = [kind for kind in PLAIN_KINDS if scope.has(kind)]
+        kind = self.pick([*plain_kinds, *[element for element in (VM, HOST) if scope.has(element)]])
         while collections > 0 and self.seldom(2):
             kind, collections = self.pick((set_of, set_of, list_of))(kind), collections - 1
         return kind
@@ -127,8 +134,8 @@ class Writer(Choices):
     def _leaf(self, kind: Type, scope: Scope) -> Term:
         found = scope.variables(kind) * 2 + scope.visible(STATE_WORDS.get(kind, ()))
         if kind == HOST:
-            found += [Call("host", (one,)) for one in scope.variables(VM)]
-            found += [Call("target", (one,)) for one in scope.variables(ACTION)]
+            found += [Call("host", (vm,)) for vm in scope.variables(VM)]
+            found += [Call("target", (action,)) for action in scope.variables(ACTION)]
         elif kind.name == "set":
             found += scope.visible(PREDEFINED.get(_inner(kind), ())) * 2
         if found and self.often(3):
@@ -142,7 +149,7 @@ class Writer(Choices):
         return self._literal(kind, replace(scope, depth=0)) if kind.of else self.pick(found)
 
     def _fact(self, scope: Scope) -> Term:
-        """Something about a variable, if there is one."""
+        """Return a term about a variable, if there is one."""
         moment = self.pick(MOMENTS)
         asked: list[tuple[Term, Type]] = [
             (Call(name, (variable,), moment), signature.result)
@@ -152,7 +159,7 @@ class Writer(Choices):
         ]
         alone = [(Name(name), kind) for name, kind in scope.names.items() if kind in PLAIN_KINDS]
         if not alone or not self.often(5):
-            return syntax.Truth(self.often(2))
+            return syntax.Boolean(self.often(2))
         term, kind = self.pick(asked if asked and self.often(1) else alone)
         other = self._leaf(kind, scope)
         fact: Term = Operation(self.pick(("=", "/=")), term, other)
@@ -163,7 +170,7 @@ class Writer(Choices):
         known = scope.visible(PREDEFINED.get(inner, ()))
         if known and kind.name == "set" and not scope.has(inner):
             return self.pick(known)
-        # The checker takes the members of {} for anything but numbers, so there is none for them.
+        # The checker takes the members of {} for anything but numbers, so it is not written there.
         empty = not scope.has(inner) or ("int" not in str(kind) and self.seldom(11))
         size = 0 if empty else self.pick((1, 1, 2, 3))
         members = tuple(self.term(inner, scope) for _ in range(size))
@@ -205,18 +212,19 @@ class Writer(Choices):
 
     def _call(self, function: str, kind: Type, scope: Scope) -> Term:
         wanted = SIGNATURES[function].parameters
-        arguments = tuple(self._argument(one, kind, scope) for one in wanted)
+        arguments = tuple(self._argument(parameter, kind, scope) for parameter in wanted)
         others = [name for name, ours in SYNONYMS.items() if ours == function]
         return Call(self.pick([function, *others]), arguments, self.pick(MOMENTS))
 
     def _argument(self, wanted: Type, result: Type, scope: Scope) -> Term:
         if wanted == ELEMENT:
-            return self.term(self.pick([one for one in (VM, HOST) if scope.has(one)]), scope)
+            elements = [element for element in (VM, HOST) if scope.has(element)]
+            return self.term(self.pick(elements), scope)
         if wanted.name == "collection":
             return self.collection(self.kind(scope, 1), scope)
         if wanted.name == "set":  # of lists(...)
             return self.small_set(_inner(_inner(result)), scope)
-        if wanted.name == "list":  # of functions that do not ask for the order
+        if wanted.name == "list":  # of functions that do not depend on the order
             return self.bag(bag_of(_inner(wanted) if wanted == list_of(INT) else BOOL), scope)
         if wanted == STRING and self.often(5):  # a label or a resource
             return syntax.Text(self.pick(WORDS[-4:]))
@@ -227,7 +235,7 @@ class Writer(Choices):
         return Operation(self.pick(signs.split()), left, right)
 
     def collection(self, member: Type, scope: Scope) -> Term:
-        """A set, a list in any order, or a packing."""
+        """Return a set, a list in any order, or a packing."""
         packings = scope.variables(packing_of(_inner(member))) if member.name == "set" else []
         if packings and self.often(1):
             return self.pick(packings)
@@ -246,13 +254,13 @@ class Writer(Choices):
         return self._literal(set_of(member), replace(scope, depth=min(scope.depth, 1)))
 
     def bag(self, kind: Type, scope: Scope) -> Term:
-        """A list whose order will not be asked for."""
+        """Return a list whose order does not matter."""
         if scope.depth <= 0 or (scope.has(_inner(kind)) and not self.often(2)):
             return self.term(list_of(_inner(kind)), scope)
         return self._where(kind, scope.deeper())
 
     def _where(self, kind: Type, scope: Scope) -> Term:
-        """A collection by a rule; for a list with an order, over another list that has one."""
+        """Return a collection by a rule; an ordered list ranges over another ordered list."""
         binders, inner = self.binders(scope) if kind.name != "list" else self._in_order(scope)
         if not inner.has(_inner(kind)):
             return self._literal(kind, scope)
@@ -268,7 +276,7 @@ class Writer(Choices):
         return tuple(self.term(BOOL, scope) for _ in range(self.pick((0, 0, 1, 1, 2))))
 
     def binders(self, scope: Scope) -> tuple[tuple[Binder, ...], Scope]:
-        """One or two binders, and the scope with their variables."""
+        """Return one or two binders, and the scope with their variables."""
         found: list[Binder] = []
         for _ in range(self.pick((1, 1, 2))):
             binder, kind = self._binder(scope)
@@ -307,7 +315,7 @@ class Writer(Choices):
         return Operation(negated + sign, left, self.collection(member, scope))
 
     def _groups(self, member: Type, scope: Scope) -> Term:
-        """What may be a packing: never a set by rule, which the checker refuses."""
+        """Return a term that may be a packing; never a set by rule, which the checker refuses."""
         packings = scope.variables(packing_of(member))
         if packings and self.often(1):
             return self.pick(packings)
@@ -321,25 +329,25 @@ class Writer(Choices):
 
     def _constraint_call(self, scope: Scope) -> Term:
         called = self.pick(scope.constraints)
-        kinds = [PARAMETERS[one.name][2] for one in called.parameters]
+        kinds = [PARAMETERS[parameter.name][2] for parameter in called.parameters]
         if not all(map(scope.has, kinds)):
             return self._fact(scope)
         arguments = tuple(self.term(kind, scope) for kind in kinds)
         return Call(called.name, arguments, self.pick(MOMENTS))
 
     def formula(self, scope: Scope) -> Term:
-        """A formula that speaks of something: most often of all or some VMs, hosts or actions."""
+        """Return a formula, most often about all or some VMs, hosts or actions."""
         return self._quantified(scope) if self.often(5) else self.term(BOOL, scope)
 
     def report(self, scope: Scope) -> tuple[Term, Type]:
-        """A term that tells more than a formula: something of each of many cases."""
+        """Return a term that tells more than a formula: a value of each of many cases."""
         binders, inner = self.binders(scope)
         kind = self.pick((INT, self.kind(inner, 1)))
         makers = self._compounds(kind, inner.deeper()) or [lambda: self.term(kind, inner)]
         return _of_each(self.pick(makers)(), kind, binders, self._conditions(inner)[:1])
 
     def survey(self) -> tuple[Term, Type]:
-        """What one function says of everything."""
+        """Return the values of one function for everything."""
         function = self.pick(sorted(SIGNATURES))
         kind = set_of(list_of(VM)) if function == "lists" else SIGNATURES[function].result
         names, rule = {"v": VM, "h": HOST}, "{v . v : vms; h : hosts}"
@@ -377,7 +385,7 @@ class File(tuple[Constraint, ...]):
 
 
 def a_file(data: bytes) -> File:
-    """A file: ``a`` is a formula, or says that a term has the value ``e``; it may call ``b``."""
+    """Return a file: ``a`` is a formula, or states that a term has the value ``e``."""
     writer = Writer(data)
     others: tuple[Constraint, ...] = ()
     if writer.often(1):

@@ -14,9 +14,9 @@ from equipoise.model.estimate import Estimates
 from equipoise.model.host import HostState
 from equipoise.model.quantity import HostId, ResourceName, VmId
 from equipoise.model.rule import KeepApart, StayOff, StayWithin
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import Demand, Vm
-from equipoise.place.entitlement import CPU, MEMORY, entitlements
+from plain_entitlement import CPU, MEMORY, entitlements
 
 HAIR = 1e-9
 Where = dict[VmId, HostId]
@@ -31,7 +31,7 @@ class Wanted(NamedTuple):
 
 
 class PlainBalance:
-    """A cluster of which VMs are moved about in mind."""
+    """A cluster in which VMs are moved as a trial."""
 
     def __init__(self, state: Snapshot, estimates: Estimates) -> None:
         self.state, self.policy, self._estimates = state, state.settings.balance, estimates
@@ -92,7 +92,7 @@ class PlainBalance:
         }
 
     def weighed(self, where: Where, weights: dict[str, float]) -> float:
-        return sum(one * self.deviation(resource, where) for resource, one in weights.items())
+        return sum(weight * self.deviation(resource, where) for resource, weight in weights.items())
 
     def imbalance(self) -> float:
         """By what is scarce at the beginning."""
@@ -112,7 +112,7 @@ class PlainBalance:
 
     def has_room(self, vm: Vm, host: HostId) -> bool:
         there = [self.state.vms[other] for other, at in self.where.items() if at == host]
-        if any(self.due(vm.id, one) and not self.has(host, one) for one in self.resources):
+        if any(self.due(vm.id, name) and not self.has(host, name) for name in self.resources):
             return False
         needs = [reserved(vm, resource) for resource in self.resources]
         return all(
@@ -141,7 +141,7 @@ class PlainBalance:
     def crowds(self, vm: VmId, host: HostId) -> bool:
         """Whether something becomes scarce that was not at the beginning."""
         then = self.heavy({**self.where, vm: host})
-        return any(then[resource] > one for resource, one in self.heavy_at_first.items())
+        return any(then[resource] > weight for resource, weight in self.heavy_at_first.items())
 
     def least_gain(self) -> float:
         excess = self.imbalance() - self.policy.imbalance_target
@@ -184,22 +184,22 @@ class PlainBalance:
         return width * (bell.pdf(z) + z * bell.cdf(z))
 
     def relief(self, vm: VmId, home: HostId, resource: str) -> float:
-        there = sum(self.now(one, resource) for one in self.on(home))
+        there = sum(self.now(other, resource) for other in self.on(home))
         left = there - self.now(vm, resource)
         return self.short(there, home, resource) - self.short(left, home, resource)
 
     def burden(self, vm: VmId, host: HostId, resource: str) -> float:
-        there = sum(self.now(one, resource) for one in self.on(host))
+        there = sum(self.now(other, resource) for other in self.on(host))
         more = there + self.now(vm, resource)
         return self.short(more, host, resource) - self.short(there, host, resource)
 
     def worst_relief(self, vm: VmId, home: HostId, resource: str) -> float:
-        there = sum(min(self.past(one, resource)) for one in self.on(home))
+        there = sum(min(self.past(other, resource)) for other in self.on(home))
         left = there - min(self.past(vm, resource))
         return self.over(there, home, resource) - self.over(left, home, resource)
 
     def worst_burden(self, vm: VmId, host: HostId, resource: str) -> float:
-        there = sum(max(self.past(one, resource)) for one in self.on(host))
+        there = sum(max(self.past(other, resource)) for other in self.on(host))
         more = there + max(self.past(vm, resource))
         return self.over(more, host, resource) - self.over(there, host, resource)
 
@@ -228,7 +228,7 @@ class PlainBalance:
             sum(frame.demand[vm].cpu_mhz for vm in at_first) / self.has(host, "cpu")
             for frame in history
         ]
-        changes = sum(abs(one - two) > 0.05 for one, two in pairwise(loads))
+        changes = sum(abs(before - after) > 0.05 for before, after in pairwise(loads))
         span_s = (self.state.at_ms - history[0].at_ms) / 1000
         return max(self.policy.stable_s_min, span_s / (1 + changes))
 

@@ -7,7 +7,7 @@ from statistics import pstdev
 from typing import Literal, NamedTuple
 
 from equipoise.model.host import Host, HostState
-from equipoise.model.pool import Pool
+from equipoise.model.inventory import Pool
 from equipoise.model.quantity import PoolId, VmId
 from equipoise.model.vm import Vm
 
@@ -27,7 +27,7 @@ def in_chunks(amount: float, claims: Sequence[Claim], chunk: float) -> list[floa
     got = [claim.floor for claim in claims]
     left = amount - sum(got)
     if left < 0:
-        return [one * amount / sum(got) for one in got]
+        return [part * amount / sum(got) for part in got]
     while left > 0:
         hungry = [n for n, claim in enumerate(claims) if got[n] < claim.ceiling]
         if not hungry:
@@ -40,7 +40,7 @@ def in_chunks(amount: float, claims: Sequence[Claim], chunk: float) -> list[floa
 
 
 def by_level(amount: float, claims: Sequence[Claim]) -> list[float]:
-    """The same with chunks of no size: everybody up to one level of amount per share."""
+    """The limit of small chunks: every claim gets the same amount per share."""
     floors = sum(claim.floor for claim in claims)
     if amount < floors:
         return [claim.floor * amount / floors for claim in claims]
@@ -70,18 +70,20 @@ def weights(running: Iterable[Vm], pools: Iterable[Pool], resource: Resource) ->
 
     def inside(pool: PoolId) -> float:
         direct = sum(shares_of(vm, resource) for vm in vms if vm.pool == pool)
-        return direct + sum(beside(known[one]) for one in alive if known[one].parent == pool)
+        return direct + sum(
+            beside(known[claimant]) for claimant in alive if known[claimant].parent == pool
+        )
 
-    def beside(one: Vm | Pool) -> float:
+    def beside(claimant: Vm | Pool) -> float:
         """What it counts for beside its siblings; a scalable pool, for so much per VM."""
-        each = isinstance(one, Pool) and one.scalable
-        return shares_of(one, resource) * (inside(PoolId(one.id)) / 1000 if each else 1)
+        each = isinstance(claimant, Pool) and claimant.scalable
+        return shares_of(claimant, resource) * (inside(PoolId(claimant.id)) / 1000 if each else 1)
 
-    def of(one: Vm | Pool) -> float:
-        parent = one.pool if isinstance(one, Vm) else one.parent
+    def of(claimant: Vm | Pool) -> float:
+        parent = claimant.pool if isinstance(claimant, Vm) else claimant.parent
         if parent is None:
-            return beside(one)
-        return of(known[parent]) * beside(one) / inside(parent)
+            return beside(claimant)
+        return of(known[parent]) * beside(claimant) / inside(parent)
 
     return {vm.id: of(vm) for vm in vms}
 
@@ -103,7 +105,7 @@ class Tree(NamedTuple):
 
 def guaranteed(own: float, members: Iterable[Tree], most: float) -> float:
     """What a pool guarantees: expandable, at least what its members are guaranteed."""
-    return min(most, max(own, sum(one.claim.floor for one in members)))
+    return min(most, max(own, sum(member.claim.floor for member in members)))
 
 
 def tree(
@@ -114,10 +116,12 @@ def tree(
 
     def node(pool: PoolId | None) -> Tree:
         here = [Tree(claims[vm], vm, ()) for vm in claims if homes[vm] == pool]
-        inner = [one.id for one in pools if one.parent == pool]
-        here += [node(one) for one in inner if any(one in chain(homes[v], known) for v in claims)]
-        ceiling = sum(one.claim.ceiling for one in here)
-        shares = sum(one.claim.shares for one in here)
+        inner = [child.id for child in pools if child.parent == pool]
+        here += [
+            node(child) for child in inner if any(child in chain(homes[v], known) for v in claims)
+        ]
+        ceiling = sum(child.claim.ceiling for child in here)
+        shares = sum(child.claim.shares for child in here)
         floor = guaranteed(0, here, ceiling)  # nothing is reserved for pools themselves
         return Tree(Claim(floor, ceiling, shares), None, tuple(here))
 
@@ -136,16 +140,19 @@ def cluster_tree(running: Sequence[Vm], pools: Sequence[Pool], resource: Resourc
         return Tree(claim, vm.id, ())
 
     def inside(pool: PoolId | None) -> tuple[Tree, ...]:
-        inner = [node(one) for one in pools if one.parent == pool]
-        return (*(leaf(vm) for vm in running if vm.pool == pool), *(one for one in inner if one))
+        inner = [node(child) for child in pools if child.parent == pool]
+        return (
+            *(leaf(vm) for vm in running if vm.pool == pool),
+            *(child for child in inner if child),
+        )
 
     def node(pool: Pool) -> Tree | None:
         below = inside(pool.id)
-        if not below:  # nobody is there
+        if not below:  # the pool has no VMs
             return None
         least, most = bounds_of(pool, resource)
-        asked = max(least, sum(one.claim.ceiling for one in below))
-        each = sum(one.claim.shares for one in below) / 1000 if pool.scalable else 1
+        asked = max(least, sum(child.claim.ceiling for child in below))
+        each = sum(child.claim.shares for child in below) / 1000 if pool.scalable else 1
         floor, shares = guaranteed(least, below, most), shares_of(pool, resource) * each
         return Tree(Claim(floor, min(asked, most), shares), None, below)
 
@@ -167,9 +174,9 @@ def divided(
     if node.vm is not None:
         return {node.vm: amount}
     got: dict[VmId, float] = {}
-    parts = divide(amount, [one.claim for one in node.below])
-    for one, part in zip(node.below, parts, strict=True):
-        got |= divided(part, one, divide)
+    parts = divide(amount, [child.claim for child in node.below])
+    for child, part in zip(node.below, parts, strict=True):
+        got |= divided(part, child, divide)
     return got
 
 

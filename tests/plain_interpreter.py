@@ -18,18 +18,18 @@ from typing import Any, Final
 from equipoise.model.host import HostState
 from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, VmId
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import Vm, VmState
 from equipoise.spec.language import syntax
-from equipoise.spec.language.syntax import Binder, Binding, Constraint, Moment, Term
-from equipoise.spec.language.vocabulary import plain
+from equipoise.spec.language.syntax import Binder, Binding, Constraint, StateRef, Term
+from equipoise.spec.language.vocabulary import canonical_name
 
 Names = Mapping[str, Any]
 
 GROUPED_MAX: Final = 12
-"""Of how many members subsets and packings are enumerated."""
+"""Largest number of members of which subsets and packings are enumerated."""
 ORDERED_MAX: Final = 8
-"""Of how many members all orders are enumerated; the documentation does not tell this one."""
+"""Largest number of members of which all orders are enumerated."""
 
 
 class NoValue(Exception):
@@ -37,11 +37,11 @@ class NoValue(Exception):
 
 
 class TooLong(Exception):
-    """The interpreter was asked not to take so many steps."""
+    """The interpreter has used up its steps."""
 
 
 class VmName(str):
-    """The name of a VM; it tells a VM from a host that is called the same."""
+    """The name of a VM; it differs from a host of the same name."""
 
 
 class HostName(str):
@@ -50,16 +50,16 @@ class HostName(str):
 
 @dataclass
 class Notes:
-    """What is noted while a formula is interpreted."""
+    """What the interpreter records while it evaluates a formula."""
 
     depends_on_order: bool = False
     patience: int = 10**9
-    """How many more terms may be looked at."""
+    """Number of terms that may still be evaluated."""
 
 
 @dataclass(frozen=True)
 class World:
-    """Everything a formula may ask about."""
+    """Everything that a formula may read."""
 
     now: Snapshot
     initial: Snapshot
@@ -79,7 +79,7 @@ def holds(
 
 
 def value_of(term: Term, environment: Names, world: World) -> Any:
-    """The value of a term, where names mean what the environment says."""
+    """Return the value of a term in an environment of names."""
     world.notes.patience -= 1
     if world.notes.patience < 0:
         raise TooLong
@@ -92,7 +92,7 @@ def value_of(term: Term, environment: Names, world: World) -> Any:
 def _name(term: syntax.Name, environment: Names, world: World) -> Any:
     if term.name in environment:
         return environment[term.name]
-    name = plain(term.name)
+    name = canonical_name(term.name)
     if name == "vms":
         return _vms(world.now.vms)
     if name == "hosts":
@@ -114,7 +114,7 @@ def _let(term: syntax.Let, environment: Names, world: World) -> Any:
 
 
 def _all(terms: Iterable[Term], environment: Names, world: World) -> list[Any]:
-    return [value_of(one, environment, world) for one in terms]
+    return [value_of(term, environment, world) for term in terms]
 
 
 # Operations
@@ -138,8 +138,8 @@ def _quotient(left: int, right: int) -> int:
 
 
 def _is_packing(groups: Collection[frozenset[Any]], whole: Collection[Any]) -> bool:
-    """Whether the groups have nothing in common and are all within the whole."""
-    apart = not any(one & other for one, other in combinations(groups, 2))
+    """Whether the groups are disjoint and all within the whole."""
+    apart = not any(left & right for left, right in combinations(groups, 2))
     return apart and all(group <= frozenset(whole) for group in groups)
 
 
@@ -149,8 +149,8 @@ _OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     **_ORDER,
     **_REST,
     "+": lambda left, right: left | right if isinstance(left, frozenset) else left + right,
-    ":": lambda one, whole: one in whole,
-    "/:": lambda one, whole: one not in whole,
+    ":": lambda member, whole: member in whole,
+    "/:": lambda member, whole: member not in whole,
     "<:": lambda group, whole: group <= frozenset(whole),
     "/<:": lambda group, whole: not group <= frozenset(whole),
     "<<:": _is_packing,
@@ -162,7 +162,7 @@ _OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
 
 
 def _choices(binding: Binding, domain: Collection[Any]) -> Iterable[Any]:
-    """The values of a variable that ranges over a collection."""
+    """Return the values of a variable that ranges over a collection."""
     if binding is Binding.MEMBER:
         return domain
     different = list(dict.fromkeys(domain))
@@ -177,14 +177,14 @@ def _subsets(members: list[Any]) -> Iterator[frozenset[Any]]:
 
 
 def _packings(members: list[Any]) -> Iterator[frozenset[frozenset[Any]]]:
-    """Every set of non-empty groups that have nothing in common."""
+    """Yield every set of non-empty, disjoint groups."""
     if not members:
         yield frozenset()
         return
     first, *others = members
     yield from _packings(others)
     for companions in _subsets(others):
-        rest = [one for one in others if one not in companions]
+        rest = [member for member in others if member not in companions]
         for packing in _packings(rest):
             yield packing | {companions | {first}}
 
@@ -192,7 +192,7 @@ def _packings(members: list[Any]) -> Iterator[frozenset[frozenset[Any]]]:
 def _environments(
     binders: tuple[Binder, ...], environment: Names, world: World
 ) -> Iterator[Names | NoValue]:
-    """All that the variables may mean, and an error where a collection has no value."""
+    """Yield all values of the variables, and an error where a collection has no value."""
     if not binders:
         yield environment
         return
@@ -216,7 +216,7 @@ def _tried(term: Term, environment: Names, world: World) -> bool | NoValue:
 
 
 def _decided(answers: Collection[bool | NoValue], deciding: bool, world: World) -> bool:
-    """One deciding answer is enough; without one every answer is needed."""
+    """Return the answer: one deciding value is enough; without one every value is needed."""
     errors = [answer for answer in answers if isinstance(answer, NoValue)]
     if errors and deciding not in answers:
         raise errors[0]
@@ -233,9 +233,9 @@ def _quantifier(term: syntax.ForAll | syntax.Exists, environment: Names, world: 
 
 
 def _temporal(term: syntax.Always | syntax.Sometime, environment: Names, world: World) -> bool:
-    """Every moment is once the present one; without moments there is only the present."""
+    """Evaluate the body at every moment; without moments only at the current one."""
     moments = world.moments or (world.now,)
-    answers = [_tried(term.body, environment, replace(world, now=one)) for one in moments]
+    answers = [_tried(term.body, environment, replace(world, now=moment)) for moment in moments]
     return _decided(answers, isinstance(term, syntax.Sometime), world)
 
 
@@ -244,7 +244,7 @@ def _where(term: syntax.SetWhere | syntax.ListWhere, environment: Names, world: 
     for inner in _environments(term.binders, environment, world):
         if isinstance(inner, NoValue):
             raise inner
-        if all(value_of(one, inner, world) for one in term.conditions):
+        if all(value_of(condition, inner, world) for condition in term.conditions):
             found.append(value_of(term.term, inner, world))
     return found
 
@@ -254,13 +254,17 @@ def _where(term: syntax.SetWhere | syntax.ListWhere, environment: Names, world: 
 
 def _call(term: syntax.Call, environment: Names, world: World) -> Any:
     arguments = _all(term.arguments, environment, world)
-    moments = {Moment.NOW: world.now, Moment.INITIAL: world.initial, Moment.FINAL: world.final}
+    moments = {
+        StateRef.NOW: world.now,
+        StateRef.INITIAL: world.initial,
+        StateRef.FINAL: world.final,
+    }
     state = moments[term.moment]
-    meaning = FUNCTIONS.get(plain(term.function))
+    meaning = FUNCTIONS.get(canonical_name(term.function))
     if meaning is not None:
         return meaning(state, world, *arguments)
     called = world.declared[term.function]
-    names = [one.name for one in called.parameters]
+    names = [parameter.name for parameter in called.parameters]
     given = dict(zip(names, arguments, strict=True))
     return value_of(called.formula, given, replace(world, now=state))
 
@@ -274,7 +278,7 @@ def _host_name(host: str | None) -> HostName | None:
 
 
 def _place(vm: Vm) -> HostId | None:
-    """Where a VM runs; one that sleeps runs nowhere."""
+    """Return the host on which a VM runs; a sleeping VM runs nowhere."""
     return vm.host if vm.state is VmState.RUNNING else None
 
 
@@ -283,21 +287,21 @@ def _running(state: Snapshot, _: World, host: HostId | None) -> frozenset[VmName
 
 
 def _hosted(state: Snapshot, _: World, host: HostId | None) -> frozenset[VmName]:
-    """Who lies there, and who comes: the target of an action is taken from its start on."""
+    """Return the VMs on a host and those on their way: a target counts from the start on."""
     if host is None:
         return frozenset()
-    seen = [one.step.footprint for one in state.in_flight.values()]
+    footprints = [running.step.footprint for running in state.in_flight.values()]
     lying = _vms(vm.id for vm in state.vms.values() if vm.host == host)
-    return lying | _vms(one.vm for one in seen if one.target == host)
+    return lying | _vms(seen.vm for seen in footprints if seen.target == host)
 
 
 def _amounts(named: Mapping[Any, int], cpu: int, memory: int) -> dict[str, int]:
-    """Amounts by the names of resources; two of them are there without being given."""
+    """Return amounts by the names of resources; CPU and memory are always present."""
     return {**named, "cpu": cpu, "memory": memory}
 
 
 def _consumption(state: Snapshot, _: World, name: VmId, resource: str) -> int:
-    """What is taken of CPU and memory is what is guaranteed."""
+    """Return the consumption; of CPU and memory it is the reservation."""
     vm = state.vms[name]
     known = _amounts(vm.consumption, vm.cpu.reservation_mhz, vm.memory.reservation_mib)
     return known.get(resource, 0)
@@ -328,7 +332,7 @@ def _label(state: Snapshot, _: World, element: str | None, key: str) -> str:
 
 
 def _on(steps: Iterable[Step], element: str | None, state: Snapshot) -> list[Step]:
-    """The actions on a VM, or those that touch a host."""
+    """Return the actions on a VM, or those that touch a host."""
     if _is_host(element, state):
         return [step for step in steps if element in step.footprint.hosts]
     return [step for step in steps if element == step.footprint.vm]
@@ -340,7 +344,8 @@ def _actions(state: Snapshot, world: World, element: str | None) -> tuple[Step, 
 
 
 def _underway(state: Snapshot, _: World, element: str | None) -> frozenset[Step]:
-    return frozenset(_on((one.step for one in state.in_flight.values()), element, state))
+    steps = (running.step for running in state.in_flight.values())
+    return frozenset(_on(steps, element, state))
 
 
 def _orders(_: Snapshot, __: World, members: frozenset[Any]) -> frozenset[tuple[Any, ...]]:
@@ -381,7 +386,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
 
 _RULES: Final[dict[type[Any], Callable[[Any, Names, World], Any]]] = {
     syntax.Name: _name,
-    **dict.fromkeys((syntax.Number, syntax.Text, syntax.Truth), lambda term, *_: term.value),
+    **dict.fromkeys((syntax.Number, syntax.Text, syntax.Boolean), lambda term, *_: term.value),
     syntax.Call: _call,
     syntax.Operation: _operation,
     syntax.Not: lambda term, names, world: not value_of(term.term, names, world),

@@ -1,7 +1,7 @@
-"""A second opinion on networks, in the plainest way: all ways are listed, each moment is seen.
+"""An oracle for networks: it lists all paths and checks every moment.
 
-It was written from what the handbook says of networks, and shares no code with the judge, nor with
-the planner. It is only for plans that machines can carry out as far as they know of no network.
+It is written from the handbook and shares no code with the judge or the planner. It is only for
+plans that are valid without a network.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from fractions import Fraction
 
 from equipoise.model.action import Migrate
 from equipoise.model.plan import Step
-from equipoise.model.problem.network import Link, Network
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.problem.problem import Network, NetworkLink
+from equipoise.model.state.snapshot import Snapshot
 
-Leg = tuple[Link, str]
-"""A link, and the end at which it is left: a name with what it is the name of."""
+Leg = tuple[NetworkLink, str]
+"""A link, and the end at which it is left: the kind and the name of a node."""
 
 
-def complaints(network: Network, initial: Snapshot, steps: Sequence[Step]) -> set[str]:
-    """What is wrong, in a word each: no way, too fast, or too much of something."""
-    moves = [(one, one.action) for one in steps if isinstance(one.action, Migrate)]
+def network_violations(network: Network, initial: Snapshot, steps: Sequence[Step]) -> set[str]:
+    """Return what is wrong, as words: no way, too fast, or too much on a lane."""
+    moves = [(step, step.action) for step in steps if isinstance(step.action, Migrate)]
     found: set[str] = set()
     taken: list[tuple[range, int, frozenset[tuple[str, str]]]] = []
     for step, move in moves:
-        way = the_way(network, move.source, move.target)
+        way = plain_path(network, move.source, move.target)
         if way is None:
             found.add("no way")
             continue
@@ -36,7 +36,7 @@ def complaints(network: Network, initial: Snapshot, steps: Sequence[Step]) -> se
     limits = {
         key: mbps for *_, keys in taken for key, mbps in _limits(network).items() if key in keys
     }
-    for begun, *_ in taken:  # what is under way becomes more only when something begins
+    for begun, *_ in taken:  # the load grows only when a migration begins
         for part, limit in limits.items():
             sum_mbps = sum(
                 mbps for when, mbps, parts in taken if begun.start in when and part in parts
@@ -46,8 +46,8 @@ def complaints(network: Network, initial: Snapshot, steps: Sequence[Step]) -> se
     return found
 
 
-def the_way(network: Network, source: str, target: str) -> list[Leg] | None:
-    """Of all ways without a detour through the same place, the shortest; of these, the first."""
+def plain_path(network: Network, source: str, target: str) -> list[Leg] | None:
+    """Return the shortest simple path; of several, the first."""
     every = list(_ways(network, f"host {source}", f"host {target}", ()))
     order = {link.id: place for place, link in enumerate(network.links)}
     ranked = sorted(every, key=lambda way: (len(way), [order[link.id] for link, _ in way]))
@@ -67,13 +67,13 @@ def _ways(network: Network, here: str, end: str, been: tuple[str, ...]) -> Itera
                     yield [(link, there), *rest]
 
 
-def _ends(link: Link) -> tuple[str, str]:
+def _ends(link: NetworkLink) -> tuple[str, str]:
     other = f"switch {link.to}" if link.host is None else f"host {link.host}"
     return f"switch {link.switch}", other
 
 
 def _figures(network: Network, way: list[Leg]) -> dict[tuple[str, str], int]:
-    """What each part of a way carries: its links in their directions, and the switches between."""
+    """Return the lanes of a path with their capacity: its links by direction, and its switches."""
     met = {there for _, there in way}
     parts = {(link.id, there): link.capacity_mbps for link, there in way}
     limits = _limits(network)
@@ -82,9 +82,9 @@ def _figures(network: Network, way: list[Leg]) -> dict[tuple[str, str], int]:
 
 def _limits(network: Network) -> dict[tuple[str, str], int]:
     found = {
-        (f"switch {one.id}", ""): one.capacity_mbps
-        for one in network.switches
-        if one.capacity_mbps is not None
+        (f"switch {switch.id}", ""): switch.capacity_mbps
+        for switch in network.switches
+        if switch.capacity_mbps is not None
     }
     for link in network.links:
         found |= {(link.id, end): link.capacity_mbps for end in _ends(link)}

@@ -1,12 +1,12 @@
-"""Every plan there is for a problem, tried one after the other: a planner too plain to be wrong.
+"""An oracle for the planner: it tries every plan of a problem.
 
-Written from the meaning of a problem: which ways the machines may go, what must be so when an
-action starts (``oracle``) and what the rules say (``meanings``). It shares no code with the planner
-and knows neither the language of the rules nor a solver. For tiny worlds only: whatever could be
-done is tried at every instant, and what was tried in the same state at the same time is known.
+It is written from the meaning of a problem: which actions are possible, what must hold when an
+action starts (``plain_gate``) and what the rules mean (``meanings``). It shares no code with the
+planner and knows neither the language of the rules nor a solver. It is for tiny problems: it tries
+every action at every instant, and remembers the result of each state and time.
 
-Two things are taken for granted. Waiting while nothing is under way is of no use, and a host that
-is on need not be put to standby unless a rule speaks of hosts that are on, or it has agents.
+Two things are assumed. Waiting while no action is under way is useless. A host that is on need not
+be powered off unless a rule reads the states of hosts, or the host has agents.
 """
 
 from __future__ import annotations
@@ -35,49 +35,54 @@ from equipoise.model.action import (
     Shutdown,
     Suspend,
 )
-from equipoise.model.host import Host, HostState, HostWish
+from equipoise.model.host import Host, HostState, RequestedHostState
 from equipoise.model.plan import Plan, Step
-from equipoise.model.problem import HostAim, Measure, Problem, VmAim
+from equipoise.model.problem import (
+    DesiredHostState,
+    DesiredVmState,
+    ObjectiveMeasure,
+    PlanningProblem,
+)
 from equipoise.model.problem.problem import ActionKind
 from equipoise.model.quantity import HostId, PlanId, ResourceName, StepId, VmId
 from equipoise.model.rule import KeepApart, KeepTogether, Rule, Satisfy, StayOff, StayWithin
-from equipoise.model.snapshot import Running, Snapshot
+from equipoise.model.state.snapshot import RunningAction, Snapshot
 from equipoise.model.value import FrozenMap
 from equipoise.model.vm import Vm, VmState
 from meanings import MEANINGS, World
 from meanings.world import kind
-from oracle import Cluster, against_start, cluster_after, hosts_of, take_effect, vm_of
-from oracle import objections as against_machines
+from plain_gate import Cluster, against_start, cluster_after, hosts_of, take_effect, vm_of
+from plain_gate import objections as against_machines
 
-# What a problem says
+# The problem
 
 
 VM_ENDS = {
-    VmAim.RUNNING: VmState.RUNNING,
-    VmAim.READY: VmState.READY,
-    VmAim.FORGED: VmState.READY,
-    VmAim.SLEEPING: VmState.SLEEPING,
-    VmAim.KILLED: VmState.TERMINATED,
+    DesiredVmState.RUNNING: VmState.RUNNING,
+    DesiredVmState.READY: VmState.READY,
+    DesiredVmState.FORGED: VmState.READY,
+    DesiredVmState.SLEEPING: VmState.SLEEPING,
+    DesiredVmState.KILLED: VmState.TERMINATED,
 }
-HOST_ENDS: dict[HostAim | HostWish, HostState] = {
-    HostAim.ONLINE: HostState.ON,
-    HostAim.OFFLINE: HostState.STANDBY,
-    HostAim.MAINTENANCE: HostState.MAINTENANCE,
-    HostWish.STANDBY: HostState.STANDBY,
-    HostWish.MAINTENANCE: HostState.MAINTENANCE,
+HOST_ENDS: dict[DesiredHostState | RequestedHostState, HostState] = {
+    DesiredHostState.ONLINE: HostState.ON,
+    DesiredHostState.OFFLINE: HostState.STANDBY,
+    DesiredHostState.MAINTENANCE: HostState.MAINTENANCE,
+    RequestedHostState.STANDBY: HostState.STANDBY,
+    RequestedHostState.MAINTENANCE: HostState.MAINTENANCE,
 }
-VM_WISHES = {
+DESIRED_VM_STATES = {
     "Running": VmState.RUNNING,
     "Ready": VmState.READY,
     "Sleeping": VmState.SLEEPING,
     "Killed": VmState.TERMINATED,
 }
-HOST_WISHES = {
+DESIRED_HOST_STATES = {
     "Online": HostState.ON,
     "Offline": HostState.STANDBY,
     "Maintenance": HostState.MAINTENANCE,
 }
-"""Constraints that say what is to become of somebody: wishes, written as rules."""
+"""Constraints that state a desired final state, written as rules."""
 SWITCHES: dict[tuple[HostState, HostState], Any] = {
     (HostState.STANDBY, HostState.ON): PowerOn,
     (HostState.ON, HostState.STANDBY): PowerOff,
@@ -85,20 +90,20 @@ SWITCHES: dict[tuple[HostState, HostState], Any] = {
     (HostState.MAINTENANCE, HostState.ON): LeaveMaintenance,
 }
 ABOUT_HOSTS = {
-    *HOST_WISHES,
+    *DESIRED_HOST_STATES,
     *("MaxOnline", "MinOnline", "MaxSkew", "TopologySpread", "Failover", "FailoverPercentage"),
     *("FailoverHosts", "AgentsRun", "ComputeUp"),
     *("hostLife", "noVMsOnOfflineNodes", "sleepersProtected"),
 }
-"""Constraints whose sentences speak of hosts that are on, or are not."""
+"""Constraints about hosts that are on or off."""
 NARROWING = {"Seq", "Sync", "NoDelay", "Deadline", "Precedence", "Serialize", "MaxMoves"}
-"""Constraints about the actions of a plan that no further action can mend."""
+"""Constraints about the actions of a plan that no further action can satisfy again."""
 ABOUT_ACTIONS = {*NARROWING, "hostLife", "forgedFirst", "killedByAction", "oneActionAtATime"}
-"""Constraints about the actions of a plan: one looks at the whole of it."""
+"""Constraints about the actions of the whole plan."""
 
 
 class Judged(NamedTuple):
-    """A rule as its meaning wants it."""
+    """A rule with its meaning."""
 
     name: str
     arguments: dict[str, Any]
@@ -106,7 +111,7 @@ class Judged(NamedTuple):
 
     @classmethod
     def of(cls, rule: Rule) -> Judged:
-        """Which constraint a rule is, and with what."""
+        """Return the constraint and the arguments of a rule."""
         if isinstance(rule, Satisfy):
             ordered = rule.constraint == "Seq"
             given = {key: _given(value, ordered) for key, value in rule.arguments.items()}
@@ -130,19 +135,19 @@ class Judged(NamedTuple):
 def _given(value: Any, ordered: bool) -> Any:
     if not isinstance(value, tuple) or ordered:
         return value
-    return frozenset(one if isinstance(one, str) else frozenset(one) for one in value)
+    return frozenset(item if isinstance(item, str) else frozenset(item) for item in value)
 
 
 class Space:
-    """What may be done to whom, how long it takes, and what must be so in the end."""
+    """The possible actions of a problem, their durations, and the desired final states."""
 
-    def __init__(self, problem: Problem, kept: Collection[str] = ()) -> None:
-        """``kept`` are the soft rules that must hold as well; the others count for nothing."""
+    def __init__(self, problem: PlanningProblem, kept: Collection[str] = ()) -> None:
+        """``kept`` are the soft rules that must hold as well; the others do not count."""
         self.problem = problem
         self.initial = Snapshot.of(problem.cluster)
         self.limits = problem.cluster.limits
         hard = [rule for rule in problem.cluster.rules if rule.hard]
-        self._wishes = [Judged.of(rule) for rule in hard]
+        self._hard = [Judged.of(rule) for rule in hard]
         self.rules = [
             Judged.of(rule) for rule in problem.cluster.rules if rule.hard or rule.id in kept
         ]
@@ -150,77 +155,81 @@ class Space:
         if problem.horizon_s is not None:
             self.horizon_ms = problem.horizon_s * 1000
         self._may_sleep = (
-            any(one.name in ABOUT_HOSTS for one in self.rules)
+            any(rule.name in ABOUT_HOSTS for rule in self.rules)
             or any(vm.agent for vm in self.initial.vms.values())
-            or not {Measure.HOSTS_USED, Measure.ENERGY}.isdisjoint(problem.objective)
+            or not {ObjectiveMeasure.HOSTS_USED, ObjectiveMeasure.ENERGY}.isdisjoint(
+                problem.objective
+            )
         )
 
-    # What it is to become
+    # Desired final states
 
     @cached_property
     def vm_ends(self) -> dict[VmId, set[VmState]]:
-        """The states each VM is to end in; without a wish, the one it is in."""
+        """The desired final states of each VM; by default its current state."""
         found = {vm.id: {vm.state} for vm in self.initial.vms.values()}
-        wishes = [(vm, VM_ENDS[aim]) for vm, aim in self.problem.vms.items()]
-        wishes += [
-            (one.arguments["v"], VM_WISHES[one.name])
-            for one in self._wishes
-            if one.name in VM_WISHES
+        desired = [(vm, VM_ENDS[aim]) for vm, aim in self.problem.vms.items()]
+        desired += [
+            (rule.arguments["v"], DESIRED_VM_STATES[rule.name])
+            for rule in self._hard
+            if rule.name in DESIRED_VM_STATES
         ]
-        for vm in {vm for vm, _ in wishes}:
-            found[vm] = {state for name, state in wishes if name == vm}
+        for vm in {vm for vm, _ in desired}:
+            found[vm] = {state for name, state in desired if name == vm}
         return found
 
     @cached_property
     def host_ends(self) -> dict[HostId, set[HostState]]:
-        """The states in which hosts are to end that anybody wants something of."""
-        wishes = [(host, HOST_ENDS[aim]) for host, aim in self.problem.hosts.items()]
-        wishes += [
+        """The desired final states of the hosts that have one."""
+        desired = [(host, HOST_ENDS[aim]) for host, aim in self.problem.hosts.items()]
+        desired += [
             (host.id, HOST_ENDS[host.requested])
             for host in self.initial.hosts.values()
             if host.requested is not None and host.id not in self.problem.hosts
         ]
-        wishes += [
-            (one.arguments["n"], HOST_WISHES[one.name])
-            for one in self._wishes
-            if one.name in HOST_WISHES
+        desired += [
+            (rule.arguments["n"], DESIRED_HOST_STATES[rule.name])
+            for rule in self._hard
+            if rule.name in DESIRED_HOST_STATES
         ]
-        return {host: {state for name, state in wishes if name == host} for host, _ in wishes}
+        return {host: {state for name, state in desired if name == host} for host, _ in desired}
 
     @cached_property
     def growth(self) -> dict[VmId, dict[ResourceName, int]]:
-        """What VMs are to get of named resources of which they do not have enough."""
+        """The amounts of named resources that VMs must get, because they have too little."""
         found: dict[VmId, dict[ResourceName, int]] = {vm: {} for vm in self.initial.vms}
-        for one in self._wishes:
-            if one.name != "Preserve" or one.arguments["id"] in ("cpu", "memory"):
+        for rule in self._hard:
+            if rule.name != "Preserve" or rule.arguments["id"] in ("cpu", "memory"):
                 continue
-            vm, name, amount = (one.arguments[key] for key in ("v", "id", "amount"))
+            vm, name, amount = (rule.arguments[key] for key in ("v", "id", "amount"))
             has = self.initial.vms[vm].consumption.get(name, 0)
             if amount > has:
                 found[vm][name] = max(amount, found[vm].get(name, 0))
         return found
 
     def is_contradictory(self) -> bool:
-        """Whether somebody is to end in two states."""
+        """Whether a VM or a host has two different final states."""
         sizes = [*map(len, self.vm_ends.values()), *map(len, self.host_ends.values())]
         return max(sizes, default=1) > 1
 
     def is_reached(self, hosts: Mapping[HostId, Host], vms: Mapping[VmId, Vm]) -> bool:
-        """Whether everybody is in the state he is to end in."""
-        # An agent follows its host, so without a wish it may end in any state.
-        free = {vm.id for vm in vms.values() if vm.agent and not self._is_wished(vm.id)}
+        """Whether every VM and host is in its desired final state."""
+        # An agent follows its host, so without a condition it may end in any state.
+        free = {vm.id for vm in vms.values() if vm.agent and not self._has_final_state(vm.id)}
         return all(
             vm.id in free or self.vm_ends[vm.id] == {vm.state} for vm in vms.values()
         ) and all(some == {hosts[host].state} for host, some in self.host_ends.items())
 
-    def _is_wished(self, vm: VmId) -> bool:
-        by_rule = (one.name in VM_WISHES and one.arguments["v"] == vm for one in self._wishes)
+    def _has_final_state(self, vm: VmId) -> bool:
+        by_rule = (
+            rule.name in DESIRED_VM_STATES and rule.arguments["v"] == vm for rule in self._hard
+        )
         return vm in self.problem.vms or any(by_rule)
 
-    # What may be done
+    # Possible actions
 
     def vm_actions(self, vm: Vm, moved: int) -> Iterator[Action]:
-        """What may be done next to a VM that has migrated so often; the shortest way only."""
+        """Yield the next actions of a VM that has moved this often; the shortest way only."""
         if vm.agent or len(self.vm_ends[vm.id]) > 1:
             return
         (end,) = self.vm_ends[vm.id]
@@ -247,7 +256,7 @@ class Space:
                     yield from self._allocations(vm)
 
     def _moves(self, vm: Vm, moved: int) -> Iterator[Action]:
-        """Who has just been started or has got more does not migrate any more."""
+        """Yield the moves of a VM; none after it was started or has grown."""
         before = self.initial.vms[vm.id]
         grown = before.consumption != vm.consumption
         if before.state is VmState.RUNNING and not grown and moved < self.problem.moves_max:
@@ -263,7 +272,7 @@ class Space:
                 yield Allocate(vm=vm.id, resource=name, amount=amount)
 
     def host_actions(self, host: Host) -> Iterator[Action]:
-        """How a host may be switched now; once at the most."""
+        """Yield the switches of a host; it is switched once at most."""
         if host.state is not self.initial.hosts[host.id].state:
             return
         free = {HostState.STANDBY: {HostState.ON}, HostState.ON: {HostState.STANDBY}}
@@ -276,41 +285,47 @@ class Space:
             if (host.state, end) in SWITCHES:
                 yield SWITCHES[host.state, end](host=host.id)
 
-    # How long it takes
+    # Durations
 
     def duration_ms(self, kind_of_action: str, name: str) -> int:
-        """How long an action of a kind takes, done to a VM or a host."""
-        said = self.problem.durations.get(ActionKind(kind_of_action))
-        if said is None:
+        """Return the duration of an action of a kind on a VM or a host."""
+        duration = self.problem.durations.get(ActionKind(kind_of_action))
+        if duration is None:
             assert kind_of_action == "reinstantiate"
-            return sum(self.duration_ms(one, name) for one in ("forge", "boot", "shutdown"))
-        if name in said.of:
-            return said.of[name]
+            return sum(
+                self.duration_ms(kind_name, name) for kind_name in ("forge", "boot", "shutdown")
+            )
+        if name in duration.of:
+            return duration.of[name]
         vm = self.initial.vms.get(VmId(name))
         if vm is None:
-            return said.ms
-        named = vm.consumption.get(ResourceName(said.resource), 0)
-        units = vm.memory_mib if said.resource == "memory" else named
-        return said.ms + round(said.per_unit_ms * units)
+            return duration.ms
+        named = vm.consumption.get(ResourceName(duration.resource), 0)
+        units = vm.memory_mib if duration.resource == "memory" else named
+        return duration.ms + round(duration.per_unit_ms * units)
 
     @cached_property
     def unit_ms(self) -> int:
-        """What every duration is a multiple of."""
+        """The greatest common divisor of all durations."""
         hosts = {kind_of for kind_of in ActionKind if "power" in kind_of or "maint" in kind_of}
-        lengths = [self.duration_ms(one, host) for one in hosts for host in self.initial.hosts]
+        lengths = [
+            self.duration_ms(kind_name, host) for kind_name in hosts for host in self.initial.hosts
+        ]
         others = set(ActionKind) - hosts
-        lengths += [self.duration_ms(one, vm) for one in others for vm in self.initial.vms]
+        lengths += [
+            self.duration_ms(kind_name, vm) for kind_name in others for vm in self.initial.vms
+        ]
         return gcd(*lengths)
 
     def step(self, action: Action, at_ms: int) -> Step:
-        """An action that begins at a time."""
+        """Return a step with an action that begins at a time."""
         who = str(vm_of(action) or getattr(action, "host", None))
         end_ms = at_ms + self.duration_ms(kind(action), who)
         name = StepId(f"{at_ms}:{kind(action)}:{who}")
         return Step(id=name, action=action, start_ms=at_ms, end_ms=end_ms)
 
     def within_limits(self, flying: Collection[Action]) -> bool:
-        """Whether no more is going on than may, all in all and at each host."""
+        """Whether the concurrency limits are kept, in total and at each host."""
         at_hosts = Counter(host for action in flying for host in hosts_of(action))
         return len(flying) <= self.limits.actions_total and all(
             count <= self.limits.actions_per_host for count in at_hosts.values()
@@ -325,31 +340,33 @@ def _host_of(vm: Vm) -> HostId:
 def seen(
     hosts: Mapping[HostId, Host], vms: Mapping[VmId, Vm], flying: Iterable[Step] = ()
 ) -> Snapshot:
-    """A moment as the meanings of rules look at it."""
-    under_way = {step.id: Running(step, 1, step.start_ms) for step in flying}
+    """Return a moment as the meanings of rules read it."""
+    under_way = {step.id: RunningAction(step, 1, step.start_ms) for step in flying}
     return Snapshot(hosts=FrozenMap(hosts), vms=FrozenMap(vms), in_flight=FrozenMap(under_way))
 
 
-# Is a plan a good one?
+# Is a plan valid?
 
 
-def faults(problem: Problem, plan: Plan, kept: Collection[str] = ()) -> list[str]:
-    """Everything that speaks against a plan."""
+def faults(problem: PlanningProblem, plan: Plan, kept: Collection[str] = ()) -> list[str]:
+    """Return everything that is wrong with a plan."""
     space = Space(problem, kept)
     bare = Snapshot.of(problem.cluster.but(rules=()))
-    found = [f"machines: {one}" for one in against_machines(bare, plan)]
+    found = [f"machines: {objection}" for objection in against_machines(bare, plan)]
     found += _against_ways(space, plan.steps)
     found += _against_rules(space, plan.steps)
     last = cluster_after(space.initial, plan.steps)
     if not space.is_reached(last.hosts, last.vms):
-        found.append("somebody is not what he is to be in the end")
+        found.append("a VM or host does not end in its desired state")
     return found
 
 
 def _against_ways(space: Space, steps: Sequence[Step]) -> Iterator[str]:
-    """Which steps are not among those that may be made, take another time, or are too many."""
+    """Yield steps that are impossible, have another duration, or exceed the limits."""
     for step in steps:
-        then = cluster_after(space.initial, [one for one in steps if one.end_ms <= step.start_ms])
+        then = cluster_after(
+            space.initial, [other for other in steps if other.end_ms <= step.start_ms]
+        )
         if step.footprint.vm is None:
             ways = list(space.host_actions(then.hosts[step.action.host]))  # type: ignore[union-attr, index]
         else:
@@ -361,7 +378,9 @@ def _against_ways(space: Space, steps: Sequence[Step]) -> Iterator[str]:
             yield f"takes another time: {step.action}"
         if step.end_ms > space.horizon_ms or step.start_ms % space.unit_ms:
             yield f"at no time: {step.action}"
-        if not space.within_limits([one.action for one in steps if _goes(one, step.start_ms)]):
+        if not space.within_limits(
+            [other.action for other in steps if _goes(other, step.start_ms)]
+        ):
             yield f"too much at once: {step.action}"
 
 
@@ -370,43 +389,43 @@ def _goes(step: Step, at_ms: int) -> bool:
 
 
 def _moves_in(steps: Iterable[Step], vm: VmId, before: Step | None = None) -> int:
-    """How often a VM migrates, in all or before a step begins."""
-    moves = [one for one in steps if isinstance(one.action, Move) and one.action.vm == vm]
-    return len([one for one in moves if before is None or one.start_ms < before.start_ms])
+    """Return how often a VM moves, in total or before a step begins."""
+    moves = [step for step in steps if isinstance(step.action, Move) and step.action.vm == vm]
+    return len([step for step in moves if before is None or step.start_ms < before.start_ms])
 
 
 def _against_rules(space: Space, steps: Sequence[Step]) -> Iterator[str]:
-    """Which rules do not hold: in the end, or at some moment."""
+    """Yield the rules that do not hold at the end, or at some moment."""
     last = cluster_after(space.initial, steps)
     in_the_end = World(seen(last.hosts, last.vms), space.initial, tuple(steps))
     for rule in space.rules:
         if not rule.holds(in_the_end):
             yield f"broken in the end: {rule}"
-        if rule.continuous and not all(rule.holds(one) for one in _moments(space, steps)):
+        if rule.continuous and not all(rule.holds(step) for step in _moments(space, steps)):
             yield f"broken on the way: {rule}"
 
 
 def _moments(space: Space, steps: Sequence[Step]) -> Iterator[World]:
-    """Before all, and at each instant after what ends and after what starts."""
+    """Yield the initial moment, and each instant after the ends and after the starts."""
     yield World(space.initial, space.initial, tuple(steps))
     for at_ms in sorted({time for step in steps for time in (step.start_ms, step.end_ms)}):
-        ended = [one for one in steps if one.end_ms <= at_ms]
+        ended = [step for step in steps if step.end_ms <= at_ms]
         then = cluster_after(space.initial, ended)
-        going_on = [one for one in steps if one.start_ms < at_ms < one.end_ms]
-        begun = [one for one in steps if one.start_ms <= at_ms < one.end_ms]
+        going_on = [step for step in steps if step.start_ms < at_ms < step.end_ms]
+        begun = [step for step in steps if step.start_ms <= at_ms < step.end_ms]
         for flying in (going_on, begun):
             yield World(seen(then.hosts, then.vms, flying), space.initial, tuple(steps))
 
 
-# What a state costs
+# The cost of a state
 
 
 IN_THE_END = {"hosts_used", "energy", "imbalance"}
-"""What counts only in the end."""
+"""Measures of the final state."""
 
 
 def milliwatts(host: Host, vms: Iterable[Vm]) -> int:
-    """What a host draws: more the more CPU is reserved on it."""
+    """Return the power of a host, which grows with the reserved CPU."""
     idle, busy = 1000 * host.power.curve[0], 1000 * host.power.curve[-1]
     watts = idle if host.state is HostState.ON else 1000 * host.power.standby_watts
     whole = max(1, host.usable_cpu_mhz)
@@ -415,7 +434,7 @@ def milliwatts(host: Host, vms: Iterable[Vm]) -> int:
 
 
 def fullness(host: Host, vms: Iterable[Vm]) -> int:
-    """The largest share of anything that is taken of a host, in thousandths, rounded up."""
+    """Return the largest used share of a resource on a host, in thousandths, rounded up."""
     there = [vm for vm in vms if vm.host == host.id]
     runs = [vm for vm in there if vm.state is VmState.RUNNING or vm.agent]
     taken = [
@@ -433,11 +452,11 @@ def fullness(host: Host, vms: Iterable[Vm]) -> int:
 
 
 class TooMuch(Exception):
-    """There are more plans than anybody would like to try."""
+    """There are too many plans to try."""
 
 
 class Now(NamedTuple):
-    """How far a plan has come: what is where, what is going on, and what was begun so far."""
+    """The progress of a plan: the cluster, the actions under way, and the steps so far."""
 
     hosts: dict[HostId, Host]
     vms: dict[VmId, Vm]
@@ -446,17 +465,17 @@ class Now(NamedTuple):
 
 
 class Way(NamedTuple):
-    """How a plan goes on to its end, and what that costs."""
+    """The rest of a plan, and its cost."""
 
     cost: int
     steps: tuple[Step, ...]
 
 
 class PlainPlanner:
-    """Tries every plan. ``looks_max`` is how many choices it is willing to look at."""
+    """Tries every plan. ``looks_max`` limits the number of choices that it tries."""
 
     def __init__(
-        self, problem: Problem, kept: Collection[str] = (), looks_max: int = 10**9
+        self, problem: PlanningProblem, kept: Collection[str] = (), looks_max: int = 10**9
     ) -> None:
         self.space = Space(problem, kept)
         self.looks = 0
@@ -464,15 +483,15 @@ class PlainPlanner:
         self._measure = ""
         self._known: dict[Any, Way | None] = {}
         self._lawful: dict[Any, bool] = {}
-        self._whole = any(one.name in ABOUT_ACTIONS for one in self.space.rules)
+        self._whole = any(rule.name in ABOUT_ACTIONS for rule in self.space.rules)
 
     def plan(self) -> Plan | None:
-        """Some plan that keeps everything; nothing if there is none."""
+        """Return a plan that satisfies everything; ``None`` if there is none."""
         way = self._search("")
         return None if way is None else Plan(id=PlanId("plain"), base_version=0, steps=way.steps)
 
     def least(self, measure: str) -> int | None:
-        """What the best plan costs by a measure."""
+        """Return the cost of the best plan by a measure."""
         way = self._search(measure)
         return None if way is None else way.cost
 
@@ -484,7 +503,7 @@ class PlainPlanner:
         return self._way(0, start)
 
     def _way(self, at_ms: int, now: Now) -> Way | None:
-        """The best way to the end from an instant on, after what ends at it."""
+        """Return the best rest of the plan from an instant on, after its ends."""
         key = (at_ms, self._key(now))
         if key not in self._known:
             self._known[key] = self._looked_for(at_ms, now)
@@ -495,7 +514,7 @@ class PlainPlanner:
         if self._is_end(now):
             best = Way(self._in_the_end(now), ())
             if self._measure not in IN_THE_END:
-                return best  # whatever else is done only costs more
+                return best  # every further action only adds cost
         for chosen in self._choices(at_ms, now):
             after = self._after(at_ms, now, chosen)
             way = None if after is None else self._way(at_ms + self.space.unit_ms, after)
@@ -536,7 +555,7 @@ class PlainPlanner:
     # What may begin at an instant
 
     def _choices(self, at_ms: int, now: Now) -> Iterator[tuple[Step, ...]]:
-        """Every choice of what begins now; if nothing is going on, something does."""
+        """Yield every choice of steps that begin now; if nothing is under way, at least one."""
         flying = [step.action for step in now.flying]
         cluster = Cluster(now.hosts, now.vms, flying)
         options: list[list[Step | None]] = []
@@ -554,7 +573,7 @@ class PlainPlanner:
                 yield chosen
 
     def _actors(self, now: Now) -> Iterator[tuple[list[Action], bool]]:
-        """What each might do, and whether it is more likely to wait."""
+        """Return the possible steps of each actor, and whether it is more likely to wait."""
         for vm in now.vms.values():
             if all(step.footprint.vm != vm.id for step in now.flying):
                 moved = _moves_in(now.begun, vm.id)
@@ -566,14 +585,14 @@ class PlainPlanner:
     def _together(
         self, cluster: Cluster, options: Sequence[Sequence[Step | None]], chosen: tuple[Step, ...]
     ) -> Iterator[tuple[Step, ...]]:
-        """Every choice of one for each actor, as long as they do not get into each other's way."""
+        """Yield every combination of one step for each actor that may start together."""
         self.looks += 1
         if self.looks > self._looks_max:
             raise TooMuch
         if not options:
             yield chosen
             return
-        going_on = cluster.flying + [one.action for one in chosen]
+        going_on = cluster.flying + [step.action for step in chosen]
         then = cluster._replace(flying=going_on)
         for step in options[0]:
             if step is None:
@@ -584,9 +603,9 @@ class PlainPlanner:
                 yield from self._together(cluster, options[1:], (*chosen, step))
 
     def _after(self, at_ms: int, now: Now, chosen: tuple[Step, ...]) -> Now | None:
-        """The next instant, after what ends at it; nothing if a rule was broken till then."""
+        """Return the next instant after its ends; ``None`` if a rule was violated until then."""
         started = now._replace(
-            flying=tuple(sorted((*now.flying, *chosen), key=lambda one: one.id)),
+            flying=tuple(sorted((*now.flying, *chosen), key=lambda step: step.id)),
             begun=(*now.begun, *chosen),
         )
         if chosen and not self._is_lawful(started):
@@ -602,10 +621,10 @@ class PlainPlanner:
         after = Now(cluster.hosts, cluster.vms, flying, started.begun)
         return after if self._is_lawful(after) else None
 
-    # What must hold
+    # Rules
 
     def _is_lawful(self, now: Now) -> bool:
-        """Whether all rules hold that must at every moment, and none is past mending."""
+        """Whether all continuous rules hold, and none is violated for good."""
         key = self._key(now, timeless=True)
         if key not in self._lawful:
             world = World(seen(now.hosts, now.vms, now.flying), self.space.initial, now.begun)
@@ -625,7 +644,7 @@ class PlainPlanner:
         return all(rule.holds(world) for rule in self.space.rules)
 
     def _key(self, now: Now, *, timeless: bool = False) -> Any:
-        """What tells one state from another."""
+        """Return a key that distinguishes states."""
         vms = tuple((vm.state, vm.host, *sorted(vm.consumption.items())) for vm in now.vms.values())
         hosts = tuple(host.state for host in now.hosts.values())
         if self._whole:
@@ -636,8 +655,8 @@ class PlainPlanner:
         return vms, hosts, moves, tuple((step.action, step.end_ms) for step in now.flying)
 
 
-def least_broken(problem: Problem, looks_max: int = 10**9) -> int | None:
-    """What it costs at the least to break soft rules; nothing if the hard ones cannot be kept."""
+def least_broken(problem: PlanningProblem, looks_max: int = 10**9) -> int | None:
+    """Return the least cost of violated soft rules; ``None`` if the hard rules have no plan."""
     soft = [rule.id for rule in problem.cluster.rules if not rule.hard]
     prices = {name: problem.weights.get(name, 1) for name in soft}
     choices = [set(some) for size in range(len(soft) + 1) for some in combinations(soft, size)]

@@ -18,7 +18,7 @@ from equipoise.model.host import Host, HostState
 from equipoise.model.policy import HostOverride
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.rule import KeepApart, KeepTogether, Satisfy, StayOff, StayWithin
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import Demand, Vm, VmState
 
 Where = Mapping[VmId, HostId]
@@ -35,7 +35,7 @@ class Worth(NamedTuple):
     cost: Pair
 
     @property
-    def times(self) -> float:
+    def ratio(self) -> float:
         """How often it is worth its cost, of the resource of which it is less."""
         parts = zip(self.benefit, self.cost, strict=True)
         return min(inf if cost <= HAIR else gain / cost for gain, cost in parts)
@@ -46,20 +46,20 @@ class Window:
     """How long is looked back, and how many standard deviations are added to the mean."""
 
     seconds: int
-    times: float
+    ratio: float
 
 
 class PlainPower:
-    """A cluster of which VMs are elsewhere and hosts asleep in mind."""
+    """A cluster in which VMs are moved and hosts switched as a trial."""
 
     def __init__(
         self, state: Snapshot, where: Where | None = None, asleep: Iterable[HostId] = ()
     ) -> None:
         self.state, self.policy, self.asleep = state, state.settings.power, set(asleep)
-        self.at_first = {
+        self.without_steps = {
             vm.id: HostId(str(vm.host)) for vm in state.vms.values() if vm.state is VmState.RUNNING
         }
-        self.where: Where = {**self.at_first, **(where or {})}
+        self.where: Where = {**self.without_steps, **(where or {})}
         policy = self.policy
         self.off = Window(policy.off_window_s, policy.deviations)
         self.on = Window(policy.on_window_s, policy.deviations)
@@ -68,7 +68,7 @@ class PlainPower:
     # What hosts are expected to need
 
     def hosts(self) -> list[Host]:
-        """Those that take part: on, with something to give, and left alone by nobody."""
+        """The hosts that are rebalanced: on, with capacity, and not excluded."""
         alone = self.state.settings.balance.hosts
         return [
             host
@@ -84,19 +84,19 @@ class PlainPower:
     def _kept_free(self) -> set[str]:
         """Hosts that are kept for what may be lost elsewhere."""
         failed = any(host.state is HostState.FAILED for host in self.state.hosts.values())
-        everybody = {vm for vm in self.at_first if not self.state.vms[vm].agent}
+        all_vms = {vm for vm in self.without_steps if not self.state.vms[vm].agent}
         kept: set[str] = set()
         for rule in self.state.settings.rules:
             if not rule.hard:
                 continue
-            if isinstance(rule, StayOff) and everybody and everybody <= set(rule.vms):
+            if isinstance(rule, StayOff) and all_vms and all_vms <= set(rule.vms):
                 kept |= set(rule.hosts)
-            if isinstance(rule, StayWithin) and everybody and everybody <= set(rule.vms):
+            if isinstance(rule, StayWithin) and all_vms and all_vms <= set(rule.vms):
                 kept |= set(self.state.hosts) - set(rule.hosts)
             if isinstance(rule, Satisfy) and rule.constraint == "FailoverHosts":
                 names = rule.arguments["ns"]
                 assert isinstance(names, tuple)
-                kept |= set() if failed or not everybody else {str(one) for one in names}
+                kept |= set() if failed or not all_vms else {str(name) for name in names}
         return kept
 
     def expected(self, host: HostId, window: Window, *coming: VmId) -> Pair:
@@ -104,8 +104,8 @@ class PlainPower:
         seen = [self._sum(host, frame, coming) for frame in self._frames(window.seconds)]
         cpu, memory = zip(*seen, strict=True)
         return (
-            fmean(cpu) + window.times * pstdev(cpu),
-            fmean(memory) + window.times * pstdev(memory),
+            fmean(cpu) + window.ratio * pstdev(cpu),
+            fmean(memory) + window.ratio * pstdev(memory),
         )
 
     def _sum(self, host: HostId, frame: Mapping[VmId, Demand], coming: Iterable[VmId]) -> Pair:
@@ -117,12 +117,12 @@ class PlainPower:
         """Observations newer than so many seconds; who was not there was as now; now if none."""
         since_ms = self.state.at_ms - 1000 * seconds
         past: list[Mapping[VmId, Demand]] = [
-            one.demand for one in self.state.history if one.at_ms > since_ms
+            sample.demand for sample in self.state.history if sample.at_ms > since_ms
         ]
         now = {vm: self.state.vms[vm].demand for vm in self.where}
         return [{vm: frame.get(vm, now[vm]) for vm in self.where} for frame in past or [{}]]
 
-    def used(self, host: HostId, window: Window, *coming: VmId) -> Pair:
+    def utilisation(self, host: HostId, window: Window, *coming: VmId) -> Pair:
         """What part of a host is expected to be needed."""
         cpu, memory = self.expected(host, window, *coming)
         return cpu / has(self.state.hosts[host])[0], memory / has(self.state.hosts[host])[1]
@@ -131,7 +131,7 @@ class PlainPower:
         """Whether VMs can come to stay: no more is then needed than should be used."""
         windows = self.on, self.off
         most = self.policy.high + HAIR
-        return all(max(self.used(host, window, *coming)) <= most for window in windows)
+        return all(max(self.utilisation(host, window, *coming)) <= most for window in windows)
 
     # Equations 5 and 6
 
@@ -139,8 +139,8 @@ class PlainPower:
         """How far hosts are above what they should use."""
         return self._score(
             [
-                tuple(part - self.policy.high for part in self.used(one.id, self.on))
-                for one in self.hosts()
+                tuple(part - self.policy.high for part in self.utilisation(host.id, self.on))
+                for host in self.hosts()
             ]
         )
 
@@ -148,15 +148,15 @@ class PlainPower:
         """How far hosts are below what they should use."""
         return self._score(
             [
-                tuple(self.policy.low - part for part in self.used(one.id, self.off))
-                for one in self.hosts()
+                tuple(self.policy.low - part for part in self.utilisation(host.id, self.off))
+                for host in self.hosts()
             ]
         )
 
     @staticmethod
     def _score(distances: list[tuple[float, ...]]) -> Pair:
-        cpu = sqrt(sum(max(0.0, one[0]) ** 2 for one in distances))
-        return cpu, sqrt(sum(max(0.0, one[1]) ** 2 for one in distances))
+        cpu = sqrt(sum(max(0.0, distance[0]) ** 2 for distance in distances))
+        return cpu, sqrt(sum(max(0.0, distance[1]) ** 2 for distance in distances))
 
     @property
     def may_wake(self) -> bool:
@@ -164,8 +164,8 @@ class PlainPower:
         return max(self.high()) > HAIR
 
     @property
-    def may_sleep(self) -> bool:
-        """Whether hosts should sleep: nobody has too much, and some little of each resource."""
+    def may_power_off(self) -> bool:
+        """Whether standby is due: no host is too busy, and some are under-used by each resource."""
         return not self.may_wake and min(self.low()) > HAIR
 
     # What a sleep is worth
@@ -173,10 +173,10 @@ class PlainPower:
     def worth(self, host: HostId, going: Where, estimates: Estimates) -> Worth:
         """What it is worth that a host sleeps and that its VMs go elsewhere."""
         after = PlainPower(self.state, {**self.where, **going}, {*self.asleep, host})
-        worse = [two - one for one, two in self._pairs(after, self.worst)]
-        lacked = [two - one for one, two in self._pairs(after, self.on)]
+        worse = [new - old for old, new in self._pairs(after, self.worst)]
+        lacked = [new - old for old, new in self._pairs(after, self.on)]
         touched = {host, *going.values()}
-        stable_s = min(self.policy.asleep_s, *(self.stable_s(one) for one in touched))
+        stable_s = min(self.policy.asleep_s, *(self.stable_s(host) for host in touched))
         moving = [estimates.move_ms(self.state.vms[vm]) / 1000 for vm in going]
         at_once = self.state.settings.limits.actions_per_host
         leaving_s = sum(moving) / at_once + estimates.power_off_ms / 1000
@@ -202,11 +202,11 @@ class PlainPower:
         lacks = [
             [
                 max(0.0, need - there)
-                for need, there in zip(self.expected(one.id, window), has(one), strict=True)
+                for need, there in zip(self.expected(host.id, window), has(host), strict=True)
             ]
-            for one in self.hosts()
+            for host in self.hosts()
         ]
-        return sum(one[0] for one in lacks), sum(one[1] for one in lacks)
+        return sum(lack[0] for lack in lacks), sum(lack[1] for lack in lacks)
 
     def _moving(self, going: Where, moving: list[float]) -> Pair:
         """What it takes to move VMs: work on both hosts, slower work inside, memory held twice."""
@@ -224,12 +224,12 @@ class PlainPower:
         if not history:
             return policy.horizon_s
         cpu = has(self.state.hosts[host])[0]
-        there = [vm for vm, at in self.at_first.items() if at == host]
+        there = [vm for vm, at in self.without_steps.items() if at == host]
         loads = [
-            sum(one.demand.get(vm, self.state.vms[vm].demand).cpu_mhz for vm in there) / cpu
-            for one in history
+            sum(sample.demand.get(vm, self.state.vms[vm].demand).cpu_mhz for vm in there) / cpu
+            for sample in history
         ]
-        changes = sum(abs(two - one) > NOTABLE for one, two in pairwise(loads))
+        changes = sum(abs(after - before) > NOTABLE for before, after in pairwise(loads))
         seen_s = (self.state.at_ms - history[0].at_ms) / 1000
         return max(policy.stable_s_min, seen_s / (1 + changes))
 
@@ -243,12 +243,12 @@ class PlainPower:
             there = self.state.hosts[host]
             closed = self.state.settings.balance.hosts.get(host)
             if there.state is not HostState.ON or there.requested or closed or host in self.asleep:
-                found.append(f"{host} takes nobody")
+                found.append(f"{host} takes no VM")
             if self.state.vms[vm].vcpus > there.cores:
                 found.append(f"{vm} is too large for {host}")
         for host in sorted(set(going.values())):
             if not later.bears(host):
-                found.append(f"{host} has too much to do: {later.used(host, later.off)}")
+                found.append(f"{host} has too much to do: {later.utilisation(host, later.off)}")
             found += later._unkept(self.state.hosts[host])
         for rule in self.state.settings.rules:
             if rule.hard and not later._holds(rule) and self._holds(rule):
@@ -283,7 +283,7 @@ class PlainPower:
     def ways_out(self, host: HostId) -> Iterator[Where]:
         """Every way to send the VMs of a host to others with nothing wrong about it."""
         vms = [vm for vm, at in self.where.items() if at == host and not self.state.vms[vm].agent]
-        others = [one.id for one in self.hosts() if one.id != host]
+        others = [other.id for other in self.hosts() if other.id != host]
         for chosen in product(others, repeat=len(vms)):
             going = dict(zip(vms, chosen, strict=True))
             if not self.faults(going):

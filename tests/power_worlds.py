@@ -8,26 +8,26 @@ from typing import Any
 from hypothesis import strategies as st
 
 from builders import a_cluster, a_host, a_vm
-from equipoise.balance import Balance
-from equipoise.control.arbitrate import arbitrate
-from equipoise.model.change import transition
+from equipoise.balance import BalanceDecider
+from equipoise.control.arbitrate import arbitrate, ask_deciders
 from equipoise.model.estimate import Estimates
 from equipoise.model.event import ActionFinished, ActionStarted, DemandObserved, Event
-from equipoise.model.host import Host, HostReserve, HostState, HostWish, PowerFigures
+from equipoise.model.host import Host, HostReserve, HostState, PowerProfile, RequestedHostState
 from equipoise.model.plan import Plan, Proposal
 from equipoise.model.policy import BalancePolicy, HostOverride
-from equipoise.model.policy.power import PowerOverride, PowerPolicy, Preference
+from equipoise.model.policy.power import PowerOverride, PowerPolicy, StandbyPreference
 from equipoise.model.quantity import HostId, PlanId, RuleId, VmId
 from equipoise.model.rule import KeepApart, KeepTogether, Rule, Satisfy, StayOff, StayWithin
-from equipoise.model.snapshot import DemandFrame, LastSwitch, Snapshot
+from equipoise.model.state import transition
+from equipoise.model.state.snapshot import DemandSample, LastPowerChange, Snapshot
 from equipoise.model.value import FrozenMap
 from equipoise.model.vm import CpuSettings, Demand, MemorySettings, Vm, VmState
 from equipoise.plan import Refusal, order
-from equipoise.power import Power
+from equipoise.power import PowerDecider
 
 SELDOM = st.sampled_from([False, False, False, False, True])
 NOW_MS = 3 * 3_600_000
-KNOWN = PowerFigures(idle_watts=100, peak_watts=200, standby_watts=5)
+KNOWN = PowerProfile(idle_watts=100, peak_watts=200, standby_watts=5)
 EAGER = PowerPolicy(observe_s=0, cooldown_s=0, benefit_times=1, threshold=5, hosts_on_min=1)
 
 
@@ -47,14 +47,14 @@ def a_machine(draw: st.DrawFn, name: str) -> Host:
     """A host that is mostly on and mostly known."""
     states = [HostState.ON] * 6 + [HostState.STANDBY] * 3 + [HostState.FAILED]
     state = HostState.ON if name == "h0" else draw(st.sampled_from(states))
-    wished = draw(SELDOM) and draw(SELDOM)
+    has_request = draw(SELDOM) and draw(SELDOM)
     return a_host(
         name,
         cores=draw(st.integers(1, 4)),
         memory_mib=draw(st.sampled_from([2048, 4096, 8192])),
         state=state,
-        requested=draw(st.sampled_from(list(HostWish))) if wished else None,
-        power=PowerFigures() if draw(SELDOM) and draw(SELDOM) else KNOWN,
+        requested=draw(st.sampled_from(list(RequestedHostState))) if has_request else None,
+        power=PowerProfile() if draw(SELDOM) and draw(SELDOM) else KNOWN,
         reserve=HostReserve(cpu_mhz=100, memory_mib=256) if draw(SELDOM) else HostReserve(),
         temperature_c=draw(st.sampled_from([None, 20.0, 40.0])),
         labels={"rack": draw(st.sampled_from("ab"))},
@@ -70,7 +70,7 @@ demands = st.builds(
 def a_guest(draw: st.DrawFn, name: str, hosts: list[Host]) -> Vm:
     """A VM that mostly runs and may mostly be moved."""
     agent = draw(SELDOM) and draw(st.booleans())
-    places = [one for one in hosts if agent or one.state is HostState.ON]
+    places = [candidate for candidate in hosts if agent or candidate.state is HostState.ON]
     host = draw(st.sampled_from(places))
     asleep = host.state is not HostState.ON or (not agent and draw(SELDOM) and draw(SELDOM))
     limited = draw(SELDOM)
@@ -127,9 +127,9 @@ def a_rule(draw: st.DrawFn, name: str, hosts: list[Host], vms: list[Vm], words: 
 @st.composite
 def a_policy(draw: st.DrawFn, hosts: list[Host]) -> PowerPolicy:
     """A power policy that is mostly eager."""
-    order = draw(st.permutations(list(Preference)))
+    order = draw(st.permutations(list(StandbyPreference)))
     overrides = {
-        one.id: draw(st.sampled_from(list(PowerOverride))) for one in hosts if draw(SELDOM)
+        host.id: draw(st.sampled_from(list(PowerOverride))) for host in hosts if draw(SELDOM)
     }
     return EAGER.but(
         threshold=draw(st.sampled_from([1, 3, 3, 5, 5, 5])),
@@ -152,11 +152,11 @@ def a_past(draw: st.DrawFn, state: Snapshot, now_ms: int = NOW_MS) -> Snapshot:
     """The same cluster, observed some times within the last hour or never."""
     ago_s = draw(st.lists(st.integers(0, 3599), max_size=4, unique=True))
     frames = []
-    for one in sorted(ago_s, reverse=True):
+    for seconds in sorted(ago_s, reverse=True):
         seen = {vm: draw(demands) for vm in state.vms if not draw(SELDOM)}
-        frames.append(DemandFrame(now_ms - 1000 * one, FrozenMap(seen)))
+        frames.append(DemandSample(now_ms - 1000 * seconds, FrozenMap(seen)))
     switches = {
-        host: LastSwitch(now_ms - 1000 * draw(st.integers(0, 3600)), *draw(_ways))
+        host: LastPowerChange(now_ms - 1000 * draw(st.integers(0, 3600)), *draw(_ways))
         for host in state.hosts
         if draw(SELDOM)
     }
@@ -170,7 +170,7 @@ _ways = st.tuples(st.booleans(), st.booleans())
 
 @st.composite
 def clusters(draw: st.DrawFn, *, words: bool = True, past: bool = True) -> Snapshot:
-    """A small cluster of whose hosts some could sleep, and some should wake."""
+    """A small cluster in which some hosts could go into standby and some should wake."""
     hosts = [draw(a_machine(f"h{n}")) for n in range(draw(st.integers(2, 4)))]
     vms = [draw(a_guest(f"v{n}", hosts)) for n in range(draw(st.integers(0, 6)))]
     if len(vms) > 1 and vms[0].host != vms[1].host and draw(SELDOM):
@@ -178,7 +178,7 @@ def clusters(draw: st.DrawFn, *, words: bool = True, past: bool = True) -> Snaps
     count = draw(st.integers(0, 2)) if len(vms) > 1 else 0
     rules = tuple(draw(a_rule(f"r{n}", hosts, vms, words)) for n in range(count))
     closed = st.sampled_from(list(HostOverride))
-    alone = {one.id: draw(closed) for one in hosts if draw(SELDOM) and draw(SELDOM)}
+    alone = {host.id: draw(closed) for host in hosts if draw(SELDOM) and draw(SELDOM)}
     still = draw(st.booleans())
     state = a_cluster(
         *hosts,
@@ -190,16 +190,17 @@ def clusters(draw: st.DrawFn, *, words: bool = True, past: bool = True) -> Snaps
     return draw(a_past(state)) if past else replace(state, at_ms=NOW_MS, version=7)
 
 
-# What is done
+# Proposals and plans
 
 
 def proposals(state: Snapshot, seed: int = 0) -> list[Proposal]:
-    """What the two deciders want, as the loop asks them."""
-    return [one.propose(state) for one in (Balance(Estimates(), seed=seed), Power(Estimates()))]
+    """Return the proposals of both deciders, as the loop does."""
+    deciders = (BalanceDecider(Estimates(), seed=seed), PowerDecider(Estimates()))
+    return ask_deciders(deciders, state)
 
 
 def planned(state: Snapshot, some: list[Proposal]) -> Plan | Refusal | None:
-    """The plan that the loop makes of proposals; none if nothing is left to do."""
+    """Return the plan of the loop; ``None`` if there is nothing to do."""
     intents, _, mends = arbitrate(some, PlanId("p"))
     return order(state, intents, PlanId("p"), mends) if intents else None
 
@@ -212,8 +213,8 @@ def applied(state: Snapshot, plan: Plan) -> Snapshot:
         begins, ends = start_ms + step.start_ms, start_ms + step.end_ms
         events.append((begins, 1, ActionStarted(at_ms=begins, step=step, attempt=1)))
         events.append((ends, 0, ActionFinished(at_ms=ends, step=step.id, attempt=1)))
-    events.sort(key=lambda one: one[:2])
-    return transition.replay(state, (one for *_, one in events))
+    events.sort(key=lambda entry: entry[:2])
+    return transition.replay(state, (entry for *_, entry in events))
 
 
 def observed(state: Snapshot, at_ms: int) -> Snapshot:
@@ -230,7 +231,7 @@ def is_over_cap(state: Snapshot) -> bool:
         if host.state is HostState.STANDBY:
             watts += host.power.standby_watts
         elif host.state is not HostState.FAILED:
-            watts += host.power.most_watts
+            watts += host.power.max_watts
     return cap is not None and watts > cap
 
 

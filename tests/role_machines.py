@@ -1,4 +1,4 @@
-"""The controller of roles as a machine: whatever happens in whatever order, its laws hold."""
+"""The role decider as a state machine: its laws hold for every sequence of events."""
 
 from __future__ import annotations
 
@@ -18,267 +18,295 @@ from equipoise.model.event import (
     ProcessorSuspected,
     ProcessorTrusted,
     ProcessorUnlocked,
-    RoleMoveAsked,
+    RoleMoveRequested,
 )
 from equipoise.model.quantity import ProcessorId, RoleId, SlotId
 from equipoise.model.roles.layout import (
-    Choose,
-    Element,
-    Ready,
-    Redundancy,
+    LayoutElement,
+    ProtectedWorkload,
+    RedundancyLayout,
+    RedundancyModel,
     RolePreference,
-    Workload,
+    SlotChoice,
 )
-from equipoise.roles.standing import measured_pct
-from role_walks import (
+from equipoise.roles.assess import cpu_load_pct
+from role_harness import (
     FREE,
     PROCESSORS,
     SLOTS,
-    Desk,
+    RoleHarness,
     a_layout_of,
     a_team,
     layouts,
     preferences,
 )
 
-one_of_them = st.sampled_from(PROCESSORS)
+any_processor = st.sampled_from(PROCESSORS)
 
 
-class Calm(RuleBasedStateMachine):
-    """Everything comes to rest after each event; nothing fails by itself."""
+class SteadyRoles(RuleBasedStateMachine):
+    """The decider settles after each event; no action fails."""
 
     vms: ClassVar[bool] = False
-    kinds: ClassVar[tuple[Choose, ...]] = (Choose.PRIORITY, Choose.ANY)
+    kinds: ClassVar[tuple[SlotChoice, ...]] = (SlotChoice.PRIORITY, SlotChoice.ANY)
 
     @initialize(layout=layouts(), data=st.data(), packed=st.booleans())
-    def start(self, layout: tuple[Element, ...], data: st.DataObject, packed: bool) -> None:
-        wanted = data.draw(preferences(self.kinds))
-        self.desk = Desk(a_layout_of(a_team(layout, wanted, packed=packed, vms=self.vms)))
-        self.desk.settle()
+    def start(self, layout: tuple[LayoutElement, ...], data: st.DataObject, packed: bool) -> None:
+        preferred = data.draw(preferences(self.kinds))
+        self.harness = RoleHarness(
+            a_layout_of(a_team(layout, preferred, packed=packed, vms=self.vms))
+        )
+        self.harness.settle()
 
     def _before(self) -> tuple[dict[SlotId, ProcessorId], dict[RoleId, set[ProcessorId]]]:
-        return self.desk.members(), {role: self.desk.holders(role) for role in FREE}
+        return self.harness.members(), {role: self.harness.holders(role) for role in FREE}
 
     def _moved(self, before: dict[SlotId, ProcessorId], but: ProcessorId) -> int:
-        now = self.desk.members()
+        now = self.harness.members()
         return sum(1 for slot, p in before.items() if p != but and now.get(slot) != p)
 
     def _check_sticky(self, held: dict[RoleId, set[ProcessorId]]) -> None:
-        """Who holds a role that does not look for better places keeps it while it has its slot."""
-        here = set(self.desk.members().values())
-        for one in self.desk.team().preferences:
-            places = {self.desk.members().get(slot) for slot in one.slots}
-            free = one.choose is Choose.ANY or not one.preempt
-            if free and one.choose is not Choose.LEAST_LOADED:
-                staying = {p for p in held[one.role] if p in here and p in places}
-                assert staying <= self.desk.holders(one.role), f"{one.role} has moved for nothing"
+        """Check that a holder keeps a role that does not preempt while it keeps its slot."""
+        here = set(self.harness.members().values())
+        for preference in self.harness.team().preferences:
+            slot_holders = {self.harness.members().get(slot) for slot in preference.slots}
+            free = preference.choose is SlotChoice.ANY or not preference.preempt
+            if free and preference.choose is not SlotChoice.LEAST_LOADED:
+                staying = {
+                    processor
+                    for processor in held[preference.role]
+                    if processor in here and processor in slot_holders
+                }
+                assert staying <= self.harness.holders(preference.role), (
+                    f"{preference.role} has moved without a reason"
+                )
 
-    @rule(name=one_of_them)
+    @rule(name=any_processor)
     def up(self, name: ProcessorId) -> None:
-        known = name in self.desk.in_service()
+        known = name in self.harness.in_service()
         before, held = self._before()
-        asked = len(self.desk.asked)
-        self.desk.up(name)
-        self.desk.settle()
-        assert self._moved(before, name) == 0, "nobody changes slot because somebody joins"
-        assert not known or len(self.desk.asked) == asked, "who is up already changes nothing"
+        asked = len(self.harness.asked)
+        self.harness.up(name)
+        self.harness.settle()
+        assert self._moved(before, name) == 0, "no member changes its slot when a processor joins"
+        assert not known or len(self.harness.asked) == asked, (
+            "a processor that was up changes nothing"
+        )
         self._check_sticky(held)
 
-    @rule(name=one_of_them)
+    @rule(name=any_processor)
     def down(self, name: ProcessorId) -> None:
         before, held = self._before()
-        self.desk.down(name)
-        self.desk.settle()
-        most = 1 if self.desk.team().packed else 0
-        assert self._moved(before, name) <= most, "survivors stay where they are"
+        self.harness.down(name)
+        self.harness.settle()
+        most = 1 if self.harness.team().packed else 0
+        assert self._moved(before, name) <= most, "the other members keep their slots"
         self._check_sticky(held)
 
     @rule(data=st.data())
     def a_member_fails(self, data: st.DataObject) -> None:
-        members = sorted(self.desk.members().values())
+        members = sorted(self.harness.members().values())
         if members:
             self.down(data.draw(st.sampled_from(members)))
 
-    @rule(name=one_of_them)
+    @rule(name=any_processor)
     def down_and_up(self, name: ProcessorId) -> None:
-        counts = {role: len(self.desk.holders(role)) for role in FREE}
-        known = name in self.desk.in_service()
-        self.desk.down(name)
-        self.desk.settle()
-        self.desk.up(name)
-        self.desk.settle()
+        counts = {role: len(self.harness.holders(role)) for role in FREE}
+        known = name in self.harness.in_service()
+        self.harness.down(name)
+        self.harness.settle()
+        self.harness.up(name)
+        self.harness.settle()
         if known:
-            for role, many in counts.items():
-                assert len(self.desk.holders(role)) >= many, "what was covered is covered again"
+            for role, count in counts.items():
+                assert len(self.harness.holders(role)) >= count, "every role is covered again"
 
-    @rule(name=one_of_them)
+    @rule(name=any_processor)
     def lock(self, name: ProcessorId) -> None:
         before, held = self._before()
-        self.desk.happen(ProcessorLocked(at_ms=self.desk.at_ms, processor=name))
-        self.desk.settle()
-        assert self._moved(before, name) <= (1 if self.desk.team().packed else 0)
-        assert not any(p == name for _, p in self.desk.running()), "its roles have left it"
+        self.harness.happen(ProcessorLocked(at_ms=self.harness.at_ms, processor=name))
+        self.harness.settle()
+        assert self._moved(before, name) <= (1 if self.harness.team().packed else 0)
+        assert not any(p == name for _, p in self.harness.running()), "it holds no role any more"
         self._check_sticky(held)
 
-    @rule(name=one_of_them)
+    @rule(name=any_processor)
     def unlock(self, name: ProcessorId) -> None:
-        self.desk.happen(ProcessorUnlocked(at_ms=self.desk.at_ms, processor=name))
-        self.desk.settle()
+        self.harness.happen(ProcessorUnlocked(at_ms=self.harness.at_ms, processor=name))
+        self.harness.settle()
 
     @rule(role=st.sampled_from(FREE), slot=st.sampled_from(SLOTS))
     def move(self, role: RoleId, slot: SlotId) -> None:
-        group = self.desk.team().id
-        self.desk.happen(RoleMoveAsked(at_ms=self.desk.at_ms, group=group, role=role, slot=slot))
-        self.desk.settle()
-        (one,) = (one for one in self.desk.team().preferences if one.role == role)
-        if slot in one.slots and slot in self.desk.members():
-            assert self.desk.members()[slot] in self.desk.holders(role), "it is where it is wanted"
-        self.desk.happen(RoleMoveAsked(at_ms=self.desk.at_ms, group=group, role=role))
-        self.desk.settle()
+        group = self.harness.team().id
+        self.harness.happen(
+            RoleMoveRequested(at_ms=self.harness.at_ms, group=group, role=role, slot=slot)
+        )
+        self.harness.settle()
+        (preference,) = (each for each in self.harness.team().preferences if each.role == role)
+        if slot in preference.slots and slot in self.harness.members():
+            assert self.harness.members()[slot] in self.harness.holders(role), (
+                "the role is in the requested slot"
+            )
+        self.harness.happen(RoleMoveRequested(at_ms=self.harness.at_ms, group=group, role=role))
+        self.harness.settle()
 
     @invariant()
     def laws(self) -> None:
-        if hasattr(self, "desk"):
-            self.desk.check_always()
-            self.desk.check_at_rest()
+        if hasattr(self, "harness"):
+            self.harness.check_always()
+            self.harness.check_at_rest()
 
 
-class Loaded(Calm):
-    """VMs as processors, with load: the least loaded is chosen, and stays while that is right."""
+class LoadedRoles(SteadyRoles):
+    """VMs as processors, with load: the least loaded one is chosen and keeps the role."""
 
     vms = True
-    kinds = (Choose.LEAST_LOADED,)
+    kinds = (SlotChoice.LEAST_LOADED,)
 
-    @rule(loads=st.dictionaries(one_of_them, st.integers(0, 1000)))
+    @rule(loads=st.dictionaries(any_processor, st.integers(0, 1000)))
     def load_changes(self, loads: dict[ProcessorId, int]) -> None:
-        self.desk.load(loads)
-        self.desk.settle()
+        self.harness.load(loads)
+        self.harness.settle()
 
     def _check_sticky(self, held: dict[RoleId, set[ProcessorId]]) -> None:
-        for one in self.desk.team().preferences:
-            self._check_choice(one, held[one.role])
+        for preference in self.harness.team().preferences:
+            self._check_choice(preference, held[preference.role])
 
-    def _check_choice(self, one: RolePreference, before: set[ProcessorId]) -> None:
-        """Of those that may have it, nobody who was passed over had less load; but who had it
-        before may keep it, unless another has a good deal less."""
-        members, snapshot = self.desk.members(), self.desk.snapshot
-        may = [members[slot] for slot in one.slots if slot in members]
-        holders = self.desk.holders(one.role)
-        load = {p: measured_pct(snapshot, p) for p in may}
-        for p in holders:
-            for other in set(may) - holders:
-                if p in before:
-                    assert load[p] - load[other] <= one.threshold_pct
+    def _check_choice(self, preference: RolePreference, before: set[ProcessorId]) -> None:
+        """Check that no processor with less load was passed over.
+
+        A former holder may keep the role unless another has ``threshold_pct`` less load.
+        """
+        members, snapshot = self.harness.members(), self.harness.snapshot
+        allowed = [members[slot] for slot in preference.slots if slot in members]
+        holders = self.harness.holders(preference.role)
+        load = {holder: cpu_load_pct(snapshot, holder) for holder in allowed}
+        for holder in holders:
+            for other in set(allowed) - holders:
+                if holder in before:
+                    assert load[holder] - load[other] <= preference.threshold_pct
                 else:
-                    assert load[p] <= load[other]
+                    assert load[holder] <= load[other]
 
 
-class Storm(RuleBasedStateMachine):
-    """Events come while actions are under way and fail; nothing is awaited.
+class RolesUnderFaults(RuleBasedStateMachine):
+    """Events arrive while actions run and fail; nothing settles in between.
 
-    Here only what holds at every instant is asked, and that all is well once the storm is over.
+    The machine checks what holds at every instant, and the settled state at the end.
     """
 
-    @initialize(layout=layouts(), wanted=preferences((Choose.PRIORITY, Choose.ANY)))
-    def start(self, layout: tuple[Element, ...], wanted: tuple[RolePreference, ...]) -> None:
-        team = a_team(layout, wanted, grace_s=20, suspect_s=10, probation_s=15, retry_s=5)
-        self.desk = Desk(a_layout_of(team))
+    @initialize(layout=layouts(), preferred=preferences((SlotChoice.PRIORITY, SlotChoice.ANY)))
+    def start(
+        self, layout: tuple[LayoutElement, ...], preferred: tuple[RolePreference, ...]
+    ) -> None:
+        team = a_team(layout, preferred, grace_s=20, suspect_s=10, probation_s=15, retry_s=5)
+        self.harness = RoleHarness(a_layout_of(team))
 
-    @rule(name=one_of_them)
+    @rule(name=any_processor)
     def up(self, name: ProcessorId) -> None:
-        self.desk.up(name)
+        self.harness.up(name)
 
-    @rule(name=one_of_them)
+    @rule(name=any_processor)
     def down(self, name: ProcessorId) -> None:
-        self.desk.down(name)
+        self.harness.down(name)
 
-    @rule(name=one_of_them)
+    @rule(name=any_processor)
     def suspect(self, name: ProcessorId) -> None:
-        self.desk.happen(ProcessorSuspected(at_ms=self.desk.at_ms, processor=name))
+        self.harness.happen(ProcessorSuspected(at_ms=self.harness.at_ms, processor=name))
 
-    @rule(name=one_of_them)
+    @rule(name=any_processor)
     def trust(self, name: ProcessorId) -> None:
-        self.desk.happen(ProcessorTrusted(at_ms=self.desk.at_ms, processor=name))
+        self.harness.happen(ProcessorTrusted(at_ms=self.harness.at_ms, processor=name))
 
     @rule()
     def ask(self) -> None:
-        self.desk.ask()
+        self.harness.ask()
 
-    @rule(place=st.integers(0, 20), well=st.booleans())
-    @precondition(lambda self: hasattr(self, "desk") and self.desk.open)
-    def answer(self, place: int, well: bool) -> None:
-        self.desk.answer(place, well=well)
+    @rule(index=st.integers(0, 20), well=st.booleans())
+    @precondition(lambda self: hasattr(self, "harness") and self.harness.open)
+    def answer(self, index: int, well: bool) -> None:
+        self.harness.answer(index, well=well)
 
     @rule(seconds=st.integers(1, 30))
     def time_passes(self, seconds: int) -> None:
-        self.desk.at_ms += 1000 * seconds
+        self.harness.at_ms += 1000 * seconds
 
     @invariant()
     def single_roles_have_one_holder(self) -> None:
-        if hasattr(self, "desk"):
-            self.desk.check_always()
+        if hasattr(self, "harness"):
+            self.harness.check_always()
 
     def teardown(self) -> None:
-        if hasattr(self, "desk"):
+        if hasattr(self, "harness"):
             for name in PROCESSORS:
-                self.desk.happen(ProcessorTrusted(at_ms=self.desk.at_ms, processor=name))
-            while self.desk.open:
-                self.desk.answer()
-            self.desk.wait(3600)
-            self.desk.check_at_rest()
+                self.harness.happen(ProcessorTrusted(at_ms=self.harness.at_ms, processor=name))
+            while self.harness.open:
+                self.harness.answer()
+            self.harness.wait(3600)
+            self.harness.check_at_rest()
 
 
-class Redundant(RuleBasedStateMachine):
-    """The redundancy models: how many are active, how many stand by, and who takes over."""
+class RedundantRoles(RuleBasedStateMachine):
+    """The redundancy models: the number of active and standby holders, and takeovers."""
 
     @initialize(
-        model=st.sampled_from(Redundancy), actives=st.integers(1, 2), standbys=st.integers(1, 2)
+        model=st.sampled_from(RedundancyModel),
+        actives=st.integers(1, 2),
+        standbys=st.integers(1, 2),
     )
-    def start(self, model: Redundancy, actives: int, standbys: int) -> None:
-        names = (("a", "x"), ("b", "y")) if model in (Redundancy.N_WAY, Redundancy.NONE) else ()
+    def start(self, model: RedundancyModel, actives: int, standbys: int) -> None:
+        names = (
+            (("a", "x"), ("b", "y"))
+            if model in (RedundancyModel.N_WAY, RedundancyModel.NONE)
+            else ()
+        )
         pairs = [(RoleId(a), RoleId(s)) for a, s in names] or [(RoleId("a"), RoleId("x"))]
-        has_standbys = model not in (Redundancy.N_WAY_ACTIVE, Redundancy.NONE)
+        has_standbys = model not in (RedundancyModel.N_WAY_ACTIVE, RedundancyModel.NONE)
         self.pairs = pairs if has_standbys else [(a, None) for a, _ in pairs]
-        work = tuple(Workload(active=a, standby=s) for a, s in self.pairs)
-        self.ready = Ready(model=model, workloads=work, actives=actives, standbys=standbys)
-        self.desk = Desk(a_layout_of(a_team(redundancy=self.ready)))
-        self.desk.settle()
+        work = tuple(ProtectedWorkload(active=a, standby=s) for a, s in self.pairs)
+        self.redundancy = RedundancyLayout(
+            model=model, workloads=work, actives=actives, standbys=standbys
+        )
+        self.harness = RoleHarness(a_layout_of(a_team(redundancy=self.redundancy)))
+        self.harness.settle()
 
     @rule(data=st.data())
     def a_member_fails(self, data: st.DataObject) -> None:
-        members = sorted(self.desk.members().values())
+        members = sorted(self.harness.members().values())
         if not members:
             return
         lost = data.draw(st.sampled_from(members))
-        before = {role: self.desk.holders(role) for pair in self.pairs for role in pair if role}
-        self.desk.down(lost)
-        self.desk.settle()
+        before = {role: self.harness.holders(role) for pair in self.pairs for role in pair if role}
+        self.harness.down(lost)
+        self.harness.settle()
         for active, standby in self.pairs:
             if standby is not None and lost in before[active] and before[standby] - {lost}:
-                new = self.desk.holders(active) - before[active]
-                assert new <= before[standby], "who is warm takes over"
+                new = self.harness.holders(active) - before[active]
+                assert new <= before[standby], "a standby takes over"
 
-    @rule(name=one_of_them)
+    @rule(name=any_processor)
     def up(self, name: ProcessorId) -> None:
-        before = {active: self.desk.holders(active) for active, _ in self.pairs}
-        self.desk.up(name)
-        self.desk.settle()
+        before = {active: self.harness.holders(active) for active, _ in self.pairs}
+        self.harness.up(name)
+        self.harness.settle()
         for active, holders in before.items():
-            assert holders <= self.desk.holders(active), "nobody who is active is replaced"
+            assert holders <= self.harness.holders(active), "an active holder is not replaced"
 
     @invariant()
     def laws(self) -> None:
-        if hasattr(self, "desk"):
-            self.desk.check_always()
-            many, ready = len(self.desk.members()), self.ready
-            both = ready.model in (Redundancy.N_PLUS_M, Redundancy.N_WAY_ACTIVE)
+        if hasattr(self, "harness"):
+            self.harness.check_always()
+            count, redundancy = len(self.harness.members()), self.redundancy
+            both = redundancy.model in (RedundancyModel.N_PLUS_M, RedundancyModel.N_WAY_ACTIVE)
             taken = 0
             for active, standby in self.pairs:
-                free = many - taken if ready.model is Redundancy.NONE else many
-                actives = min(ready.actives if both else 1, max(0, free))
-                assert len(self.desk.holders(active)) == actives
+                free = count - taken if redundancy.model is RedundancyModel.NONE else count
+                actives = min(redundancy.actives if both else 1, max(0, free))
+                assert len(self.harness.holders(active)) == actives
                 taken += actives
                 if standby is not None:
-                    wanted = 1 if ready.model is Redundancy.TWO_N else ready.standbys
-                    assert len(self.desk.holders(standby)) == min(wanted, max(0, many - actives))
-                    assert not self.desk.holders(active) & self.desk.holders(standby)
+                    wanted = 1 if redundancy.model is RedundancyModel.TWO_N else redundancy.standbys
+                    assert len(self.harness.holders(standby)) == min(
+                        wanted, max(0, count - actives)
+                    )
+                    assert not self.harness.holders(active) & self.harness.holders(standby)

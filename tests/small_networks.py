@@ -1,4 +1,4 @@
-"""Small networks for tests: stars, and any that chance can think of."""
+"""Small networks for tests: stars, and random ones."""
 
 from __future__ import annotations
 
@@ -7,29 +7,31 @@ from random import Random
 from typing import Any
 
 from equipoise.model.problem import Network
-from equipoise.model.problem.network import Link, Switch
+from equipoise.model.problem.problem import NetworkLink, NetworkSwitch
 from equipoise.model.quantity import HostId, ResourceName
 
 MBPS = (1000, 2000, 3000, 4000)
 
 
-def a_switch(name: str, mbps: int | None = None) -> Switch:
-    return Switch(id=ResourceName(name), capacity_mbps=mbps)
+def a_switch(name: str, mbps: int | None = None) -> NetworkSwitch:
+    return NetworkSwitch(id=ResourceName(name), capacity_mbps=mbps)
 
 
-def a_link(name: str, switch: str, mbps: int = 1000, **end: Any) -> Link:
-    """A link to a ``host``, or ``to`` another switch."""
-    return Link(id=ResourceName(name), switch=ResourceName(switch), capacity_mbps=mbps, **end)
+def a_link(name: str, switch: str, mbps: int = 1000, **end: Any) -> NetworkLink:
+    """Return a link to a ``host``, or ``to`` another switch."""
+    return NetworkLink(
+        id=ResourceName(name), switch=ResourceName(switch), capacity_mbps=mbps, **end
+    )
 
 
-def star(*hosts: str, switch: Switch | None = None, **mbps: int) -> Network:
-    """All hosts on one switch, with links of 1,000 Mbit/s or as said."""
-    links = tuple(a_link(f"l-{one}", "sw", mbps.get(one, 1000), host=one) for one in hosts)
+def star(*hosts: str, switch: NetworkSwitch | None = None, **mbps: int) -> Network:
+    """Return a network with all hosts at one switch; links have 1,000 Mbit/s by default."""
+    links = tuple(a_link(f"l-{host}", "sw", mbps.get(host, 1000), host=host) for host in hosts)
     return Network(switches=(switch or a_switch("sw"),), links=links)
 
 
 def a_network(chance: Random, hosts: Sequence[str]) -> Network:
-    """Any network, also one in pieces, with several ways to the same place, or with none."""
+    """Return any network: connected or not, with several paths between two nodes or with none."""
     names = [f"sw{number}" for number in range(1, chance.randint(1, 4) + 1)]
     switches = [a_switch(name, chance.choice([None, None, *MBPS])) for name in names]
     links = [
@@ -37,7 +39,7 @@ def a_network(chance: Random, hosts: Sequence[str]) -> Network:
         for host in hosts
     ]
     for number in range(chance.randrange(2 * len(names)) if len(names) > 1 else 0):
-        one, other = chance.sample(names, 2)
-        links.append(a_link(f"l{number}", one, chance.choice(MBPS), to=ResourceName(other)))
+        near, far = chance.sample(names, 2)
+        links.append(a_link(f"l{number}", near, chance.choice(MBPS), to=ResourceName(far)))
     chance.shuffle(links)
     return Network(switches=tuple(switches), links=tuple(links))

@@ -1,7 +1,7 @@
 """Worlds and arguments to judge constraints on: every small state, and larger ones in motion.
 
-All amounts, times and limits are small, and all labels and tenants are called ``a``, ``b`` or
-``c``, so that chance often makes them meet.
+All amounts, times and limits are small, and all labels and tenants are ``a``, ``b`` or ``c``, so
+that random draws often coincide.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ from equipoise.model.action import (
     Suspend,
     describe,
 )
-from equipoise.model.change.draft import Draft
-from equipoise.model.change.transition import change
 from equipoise.model.event import ActionFinished, ActionStarted, Event
 from equipoise.model.host import Host, HostReserve, HostState
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, ResourceName
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state.draft import Draft
+from equipoise.model.state.snapshot import Snapshot
+from equipoise.model.state.transition import apply_to_draft
 from equipoise.model.vm import CpuSettings, MemorySettings, Vm, VmState
 from equipoise.spec.language.syntax import Constraint, Name, Parameter
 from meanings.world import World, kind, under_way
 
 T = TypeVar("T")
 
-# What machines are like, whatever they do: a variant deals these out, beginning elsewhere each time
+# Properties of hosts and VMs. A variant assigns them in turn, from another start each time.
 
 LABELS = ("zone", "subnet", "rack", "filter_tenant_id", "instance_type", "flavor")
 HOST_LABELS = ("aaa---", "ab-a-b", "b-b-a-", "-ba-b-", "bbcb-a")
-"""The values of the labels for each look of a host, in the order of ``LABELS``; ``-`` is none."""
+"""The label values of each kind of host, in the order of ``LABELS``; ``-`` is none."""
 VM_LABELS = ("a--aaa", "-ba--b", "b-ab-a", "---bb-", "aba---", "c-b--b")
 HOST_LOOKS: tuple[dict[str, Any], ...] = (
     {"cores": 2, "memory_mib": 3, "capacity": {"licences": 2, "instances": 1, "pods": 3}},
@@ -67,7 +67,7 @@ VM_LOOKS: tuple[dict[str, Any], ...] = (
     {"consumption": {"licences": 1}, "tenant": None},
 )
 PAIRS: tuple[dict[int, int], ...] = ({}, {1: 2, 2: 1}, {2: 1}, {1: 3, 3: 1}, {1: 9, 2: 3, 3: 2})
-"""Who is whose other half in each variant: also one of whom only one knows, and one who left."""
+"""The fault-tolerant pairs of each variant, also one-sided ones and one with a missing VM."""
 VARIANTS = len(PAIRS)
 
 
@@ -128,7 +128,7 @@ def states(vms: int, hosts: int, variant: int = 0) -> Iterator[Snapshot]:
 
 
 def moving(rng: Random) -> World:
-    """A moment of a random plan, or a state that has nothing to do with the one before."""
+    """A moment of a random plan, or a state that is unrelated to the initial one."""
     hosts, vms, variant = rng.choice([1, 2, 3, 4, 5]), rng.randrange(6), rng.randrange(VARIANTS)
     hosts = 0 if rng.random() < 0.02 else hosts
     initial = a_random_state(rng, vms, hosts, variant)
@@ -141,7 +141,7 @@ def moving(rng: Random) -> World:
 
 
 def a_random_state(rng: Random, vms: int, hosts: int, variant: int) -> Snapshot:
-    """Any state of so many VMs and hosts, mostly with VMs that run on hosts that are on."""
+    """A random state of VMs and hosts; most VMs run and most hosts are on."""
     modes = [*[HostState.ON] * 6, *HostState]
     names = [HostId(f"h{number}") for number in range(1, hosts + 1)]
     placed = [VmState.RUNNING] * 6 + [VmState.SLEEPING] * 2 if hosts else []
@@ -159,7 +159,7 @@ def a_random_state(rng: Random, vms: int, hosts: int, variant: int) -> Snapshot:
 
 
 def a_random_plan(rng: Random, state: Snapshot, most: int = 8) -> tuple[Step, ...]:
-    """A few steps of any kind; many fit the state, some make no sense, and often they tie.
+    """A few random steps; many fit the state, some do not, and many start at the same time.
 
     One kind of action and one host are more frequent than others, so that they meet.
     """
@@ -201,14 +201,14 @@ _SWITCHES: tuple[type[HostAction], ...] = (PowerOn, PowerOff, EnterMaintenance, 
 
 
 def _sometime(rng: Random, initial: Snapshot, steps: tuple[Step, ...]) -> Snapshot:
-    """The state at some moment of a plan; what ends at a time does so before others begin."""
+    """The state at a random moment of a plan. Ends come before starts of the same time."""
     events: list[Event] = []
-    events += [ActionFinished(at_ms=one.end_ms, step=one.id, attempt=1) for one in steps]
-    events += [ActionStarted(at_ms=one.start_ms, step=one, attempt=1) for one in steps]
+    events += [ActionFinished(at_ms=step.end_ms, step=step.id, attempt=1) for step in steps]
+    events += [ActionStarted(at_ms=step.start_ms, step=step, attempt=1) for step in steps]
     events.sort(key=lambda event: event.at_ms)
     draft = Draft(initial)
     for event in events[: rng.randrange(len(events) + 1)]:
-        change(draft, event)
+        apply_to_draft(draft, event)
     return draft.freeze()
 
 
@@ -223,16 +223,16 @@ TEXTS = {
     "value": VALUES,
     "values": VALUES,
     "zone": VALUES,
-    "name": ("a", "b", "nobody"),
+    "name": ("a", "b", "unknown"),
 }
 
 
 def arguments(
     constraint: Constraint, snapshot: Snapshot, rng: Random, most: int = 128
 ) -> list[dict[str, Any]]:
-    """All arguments a constraint may have, or some of them if there are more than so many."""
-    names = [one.name for one in constraint.parameters]
-    choices = [_choices(one, snapshot) for one in constraint.parameters]
+    """All arguments of a constraint, or a random selection of ``most``."""
+    names = [parameter.name for parameter in constraint.parameters]
+    choices = [_choices(parameter, snapshot) for parameter in constraint.parameters]
     count = 1
     for some in choices:
         count *= len(some)
@@ -243,7 +243,7 @@ def arguments(
 
 
 def _one_of(choices: tuple[T, ...], rng: Random) -> T:
-    """One of them; the first and the last are degenerate, and more likely than others."""
+    """One of the choices. The first and the last are degenerate and have a higher weight."""
     return rng.choice([choices[0], choices[-1]]) if rng.random() < 0.25 else rng.choice(choices)
 
 
@@ -269,14 +269,14 @@ def _members(domain: str, name: str, snapshot: Snapshot) -> tuple[Any, ...]:
 
 @cache
 def subsets(members: tuple[str, ...]) -> tuple[frozenset[str], ...]:
-    """Every subset, the empty one first and the whole last."""
+    """Every subset, the empty one first and the full one last."""
     sizes = range(len(members) + 1)
     return tuple(frozenset(some) for size in sizes for some in combinations(members, size))
 
 
 @cache
 def packings(members: tuple[str, ...]) -> tuple[frozenset[frozenset[str]], ...]:
-    """Every set of groups that are not empty and have nothing in common."""
+    """Every set of disjoint groups that are not empty."""
     return tuple(frozenset(map(frozenset, groups)) for groups in _groupings(members))
 
 
@@ -298,14 +298,14 @@ def _lists(members: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     return tuple(some for size in sizes for some in permutations(members, size))
 
 
-# For people
+# Texts for failure messages
 
 
 def told(world: World) -> str:
-    """A world as one can read it."""
+    """Return a world as text."""
     return "\n".join(
         ["now:", *_state_told(world.now), "initially:", *_state_told(world.initial), "plan:"]
-        + [f"  {one.start_ms}-{one.end_ms} {describe(one.action)}" for one in world.steps]
+        + [f"  {step.start_ms}-{step.end_ms} {describe(step.action)}" for step in world.steps]
     )
 
 

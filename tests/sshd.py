@@ -1,7 +1,7 @@
 """Real SSH servers for tests, one per pretended host, each on a loopback address of its own.
 
-A host is a folder: it is the home of whoever logs in there, so that hosts do not meet and no
-start-up file of the real home runs. (Ansible's ``~`` is not that home: it asks who the user is.)
+A host is a folder: it is the home directory of every login, so that hosts are separate and no
+start-up file of the real home runs. (Ansible's ``~`` is not that home: it looks up the user.)
 Servers listen on loopback only and end with the test.
 """
 
@@ -45,7 +45,7 @@ START_S = 30.0
 
 @dataclass(frozen=True)
 class Sshd:
-    """One host: where it listens, and the folder that is all it has."""
+    """One host: its address, and the folder that is its home."""
 
     name: str
     address: str
@@ -56,7 +56,7 @@ class Sshd:
     log: Path
 
     def ask(self, command: str) -> str:
-        """Log in, do something, and give back what it said."""
+        """Log in, run a command, and return its output."""
         done = subprocess.run(
             [
                 *("ssh", "-F", "none", "-i", str(self.keys / "id"), "-p", str(self.port)),
@@ -69,18 +69,18 @@ class Sshd:
         return done.stdout
 
     def logins(self) -> int:
-        """How often somebody has logged in."""
+        """The number of logins."""
         return self.log.read_text().count("Accepted publickey")
 
     def stop(self) -> None:
-        """Let nobody in any more; once is enough."""
+        """Refuse all further logins; a second call has no effect."""
         self.server.terminate()
         self.server.wait(10)
 
 
 @dataclass(frozen=True)
 class Rack:
-    """Some hosts with one key for all of them."""
+    """Several hosts with one key."""
 
     folder: Path
     hosts: Sequence[Sshd]
@@ -176,7 +176,7 @@ def _free_port(addresses: Sequence[str]) -> int:
 
 
 def _end_all_in(home: Path) -> None:
-    """End what the host still runs: it is known by its home."""
+    """Kill the processes of a host, found by its home folder."""
     mark = f"HOME={home}".encode()
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -185,5 +185,5 @@ def _end_all_in(home: Path) -> None:
 
 
 def user() -> str:
-    """Who logs in: whoever runs the tests, for a server that is not root's knows nobody else."""
+    """The user of the tests, because a server without root rights accepts no other user."""
     return getpass.getuser()

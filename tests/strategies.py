@@ -1,7 +1,7 @@
 """Hypothesis strategies for whole files: valid inventories and plans, and any events.
 
-What ``inventories`` draws has no problem in the eyes of ``model.files``; ``plans`` are well formed
-but need not be acceptable; ``events`` may speak of things that nobody knows.
+``inventories`` draws files without problems. ``plans`` are well formed, but the gate may refuse
+them. ``events`` may name hosts and VMs that do not exist.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from typing import Any, TypeVar, cast
 
 from hypothesis import strategies as st
 
-from equipoise.model import action, event, resource
+from equipoise.model import action, event
 from equipoise.model.action import Action
 from equipoise.model.event import Event
-from equipoise.model.host import Host, HostReserve, HostState, PowerFigures
-from equipoise.model.inventory import Inventory
-from equipoise.model.plan import Limits, Plan, Step
-from equipoise.model.pool import Pool
+from equipoise.model.host import Host, HostReserve, HostState, PowerProfile
+from equipoise.model.inventory import AntiAffinityGroup, Inventory, Pool, Sla, Tenant
+from equipoise.model.plan import ConcurrencyLimits, Plan, Step
 from equipoise.model.quantity import (
     GroupId,
     HostId,
@@ -31,14 +30,19 @@ from equipoise.model.quantity import (
     TenantId,
     VmId,
 )
-from equipoise.model.resource import Dependency, DependencyKind, Resource, ResourceGroup
 from equipoise.model.rule import KeepApart, KeepTogether, Rule, StayOff, StayWithin
-from equipoise.model.tenant import AntiAffinityGroup, Sla, Tenant
+from equipoise.model.upgrade import infrastructure
+from equipoise.model.upgrade.infrastructure import (
+    Dependency,
+    DependencyKind,
+    Resource,
+    ResourceGroup,
+)
 from equipoise.model.vm import CpuSettings, Demand, MemorySettings, Vm, VmState
 
 T = TypeVar("T")
 
-# Names that one version of YAML or another takes for something else than text.
+# Names that some version of YAML reads as another type than text.
 _TRAPS = (
     "on", "no", "y", "NULL", "True", "1", "-1", "0x1F", "0o17", "1e3", "1_000", "12:30:45", "-",
     "2024-01-01", ".5", ".inf", "a:", ":a", "-a", "+1", "0123", "@x", "x/y", "...", "---", "a:b",
@@ -59,12 +63,12 @@ ATTEMPTS = st.integers(1, 3)
 
 
 def up_to(most: int) -> st.SearchStrategy[int]:
-    """Whole numbers from none to many; the bounds themselves are tried often."""
+    """Integers from 0 to ``most``; Hypothesis draws the bounds often."""
     return st.integers(0, most)
 
 
 def some(items: Sequence[T], least: int = 0, most: int = 4) -> st.SearchStrategy[tuple[T, ...]]:
-    """A few different ones of the items, which must be enough."""
+    """A few different items, at least ``least``."""
     if not items:
         return st.just(())
     drawn = st.lists(st.sampled_from(items), min_size=least, max_size=most, unique=True)
@@ -94,11 +98,11 @@ def hosts(draw: st.DrawFn, name: str) -> Host:
 
 
 @st.composite
-def power_figures(draw: st.DrawFn) -> PowerFigures:
-    """What a host draws; some save power by themselves."""
+def power_figures(draw: st.DrawFn) -> PowerProfile:
+    """A power profile; some are managed."""
     peak = draw(up_to(1000))
     watts = sorted(draw(st.lists(up_to(peak), min_size=2, max_size=4)))
-    return PowerFigures(
+    return PowerProfile(
         idle_watts=peak // 3,
         peak_watts=peak,
         standby_watts=peak // 50,
@@ -112,7 +116,7 @@ _SIZES = st.integers(1, 10**6)
 
 @st.composite
 def cpu_settings(draw: st.DrawFn) -> CpuSettings:
-    """Claims on CPU that do not contradict each other."""
+    """CPU settings whose reservation is at most the limit."""
     limit = draw(st.none() | up_to(10**9))
     most = 10**9 if limit is None else limit
     return CpuSettings(
@@ -122,7 +126,7 @@ def cpu_settings(draw: st.DrawFn) -> CpuSettings:
 
 @st.composite
 def memory_settings(draw: st.DrawFn, most: int = 10**12) -> MemorySettings:
-    """Claims on memory that do not contradict each other, or the size ``most``."""
+    """Memory settings whose reservation is at most the limit and the size ``most``."""
     limit = draw(st.none() | up_to(10**12))
     reservation = draw(up_to(most if limit is None else min(limit, most)))
     return MemorySettings(
@@ -136,7 +140,7 @@ MEMORY_SETTINGS = st.just(MemorySettings()) | memory_settings()
 
 @st.composite
 def demands(draw: st.DrawFn, memory_mib: int) -> Demand:
-    """What a VM of that size may ask for."""
+    """A demand of a VM of this size."""
     return Demand(
         cpu_mhz=draw(up_to(10**9)),
         memory_mib=draw(up_to(memory_mib)),
@@ -153,11 +157,11 @@ def vms(
     tenants: Sequence[TenantId] = (),
 ) -> Vm:
     """A VM in any state that the hosts allow."""
-    lit = [host for host in within if host.state is HostState.ON]
-    states = [state for state in VmState if lit or state is not VmState.RUNNING]
+    powered_on = [host for host in within if host.state is HostState.ON]
+    states = [state for state in VmState if powered_on or state is not VmState.RUNNING]
     state = draw(st.sampled_from(states))
-    homes = lit if state is VmState.RUNNING else within
-    host = draw(st.sampled_from(homes)) if state.has_host else None
+    allowed = powered_on if state is VmState.RUNNING else within
+    host = draw(st.sampled_from(allowed)) if state.has_host else None
     memory = draw(_SIZES)
     template = draw(st.none() | texts)
     offered = host.capacity if host else {"gpus": 1}
@@ -182,7 +186,7 @@ def vms(
 
 @st.composite
 def pool_trees(draw: st.DrawFn) -> tuple[Pool, ...]:
-    """Pools that hang below each other, in any order."""
+    """Trees of pools, in any order."""
     made: list[Pool] = []
     for name in draw(names(4)):
         above = [pool.id for pool in made]
@@ -216,7 +220,7 @@ def rules(draw: st.DrawFn, name: str, vm_ids: Sequence[VmId], host_ids: Sequence
 
 @st.composite
 def tenants_of(draw: st.DrawFn, name: TenantId, members: Sequence[Vm]) -> Tenant:
-    """A tenant with promises about its own VMs."""
+    """A tenant with an SLA and groups of its own VMs."""
     own = [vm.id for vm in members if vm.tenant == name]
     most = draw(up_to(1000))
     groups = draw(names(2)) if own else []
@@ -240,12 +244,12 @@ def tenants_of(draw: st.DrawFn, name: TenantId, members: Sequence[Vm]) -> Tenant
 def resources(
     draw: st.DrawFn, vm_ids: Sequence[VmId], host_ids: Sequence[HostId]
 ) -> tuple[Resource, ...]:
-    """Parts of the infrastructure; some stand for hosts and VMs."""
+    """Resources of the infrastructure; some name a host or a VM."""
     return tuple(
         Resource(
             id=ResourceId(name),
-            kind=draw(st.sampled_from(resource.ResourceKind)),
-            side=draw(st.sampled_from(resource.ResourceSide)),
+            kind=draw(st.sampled_from(infrastructure.ResourceKind)),
+            side=draw(st.sampled_from(infrastructure.ResourceSide)),
             version=draw(texts),
             host=draw(st.none() | st.sampled_from(host_ids)) if host_ids else None,
             vm=draw(st.none() | st.sampled_from(vm_ids)) if vm_ids else None,
@@ -262,8 +266,8 @@ def dependencies(draw: st.DrawFn, parts: Sequence[Resource]) -> tuple[Dependency
     for _ in range(draw(up_to(4)) if len(parts) > 1 else 0):
         dependent, sponsor = draw(some([part.id for part in parts], least=2, most=2))
         kind = draw(st.sampled_from(DependencyKind))
-        presence = draw(st.sampled_from(resource.Presence))
-        both = presence is resource.Presence.CURRENT_FUTURE
+        presence = draw(st.sampled_from(infrastructure.DependencyPresence))
+        both = presence is infrastructure.DependencyPresence.CURRENT_FUTURE
         is_linked = kind is DependencyKind.COMMUNICATION and bool(links)
         made.append(
             Dependency(
@@ -284,7 +288,7 @@ def dependencies(draw: st.DrawFn, parts: Sequence[Resource]) -> tuple[Dependency
 @st.composite
 def groups(draw: st.DrawFn, parts: Sequence[Resource]) -> tuple[ResourceGroup, ...]:
     """Groups; a protection group may be chosen from a potential one that came before."""
-    kinds = resource.ResourceGroupKind
+    kinds = infrastructure.ResourceGroupKind
     made: list[ResourceGroup] = []
     for name in draw(names(3)) if parts else ():
         members = draw(some([part.id for part in parts], least=1))
@@ -298,7 +302,7 @@ def groups(draw: st.DrawFn, parts: Sequence[Resource]) -> tuple[ResourceGroup, .
 
 @st.composite
 def inventories(draw: st.DrawFn) -> Inventory:
-    """A small cluster with something of everything, in which nothing is wrong."""
+    """A small valid cluster with every kind of entry."""
     all_hosts = tuple(draw(hosts(name)) for name in draw(names(3, least=1)))
     pools = draw(pool_trees())
     tenant_ids = [TenantId(name) for name in draw(names(2))]
@@ -318,7 +322,7 @@ def inventories(draw: st.DrawFn) -> Inventory:
         resources=parts,
         dependencies=draw(dependencies(parts)),
         groups=draw(groups(parts)),
-        limits=Limits(
+        limits=ConcurrencyLimits(
             actions_per_host=draw(st.integers(1, 8)), actions_total=draw(st.integers(1, 64))
         ),
     )
@@ -326,22 +330,22 @@ def inventories(draw: st.DrawFn) -> Inventory:
 
 @st.composite
 def paired(draw: st.DrawFn, machines: list[Vm]) -> list[Vm]:
-    """Make some two VMs that share no host a fault-tolerant pair, if there are such."""
+    """Make two VMs on different hosts a fault-tolerant pair, if there are any."""
     apart = [
-        (one, other)
-        for one, other in combinations(machines, 2)
-        if one.host is None or one.host != other.host
+        (first, second)
+        for first, second in combinations(machines, 2)
+        if first.host is None or first.host != second.host
     ]
     if not apart or draw(st.booleans()):
         return machines
-    one, other = draw(st.sampled_from(apart))
-    pairs = {one.id: other.id, other.id: one.id}
+    first, second = draw(st.sampled_from(apart))
+    pairs = {first.id: second.id, second.id: first.id}
     return [vm.but(ft_pair=pairs[vm.id]) if vm.id in pairs else vm for vm in machines]
 
 
 @st.composite
 def actions(draw: st.DrawFn, vm_ids: Sequence[VmId], host_ids: Sequence[HostId]) -> Action:
-    """Any action on some of these."""
+    """Any action on these VMs and hosts."""
     host = st.sampled_from(host_ids)
     on_hosts = (
         action.PowerOn, action.PowerOff, action.EnterMaintenance, action.LeaveMaintenance,
@@ -365,13 +369,13 @@ def actions(draw: st.DrawFn, vm_ids: Sequence[VmId], host_ids: Sequence[HostId])
 
 @st.composite
 def steps(
-    draw: st.DrawFn, name: str, before: Sequence[StepId], doing: st.SearchStrategy[Action]
+    draw: st.DrawFn, name: str, before: Sequence[StepId], chosen_actions: st.SearchStrategy[Action]
 ) -> Step:
-    """A step that waits for some of those before it."""
+    """A step with some earlier steps as prerequisites."""
     start = draw(up_to(10**6))
     return Step(
         id=StepId(name),
-        action=draw(doing),
+        action=draw(chosen_actions),
         start_ms=start,
         end_ms=start + draw(st.integers(1, 10**6)),
         after=draw(some(before, most=2)),
@@ -381,54 +385,54 @@ def steps(
 
 @st.composite
 def plans(draw: st.DrawFn, inventory: Inventory) -> Plan:
-    """A well-formed plan about an inventory; whether it may be carried out is another matter."""
-    doing = actions([vm.id for vm in inventory.vms], [host.id for host in inventory.hosts])
+    """A well-formed plan for an inventory; the gate may refuse it."""
+    chosen_actions = actions([vm.id for vm in inventory.vms], [host.id for host in inventory.hosts])
     made: list[Step] = []
     for name in draw(names(5)):
-        made.append(draw(steps(name, [step.id for step in made], doing)))
+        made.append(draw(steps(name, [step.id for step in made], chosen_actions)))
     version = draw(up_to(10**6))
     return Plan(id=PlanId(draw(ids)), base_version=version, steps=tuple(made))
 
 
-_STRANGERS = ("nobody", "ghost")
+_UNKNOWN = ("unknown-1", "unknown-2")
 
 
 @st.composite
 def events(draw: st.DrawFn, inventory: Inventory) -> list[Event]:
-    """A story about a cluster: most of it makes sense, some is about strangers, some is late.
+    """Events of a cluster: most fit the state, some name unknown things, some are late.
 
     Answers follow their starts more often than not, with the right attempt or a wrong one.
     """
     plan = draw(plans(inventory))
-    told: list[Event] = []
+    earlier: list[Event] = []
     now = 0
     for _ in range(draw(st.integers(0, 12))):
         now = max(0, now + draw(st.integers(-10, 5000)))
-        told.append(draw(an_event(inventory, plan, told, now)))
-    return told
+        earlier.append(draw(an_event(inventory, plan, earlier, now)))
+    return earlier
 
 
 @st.composite
 def an_event(
-    draw: st.DrawFn, inventory: Inventory, plan: Plan, told: Sequence[Event], at_ms: int
+    draw: st.DrawFn, inventory: Inventory, plan: Plan, earlier: Sequence[Event], at_ms: int
 ) -> Event:
-    """One event of a story of which ``told`` has been told."""
+    """The next event after those in ``earlier``."""
     kinds = [facts(inventory)]
     if plan.steps:
         kinds.append(st.builds(event.ActionStarted, step=st.sampled_from(plan.steps), **_ATTEMPT))
-    started = [one for one in told if isinstance(one, event.ActionStarted)]
+    started = [each for each in earlier if isinstance(each, event.ActionStarted)]
     if started:
         answered = draw(st.sampled_from(started))
         attempts = st.sampled_from((answered.attempt, answered.attempt, 7))
         kinds += [answers(st.just(answered.step.id), attempts)] * 2
-    kinds.append(answers(st.sampled_from(_STRANGERS).map(StepId), ATTEMPTS))
+    kinds.append(answers(st.sampled_from(_UNKNOWN).map(StepId), ATTEMPTS))
     return cast(Event, draw(st.one_of(kinds)).but(at_ms=at_ms))
 
 
 def answers(
     step: st.SearchStrategy[StepId], attempt: st.SearchStrategy[int]
 ) -> st.SearchStrategy[Any]:
-    """What may become of an action."""
+    """An end of an action."""
     ends = (event.ActionFinished, event.ActionFailed, event.ActionTimedOut, event.ActionLost)
     return st.sampled_from(ends).flatmap(
         lambda kind: st.builds(kind, at_ms=st.just(0), step=step, attempt=attempt)
@@ -439,13 +443,13 @@ _ATTEMPT: dict[str, Any] = {"at_ms": st.just(0), "attempt": ATTEMPTS}
 
 
 def facts(inventory: Inventory) -> st.SearchStrategy[Any]:
-    """What the world may say by itself, about what is known and what is not."""
+    """A fact about a known or an unknown host or VM."""
     at = st.just(0)
-    strange_host, strange_vm = HostId("ghost"), VmId("nobody")
-    host = st.sampled_from([*(host.id for host in inventory.hosts), strange_host])
-    vm = st.sampled_from([*(vm.id for vm in inventory.vms), strange_vm])
+    unknown_host, unknown_vm = HostId("unknown-host"), VmId("unknown-vm")
+    host = st.sampled_from([*(host.id for host in inventory.hosts), unknown_host])
+    vm = st.sampled_from([*(vm.id for vm in inventory.vms), unknown_vm])
     some_vm = vm.flatmap(lambda name: vms(name, inventory.hosts))
-    lost_vm = some_vm.map(lambda lost: lost.but(state=VmState.RUNNING, host=strange_host))
+    lost_vm = some_vm.map(lambda lost: lost.but(state=VmState.RUNNING, host=unknown_host))
     measured = st.dictionaries(vm, demands(1000), max_size=3)
     return st.one_of(
         st.builds(event.HostFailed, at_ms=at, host=host, reason=texts),

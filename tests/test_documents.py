@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from equipoise.api.loading import read_inventory, read_plan
 from equipoise.cli.commands import app
-from equipoise.cli.read import read_inventory, read_plan
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.plan import VerifiedPlan, verify
-from equipoise.sim.builtin import all_builtin
+from equipoise.sim.builtin import builtin_scenarios
 from equipoise.spec.specification import Specification
 
 ROOT = Path(__file__).parent.parent
@@ -27,12 +27,15 @@ def commands(document: str) -> list[str]:
     return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
 
 
-def test_the_commands_of_the_readme_work_one_after_the_other(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("document", "count"), [("README.md", 2), ("docs/tour.md", 20)])
+def test_the_commands_of_a_document_work_one_after_the_other(
+    document: str, count: int, tmp_path: Path
+) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     (tmp_path / ".venv").mkdir()
     (tmp_path / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
-    shown = [command for command in commands("README.md") if not command.startswith("make")]
-    assert len(shown) >= 5
+    shown = [command for command in commands(document) if not command.startswith("make")]
+    assert len(shown) >= count
     for command in shown:
         done = subprocess.run(
             command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False
@@ -77,13 +80,14 @@ def test_every_command_that_the_documents_name_exists() -> None:
     for document in (
         "README.md",
         "CHANGELOG.md",
+        "docs/tour.md",
         "docs/files.md",
         "docs/planning.md",
         "docs/roles.md",
         "docs/simulation.md",
         "docs/spec-language.md",
     ):
-        named = set(re.findall(r"equipoise ([a-z]+)\b", (ROOT / document).read_text()))
+        named = set(re.findall(r"(?<!import )equipoise ([a-z]+)\b", (ROOT / document).read_text()))
         assert named <= known, document
 
 
@@ -93,12 +97,27 @@ def test_the_examples_are_right_and_the_plan_fits_the_cluster() -> None:
     assert isinstance(verify(Snapshot.of(inventory), plan), VerifiedPlan)
 
 
-def test_the_rooms_in_the_readme_are_the_rooms_of_the_house() -> None:
-    rooms = {path.parent.name for path in (ROOT / "src" / "equipoise").glob("*/__init__.py")}
-    named = set(re.findall(r"^\| `([a-z]+)/`", (ROOT / "README.md").read_text(), re.M))
-    assert named == rooms
+def test_the_packages_in_the_architecture_are_those_of_the_product() -> None:
+    packages = {path.parent.name for path in (ROOT / "src" / "equipoise").glob("*/__init__.py")}
+    named = set(re.findall(r"^\| `([a-z]+)/`", (ROOT / "ARCHITECTURE.md").read_text(), re.M))
+    assert named == packages
 
 
 def test_every_built_in_scenario_is_readable_and_says_what_it_is() -> None:
-    for scenario in all_builtin():
+    for scenario in builtin_scenarios():
         assert scenario.about.endswith(".")
+
+
+def test_the_example_scripts_run(tmp_path: Path) -> None:
+    scripts = ROOT / "examples" / "scripts"
+    advice = subprocess.run(
+        [sys.executable, str(scripts / "operator_advice.py")],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert "VerifiedPlan" in advice
+    plot = tmp_path / "sweep.svg"
+    subprocess.run(
+        [sys.executable, str(scripts / "researcher_sweep.py"), str(plot)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert plot.read_text().count("<rect") == 3

@@ -1,4 +1,4 @@
-"""Small upgrade units for tests: graphs by hand, by chance, and the eight figures of the thesis."""
+"""Small upgrade units: graphs by hand, random graphs, and the eight figures of the thesis."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from itertools import combinations, pairwise
 from hypothesis import strategies as st
 
 from equipoise.model.quantity import HostId, ResourceId
-from equipoise.model.resource import DependencyKind, ResourceKind
 from equipoise.model.upgrade.graph import Edge, ResourceGraph, Vertex
+from equipoise.model.upgrade.infrastructure import DependencyKind, ResourceKind
 from equipoise.model.value import FrozenMap
 
 STORAGE, LINK = DependencyKind.STORAGE, DependencyKind.COMMUNICATION
@@ -17,33 +17,33 @@ PEER, AGGREGATION = DependencyKind.PEER_STATEFUL_DIRECT, DependencyKind.AGGREGAT
 CONTAINER = DependencyKind.CONTAINER
 
 Wire = tuple[int, int, DependencyKind, bool]
-"""Dependent, sponsor, why, and whether versions clash along it."""
+"""Dependent, sponsor, kind, and whether versions are incompatible along it."""
 
 
 def named(number: int) -> ResourceId:
-    """``R7``, as in the figures."""
+    """Return ``R7`` for 7, as in the figures."""
     return ResourceId(f"R{number}")
 
 
 def wired(
     count: int, wires: Iterable[Wire], *, hosts: Iterable[int] = (), least: int = 0
 ) -> ResourceGraph:
-    """A graph of R1 to Rn; those in ``hosts`` are servers on a host of their own."""
+    """Return a graph of R1 to Rn; those in ``hosts`` are servers with a host of their own."""
     own = set(hosts)
     vertices = {
-        named(one): Vertex(
-            named(one),
-            ResourceKind.SERVER if one in own else ResourceKind.SWITCH,
-            host=HostId(f"h{one}") if one in own else None,
+        named(number): Vertex(
+            named(number),
+            ResourceKind.SERVER if number in own else ResourceKind.SWITCH,
+            host=HostId(f"h{number}") if number in own else None,
             constituents_min=least,
         )
-        for one in range(1, count + 1)
+        for number in range(1, count + 1)
     }
     edges = []
-    for dependent, sponsor, kind, clash in wires:
-        edges.append(Edge(named(dependent), named(sponsor), kind, incompatible=clash))
+    for dependent, sponsor, kind, incompatible_ in wires:
+        edges.append(Edge(named(dependent), named(sponsor), kind, incompatible=incompatible_))
         if kind.is_symmetrical:
-            edges.append(Edge(named(sponsor), named(dependent), kind, incompatible=clash))
+            edges.append(Edge(named(sponsor), named(dependent), kind, incompatible=incompatible_))
     return ResourceGraph(FrozenMap(vertices), tuple(edges))
 
 
@@ -55,7 +55,7 @@ def _all_need(
     dependents: Iterable[int], sponsors: Iterable[int], kind: DependencyKind
 ) -> list[Wire]:
     both = tuple(sponsors)
-    return [(one, other, kind, True) for one in dependents for other in both]
+    return [(dependent, sponsor, kind, True) for dependent in dependents for sponsor in both]
 
 
 _PAIRS = [(1, 2), (3, 4), (5, 6), (7, 8)]
@@ -89,22 +89,22 @@ MODIFIED = {
 def units(
     draw: st.DrawFn, *, most: int = 9, kinds: tuple[DependencyKind, ...] = ()
 ) -> ResourceGraph:
-    """A connected graph without circles of sponsors; the first resources are the sponsors."""
+    """Draw a connected graph without cycles of sponsors; the first resources are the sponsors."""
     count = draw(st.integers(2, most))
     allowed = kinds or (STORAGE, LINK, PEER, CONTAINER)
     wires: list[Wire] = []
-    for one in range(2, count + 1):
-        for other in draw(st.sets(st.integers(1, one - 1), min_size=1, max_size=3)):
+    for number in range(2, count + 1):
+        for sponsor in draw(st.sets(st.integers(1, number - 1), min_size=1, max_size=3)):
             kind = draw(st.sampled_from(allowed))
-            wires.append((one, other, kind, draw(st.booleans()) or kind in (LINK, CONTAINER)))
+            wires.append((number, sponsor, kind, draw(st.booleans()) or kind in (LINK, CONTAINER)))
     for _ in range(draw(st.integers(0, 2)) if AGGREGATION in allowed or not kinds else 0):
         first = draw(st.integers(1, count))
         second = draw(st.integers(1, count))
         aggregate = count + 1 + draw(st.integers(0, 1))
-        wires += [(aggregate, one, AGGREGATION, False) for one in sorted({first, second})]
+        wires += [(aggregate, number, AGGREGATION, False) for number in sorted({first, second})]
     return wired(count, wires, hosts=draw(st.sets(st.integers(1, count))))
 
 
 def chain(count: int, kind: DependencyKind) -> ResourceGraph:
-    """Each needs the next."""
+    """Return a chain: each resource needs the next one."""
     return wired(count, [(one, two, kind, True) for one, two in pairwise(range(1, count + 1))])

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for small clusters in motion: a cluster, intents for it, a script."""
+"""Hypothesis strategies for small clusters, intents, and scripts of a ``MemoryWorld``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from equipoise.model.event import (
 )
 from equipoise.model.host import Host, HostState
 from equipoise.model.inventory import Inventory
-from equipoise.model.plan import Intent, Limits
+from equipoise.model.plan import ConcurrencyLimits, Intent
 from equipoise.model.quantity import HostId, PlanId, ResourceName, RuleId, StepId, VmId
 from equipoise.model.rule import (
     Argument,
@@ -45,7 +45,7 @@ from equipoise.model.rule import (
     StayOff,
     StayWithin,
 )
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import CpuSettings, MemorySettings, Vm, VmState
 from memory_world import Script
 
@@ -54,7 +54,7 @@ LICENCES = ResourceName("licences")
 
 @st.composite
 def hosts(draw: st.DrawFn, name: str) -> Host:
-    """A host with room for two or three small VMs."""
+    """A host with capacity for two or three small VMs."""
     return a_host(
         name,
         cores=draw(st.sampled_from([1, 2])),
@@ -66,7 +66,7 @@ def hosts(draw: st.DrawFn, name: str) -> Host:
 
 @st.composite
 def vms(draw: st.DrawFn, name: str, on: list[HostId]) -> Vm:
-    """A VM in any state, on one of the hosts that can have it."""
+    """A VM in any state, on one of the hosts that are on."""
     state = draw(st.sampled_from([*[VmState.RUNNING] * 4, *VmState]))
     if not on and state.has_host:
         state = VmState.READY
@@ -88,7 +88,7 @@ def vms(draw: st.DrawFn, name: str, on: list[HostId]) -> Vm:
 
 @st.composite
 def constraints(draw: st.DrawFn, name: str, of: list[VmId], on: list[HostId]) -> Satisfy:
-    """A rule in the words of the specification language, that only looks at what has ended."""
+    """A rule of the specification language that depends only on finished actions."""
     vms = tuple(draw(st.lists(st.sampled_from(of), min_size=1, unique=True)))
     hosts = tuple(draw(st.lists(st.sampled_from(on), min_size=1, unique=True)))
     number = draw(st.integers(0, 2))
@@ -102,7 +102,7 @@ def constraints(draw: st.DrawFn, name: str, of: list[VmId], on: list[HostId]) ->
         ("Isolated", {"vs": vms, "ns": hosts}),
     ]
     constraint, arguments = draw(st.sampled_from(choices))
-    # A discrete one is charged by what its formula looks at, which only the language knows.
+    # Continuous: for a discrete rule the gate charges only the cells that its formula reads.
     hard = draw(st.booleans())
     return Satisfy(
         id=RuleId(name), constraint=constraint, arguments=arguments, hard=hard, continuous=True
@@ -130,30 +130,32 @@ def rules(draw: st.DrawFn, name: str, of: list[VmId], on: list[HostId]) -> Rule:
 
 @st.composite
 def clusters(draw: st.DrawFn, hosts_max: int = 3, vms_max: int = 4, ruled: bool = True) -> Snapshot:
-    """A small cluster, tight enough that much of what one may want is not possible."""
-    some = [draw(hosts(f"h{n}")) for n in range(1, draw(st.integers(1, hosts_max)) + 1)]
-    on = [host.id for host in some if host.state is HostState.ON]
-    guests = [draw(vms(f"v{n}", on)) for n in range(1, draw(st.integers(0, vms_max)) + 1)]
-    pairs = draw(st.booleans()) and len(guests) > 1 and guests[0].host != guests[1].host
+    """A small cluster with so little capacity that many intents are impossible."""
+    drawn = [draw(hosts(f"h{n}")) for n in range(1, draw(st.integers(1, hosts_max)) + 1)]
+    on = [host.id for host in drawn if host.state is HostState.ON]
+    drawn_vms = [draw(vms(f"v{n}", on)) for n in range(1, draw(st.integers(0, vms_max)) + 1)]
+    pairs = draw(st.booleans()) and len(drawn_vms) > 1 and drawn_vms[0].host != drawn_vms[1].host
     if pairs:
-        guests[0], guests[1] = (
-            guests[0].but(ft_pair=guests[1].id),
-            guests[1].but(ft_pair=guests[0].id),
+        drawn_vms[0], drawn_vms[1] = (
+            drawn_vms[0].but(ft_pair=drawn_vms[1].id),
+            drawn_vms[1].but(ft_pair=drawn_vms[0].id),
         )
-    names = [vm.id for vm in guests]
-    laws = [
-        draw(rules(f"r{n}", names, [host.id for host in some]))
+    names = [vm.id for vm in drawn_vms]
+    drawn_rules = [
+        draw(rules(f"r{n}", names, [host.id for host in drawn]))
         for n in range(draw(st.integers(0, 2)) if ruled and len(names) > 1 else 0)
     ]
-    limits = Limits(actions_per_host=draw(st.integers(1, 3)), actions_total=draw(st.integers(1, 4)))
+    limits = ConcurrencyLimits(
+        actions_per_host=draw(st.integers(1, 3)), actions_total=draw(st.integers(1, 4))
+    )
     return Snapshot.of(
-        Inventory(hosts=tuple(some), vms=tuple(guests), rules=tuple(laws), limits=limits)
+        Inventory(hosts=tuple(drawn), vms=tuple(drawn_vms), rules=tuple(drawn_rules), limits=limits)
     )
 
 
 @st.composite
 def actions(draw: st.DrawFn, snapshot: Snapshot) -> Action:
-    """Any action on the elements of a cluster, often a sensible one."""
+    """Any action on a cluster; many fit its state."""
     host = st.sampled_from(list(snapshot.hosts))
     host_kinds: list[type[Any]] = [PowerOn, PowerOff, EnterMaintenance, LeaveMaintenance]
     if not snapshot.vms or draw(st.integers(0, 4)) == 0:
@@ -176,12 +178,12 @@ def actions(draw: st.DrawFn, snapshot: Snapshot) -> Action:
 
 @st.composite
 def intents(draw: st.DrawFn, snapshot: Snapshot, size_max: int = 6) -> list[Intent]:
-    """Wishes for a cluster, some of them waiting for earlier ones."""
-    wanted: list[Intent] = []
+    """Intents for a cluster, some with earlier ones as prerequisites."""
+    made: list[Intent] = []
     for n in range(draw(st.integers(0, size_max))):
-        before = [one.id for one in wanted]
+        before = [intent.id for intent in made]
         after = draw(st.lists(st.sampled_from(before), unique=True, max_size=2)) if before else []
-        wanted.append(
+        made.append(
             Intent(
                 id=StepId(f"s{n}"),
                 action=draw(actions(snapshot)),
@@ -189,24 +191,24 @@ def intents(draw: st.DrawFn, snapshot: Snapshot, size_max: int = 6) -> list[Inte
                 after=tuple(after),
             )
         )
-    return wanted
+    return made
 
 
 @st.composite
 def scripts(draw: st.DrawFn, snapshot: Snapshot, steps: list[StepId]) -> Script:
-    """What may go wrong: slow, failing and silent steps, dying hosts and VMs."""
+    """A script with slow, failing and silent steps, and with failures of hosts and VMs."""
     some = st.sampled_from(steps) if steps else st.nothing()
     return Script(
         durations_ms=draw(st.dictionaries(some, st.sampled_from([1, 500, 5000, 10**6]))),
         failures=draw(st.dictionaries(some, st.integers(1, 4))),
         silent=frozenset(draw(st.sets(some, max_size=1)) if steps else ()),
-        happenings=tuple(draw(st.lists(happenings(snapshot), max_size=3))),
+        events=tuple(draw(st.lists(world_events(snapshot), max_size=3))),
     )
 
 
 @st.composite
-def happenings(draw: st.DrawFn, snapshot: Snapshot) -> Event:
-    """A fact of nature."""
+def world_events(draw: st.DrawFn, snapshot: Snapshot) -> Event:
+    """An event that the loop does not cause: a failure, a removal, or a cancellation."""
     at_ms = draw(st.integers(0, 8)) * 500
     host = st.sampled_from(list(snapshot.hosts))
     if draw(st.integers(0, 5)) == 0:

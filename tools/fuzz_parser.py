@@ -31,20 +31,19 @@ from typing import Any, Final, NamedTuple
 import equipoise.spec
 from equipoise.errors import InvalidInput
 from equipoise.model.action import Action, Boot, Migrate, PowerOff
-from equipoise.model.change.transition import replay
 from equipoise.model.event import ActionStarted
 from equipoise.model.host import Host
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, ResourceName, StepId, VmId
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state.snapshot import Snapshot
+from equipoise.model.state.transition import replay
 from equipoise.model.vm import Vm, VmState
 from equipoise.spec.language.parse import parse
-from equipoise.spec.language.place import Source
 from equipoise.spec.language.print import print_file
-from equipoise.spec.language.syntax import Binding, Constraint, Name, Parameter
-from equipoise.spec.language.vocabulary import SIGNATURES, STATES, SYNONYMS, plain
-from equipoise.spec.specification import Specification, frame_of
+from equipoise.spec.language.syntax import Binding, Constraint, Name, Parameter, SourceText
+from equipoise.spec.language.vocabulary import SIGNATURES, STATES, SYNONYMS, canonical_name
+from equipoise.spec.specification import Specification, context_of
 
 SECONDS_MAX: Final = 5.0
 JUDGING_SECONDS_MAX: Final = 0.3
@@ -155,7 +154,7 @@ class Mill:
         self._start("check", SECONDS_MAX)
         sys.settrace(self._enter if len(text) <= KEPT_LENGTH_MAX else None)
         try:
-            specification = Specification(Source("text", text), constraints)
+            specification = Specification(SourceText("text", text), constraints)
         except InvalidInput as error:
             return f"refused by the checker: {_said(error)}"
         self._start("judge", JUDGING_SECONDS_MAX)
@@ -170,24 +169,24 @@ class Mill:
         arguments = {one.name: _argument(one) for one in constraint.parameters}
         if None in arguments.values():
             return "not asked"
-        frame = frame_of(self._state, steps=self._steps)
+        context = context_of(self._state, steps=self._steps)
         try:
-            return str(specification.holds(constraint.name, arguments, frame))
+            return str(specification.holds(constraint.name, arguments, context))
         except InvalidInput as error:
             return _said(error)
 
-    def _enter(self, frame: FrameType, _event: str, _argument: Any) -> Any:
-        return self._note if frame.f_code.co_filename.startswith(SOURCE) else None
+    def _enter(self, context: FrameType, _event: str, _argument: Any) -> Any:
+        return self._note if context.f_code.co_filename.startswith(SOURCE) else None
 
-    def _note(self, frame: FrameType, event: str, _argument: Any) -> Any:
+    def _note(self, context: FrameType, event: str, _argument: Any) -> Any:
         if event == "line":
-            self.lines.add((frame.f_code.co_filename, frame.f_lineno))
+            self.lines.add((context.f_code.co_filename, context.f_lineno))
         return self._note
 
 
 def _argument(parameter: Parameter) -> Any:
     """A value for a parameter; none if it ranges over something unusual."""
-    domain = plain(parameter.domain.name) if isinstance(parameter.domain, Name) else ""
+    domain = canonical_name(parameter.domain.name) if isinstance(parameter.domain, Name) else ""
     one = {"vms": "v1", "hosts": "h1", "int": 1, "string": "rack"}.get(domain)
     if one is None or parameter.binding is Binding.MEMBER:
         return one

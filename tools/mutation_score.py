@@ -17,8 +17,8 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from equipoise.spec.library import library
-from property.test_library_meaning import CONSTRAINTS
-from property.test_library_mutants import EQUIVALENT, judged
+from property.spec.test_library_meaning import CONSTRAINTS
+from property.spec.test_library_mutants import EQUIVALENT, judged
 
 
 class Row(NamedTuple):

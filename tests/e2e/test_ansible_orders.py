@@ -1,4 +1,4 @@
-"""Orders to a campaign that changes real hosts by Ansible, while a playbook is at work there."""
+"""Commands to a campaign on real hosts while a playbook of Ansible runs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def fixture_hosts() -> Iterator[Rack]:
 
 
 def written(hosts: Rack, folder: Path) -> tuple[str, ...]:
-    """The files of the campaign, and how the command is told about them."""
+    """The files of the campaign, and the options of the command for them."""
     (folder / "campaign.yaml").write_text(CAMPAIGN)
     (folder / "do.yaml").write_text(PLAYBOOK.format(name="work", command=json.dumps(SLOW)))
     (folder / "undo.yaml").write_text(PLAYBOOK.format(name="undo", command=json.dumps(BACK)))
@@ -82,7 +82,7 @@ def written(hosts: Rack, folder: Path) -> tuple[str, ...]:
 def until(true: Callable[[], bool]) -> None:
     end = time.monotonic() + LIMIT_S
     while not true():
-        assert time.monotonic() < end, "it never came to that"
+        assert time.monotonic() < end, "the condition was not reached in time"
         time.sleep(0.1)
 
 
@@ -94,9 +94,7 @@ def events(folder: Path) -> list[Event]:
         return []
 
 
-def test_a_set_is_undone_by_an_order_that_comes_while_a_playbook_runs(
-    hosts: Rack, tmp_path: Path
-) -> None:
+def test_a_command_during_a_playbook_undoes_a_set(hosts: Rack, tmp_path: Path) -> None:
     line = written(hosts, tmp_path)
     first, second = (host.home for host in hosts.hosts)
     with subprocess.Popen(
@@ -104,18 +102,20 @@ def test_a_set_is_undone_by_an_order_that_comes_while_a_playbook_runs(
     ) as process:
         try:
             until((first / "begun").exists)
-            (told,) = answer("upgrade", *line, "--command", "undo:pair")["orders"]
-            assert told["refused"] == ""
-            assert told["at_s"] is not None, "it is heard although the engine is busy"
-            assert not any(isinstance(one, TaskFinished) for one in events(tmp_path))
+            (command,) = answer("upgrade", *line, "--command", "undo:pair")["orders"]
+            assert command["refused"] == ""
+            assert command["at_s"] is not None, "the command is applied although the engine is busy"
+            assert not any(isinstance(event, TaskFinished) for event in events(tmp_path))
             (first / "go").touch()
             out, complaints = process.communicate(timeout=LIMIT_S)
         finally:
             process.kill()
     assert process.returncode == 0, complaints
     document = json.loads(out)
-    assert [(one["set"], one["outcome"]) for one in document["sets"]] == [("pair", "undone")]
+    assert [(change_set["set"], change_set["outcome"]) for change_set in document["sets"]] == [
+        ("pair", "undone")
+    ]
     assert (first / "versions").read_text().split() == ["v2", "v1"]
     assert os.listdir(second) == [], "the other host was never touched"
-    kinds = [type(one) for one in events(tmp_path)]
+    kinds = [type(event) for event in events(tmp_path)]
     assert kinds.index(UpgradeCommanded) < kinds.index(TaskFinished)

@@ -1,4 +1,4 @@
-"""The command upgrades three real hosts: one succeeds, one fails and is undone, one is gone."""
+"""The command upgrades three real hosts: a success, a failure that is undone, a dead host."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from command import COMMAND, call
-from greeters import PLAYBOOKS, greeted, home_of, install, releases
+from example_service import PLAYBOOKS, greeted, home_of, install, releases
 from sshd import Rack, rack, user
 
 pytest.importorskip("ansible_runner", reason="the extra ansible is not installed")
@@ -32,7 +32,7 @@ def fixture_hosts() -> Iterator[Rack]:
 
 @pytest.fixture(name="campaign")
 def fixture_campaign(tmp_path: Path) -> Path:
-    """The example, as somebody would copy it."""
+    """A copy of the example."""
     shutil.copytree(PLAYBOOKS.parent, tmp_path / "upgrade")
     return tmp_path / "upgrade" / "campaign.yaml"
 
@@ -81,14 +81,12 @@ def upgraded(campaign: Path, access: Path) -> Any:
 
 
 def journal(access: Path) -> list[Any]:
-    told = call("journal", str(access.parent / "db"), "--lines").stdout
-    assert SECRET not in told
-    return [json.loads(one) for one in told.splitlines()]
+    document = call("journal", str(access.parent / "db"), "--lines").stdout
+    assert SECRET not in document
+    return [json.loads(line) for line in document.splitlines()]
 
 
-def test_one_host_succeeds_one_fails_and_is_undone_one_is_isolated(
-    hosts: Rack, campaign: Path
-) -> None:
+def test_success_undo_and_isolation_of_three_hosts(hosts: Rack, campaign: Path) -> None:
     well, old, gone = hosts.hosts
     install(well, greeting="hi")
     install(old, greeting="hi", colour="!", **{SECRET: "?"})  # settings that 2.0 does not know
@@ -96,10 +94,12 @@ def test_one_host_succeeds_one_fails_and_is_undone_one_is_isolated(
     gone.stop()
     access = access_to(hosts, campaign.parent)
 
-    told = upgraded(campaign, access)
-    assert told["status"] == "completed"
-    assert [(one["set"], one["outcome"]) for one in told["sets"]] == [("greeters", "applied")]
-    isolated = {one["resource"]: one for one in told["isolated"]}
+    document = upgraded(campaign, access)
+    assert document["status"] == "completed"
+    assert [(change_set["set"], change_set["outcome"]) for change_set in document["sets"]] == [
+        ("greeters", "applied")
+    ]
+    isolated = {entry["resource"]: entry for entry in document["isolated"]}
     assert set(isolated) == {"greeter2", "greeter3"}
     assert "Connection refused" in isolated["greeter3"]["reason"]
 
@@ -111,12 +111,14 @@ def test_one_host_succeeds_one_fails_and_is_undone_one_is_isolated(
     assert os.listdir(home_of(gone) / "releases") == ["1.0"]
 
     events = journal(access)
-    failed = {one["resource"]: one for one in events if one["event"] == "task_failed"}
+    failed = {event["resource"]: event for event in events if event["event"] == "task_failed"}
     assert set(failed) == {"greeter2", "greeter3"}
     assert "greeter 2.0 does not know the setting colour, ***" in failed["greeter2"]["reason"]
-    assert [failed[one]["unreachable"] for one in ("greeter2", "greeter3")] == [False, True]
+    assert [failed[name]["unreachable"] for name in ("greeter2", "greeter3")] == [False, True]
     finished = [
-        (one["resource"], one["errand"]) for one in events if one["event"] == "task_finished"
+        (event["resource"], event["errand"])
+        for event in events
+        if event["event"] == "task_finished"
     ]
     assert finished == [("greeter1", "apply"), ("greeter2", "revert"), ("greeter1", "check")]
 
@@ -142,8 +144,8 @@ def test_after_an_interruption_the_command_goes_on_with_its_journal(
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=LIMIT_S)
     assert process.returncode == 130
-    assert journal(access)[-1]["event"] == "batch_started", "nobody knows what came of it"
+    assert journal(access)[-1]["event"] == "batch_started", "the outcome of the batch is unknown"
 
     assert upgraded(campaign, access)["isolated"] == []
     assert "greeter 2.0: hi" in greeted(host)
-    assert [one["event"] for one in journal(access)].count("campaign_ended") == 1
+    assert [event["event"] for event in journal(access)].count("campaign_ended") == 1

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from command import call
-from equipoise.cli.bench import instances
-from equipoise.cli.bench.child import watch
-from equipoise.fuzz.targets import MissingTarget, java
+from equipoise.adapters.btrplace import java_build
+from equipoise.adapters.targets import MissingTarget
+from equipoise.bench.plan import instances
+from equipoise.bench.plan.measured_process import run_measured
 
 
 def bench(folder: Path, **env: str) -> list[dict[str, Any]]:
-    named = {instances.VARIABLE: str(folder), "EQUIPOISE_BENCH_RUNS": "1"}
+    named = {instances.FOLDER_VARIABLE: str(folder), "EQUIPOISE_BENCH_RUNS": "1"}
     done = call("bench", "plan", "--json", cwd=folder, **named | env)
     assert done.returncode == 0, done.stderr
     rows: list[dict[str, Any]] = json.loads(done.stdout)["rows"]
@@ -25,10 +26,10 @@ def bench(folder: Path, **env: str) -> list[dict[str, Any]]:
 
 def test_both_sides_solve_a_small_instance_and_are_measured_alike(tmp_path: Path) -> None:
     try:
-        version = java.need().version
+        version = java_build.require_build().version
     except MissingTarget as error:
         pytest.skip(str(error))
-    instances.write(instances.draining(6, 30), tmp_path / "small.json.gz")
+    instances.write_instance(instances.draining(6, 30), tmp_path / "small.json.gz")
     _imposed, row = bench(tmp_path)
     assert row["what"] == "plan small, repair"
     assert row["plain"] == f"BtrPlace {version} -r"
@@ -36,7 +37,7 @@ def test_both_sides_solve_a_small_instance_and_are_measured_alike(tmp_path: Path
     assert row["ratio"] == pytest.approx(row["plain_seconds"] / row["seconds"])
     figures = row["figures"]
     assert figures["verified"] == 1
-    # The host that is drained has five VMs, and five more are booted; nobody can do better.
+    # The host that is drained has five VMs, and five more are booted; no plan is better.
     for side in ("", "peer_"):
         assert figures[f"{side}moves"] >= 5
         assert figures[f"{side}ends_s"] >= 5 + 5 + 2
@@ -46,11 +47,11 @@ def test_both_sides_solve_a_small_instance_and_are_measured_alike(tmp_path: Path
 
 
 def test_without_btrplace_the_row_says_why(tmp_path: Path) -> None:
-    instances.write(instances.growing(6, 30), tmp_path / "small.json.gz")
+    instances.write_instance(instances.growing(6, 30), tmp_path / "small.json.gz")
     _imposed, row = bench(tmp_path, EQUIPOISE_TARGETS=str(tmp_path / "nothing"), PATH="nowhere")
     assert row["figures"]["verified"] == 1
     assert row["ratio"] is None
-    assert row["note"].startswith("BtrPlace cannot be asked: there is no 'java' on the PATH")
+    assert row["note"].startswith("BtrPlace is not available: 'java' is not on the PATH")
 
 
 def test_what_cannot_be_read_is_a_row_as_well(tmp_path: Path) -> None:
@@ -62,17 +63,19 @@ def test_what_cannot_be_read_is_a_row_as_well(tmp_path: Path) -> None:
 
 class TestAChild:
     def test_its_memory_is_its_own(self) -> None:
-        here = b"x" * (300 * 2**20)  # which whoever starts it must not count as the child's
-        small = watch([sys.executable, "-c", "print('hello')"], seconds_max=60)
-        assert (small.code, small.said) == (0, "hello\n")
+        here = b"x" * (300 * 2**20)  # which must not count as memory of the child
+        small = run_measured([sys.executable, "-c", "print('hello')"], seconds_max=60)
+        assert (small.code, small.stdout_text) == (0, "hello\n")
         assert small.peak_mib < 100 < len(here)  # so that it is still there
-        large = watch([sys.executable, "-c", "x = b'x' * 200_000_000"], seconds_max=60)
+        large = run_measured([sys.executable, "-c", "x = b'x' * 200_000_000"], seconds_max=60)
         assert large.peak_mib > 190
 
     def test_one_that_takes_too_long_is_ended(self) -> None:
-        ended = watch([sys.executable, "-c", "import time; time.sleep(600)"], seconds_max=0.5)
+        ended = run_measured(
+            [sys.executable, "-c", "import time; time.sleep(600)"], seconds_max=0.5
+        )
         assert ended.code is None
 
     def test_its_code_and_what_it_complained_about_are_told(self) -> None:
-        ended = watch([sys.executable, "-c", "import sys; sys.exit('alas')"], seconds_max=60)
-        assert (ended.code, ended.complained) == (1, "alas\n")
+        ended = run_measured([sys.executable, "-c", "import sys; sys.exit('alas')"], seconds_max=60)
+        assert (ended.code, ended.stderr_text) == (1, "alas\n")

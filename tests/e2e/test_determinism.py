@@ -11,13 +11,13 @@ TESTS = Path(__file__).parent.parent
 
 PROGRAM = """
 import random
-from equipoise.control import Loop
+from equipoise.control import ControlLoop
 from equipoise.model.action import Migrate
 from equipoise.model.event import HostFailed, VmCrashed
 from equipoise.model.host import Host
 from equipoise.model.inventory import Inventory
-from equipoise.model.plan import Intent, Limits, Proposal, Purpose
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.plan import ConcurrencyLimits, Intent, Proposal, Purpose
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import CpuSettings, Vm
 from memory_world import MemoryWorld, Script
 from equipoise.store import MemoryJournal
@@ -32,7 +32,7 @@ inventory = Inventory(
            cpu=CpuSettings(reservation_mhz=chance.randint(0, 900)))
         for n in range(400)
     ),
-    limits=Limits(actions_per_host=3),
+    limits=ConcurrencyLimits(actions_per_host=3),
 )
 
 class Restless:
@@ -49,11 +49,11 @@ class Restless:
                         gain={"z": 1.5, "a": 0.1})
 
 script = Script(
-    happenings=tuple(HostFailed(at_ms=chance.randint(0, 10**6), host=h) for h in hosts[:6])
+    events=tuple(HostFailed(at_ms=chance.randint(0, 10**6), host=h) for h in hosts[:6])
     + tuple(VmCrashed(at_ms=chance.randint(0, 10**6), vm=f"v{n}") for n in range(30)),
 )
 journal = MemoryJournal()
-loop = Loop(MemoryWorld(Snapshot.of(inventory), script), journal, deciders=[Restless()])
+loop = ControlLoop(MemoryWorld(Snapshot.of(inventory), script), journal, deciders=[Restless()])
 loop.run(until_ms=20 * 60 * 1000)
 print(len(journal), journal.sha256())
 """

@@ -89,20 +89,20 @@ def kill_a_writer(url: str, chance: random.Random) -> Death:
     writer = SPAWN.Process(target=write_until_killed, args=(url, end))
     writer.start()
     end.close()
-    heard: list[Report] = []
+    received: list[Report] = []
     acknowledgements = chance.randint(1, 6)
-    while sum(report.acknowledged for report in heard) < acknowledgements:
+    while sum(report.acknowledged for report in received) < acknowledgements:
         assert reports.poll(PATIENCE_S), "the writer does not write"
-        heard.append(reports.recv())
+        received.append(reports.recv())
     time.sleep(chance.uniform(0, 0.005))
     assert writer.is_alive(), "the writer must not die by itself"
     writer.kill()
     writer.join(PATIENCE_S)
     assert writer.exitcode == -signal.SIGKILL
-    heard += rest_of(reports)
+    received += rest_of(reports)
     return Death(
-        acknowledged=max(report.length for report in heard if report.acknowledged),
-        attempted=max(report.length for report in heard),
+        acknowledged=max(report.length for report in received if report.acknowledged),
+        attempted=max(report.length for report in received),
     )
 
 

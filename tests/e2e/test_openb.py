@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from audit import Auditor
 from equipoise.model.event import VmArrived, VmLeft
 from equipoise.model.host import Host
 from equipoise.model.inventory import Inventory
 from equipoise.model.quantity import HostId, VmId
-from equipoise.model.story.load import Load, Noise, Spread
-from equipoise.model.story.scenario import Scenario
+from equipoise.model.scenario.load import Distribution, Load, NoiseLoad
+from equipoise.model.scenario.scenario import Scenario
 from equipoise.model.vm import Demand, Vm, VmState
-from equipoise.sim.play import Play
+from equipoise.sim.runner import ScenarioRunner
 from equipoise.store import MemoryJournal
+from placement_auditor import PlacementAuditor
 
 FOLDER = Path(__file__).parents[3] / "shared" / "data" / "openb"
 MHZ = 2500
@@ -59,7 +59,7 @@ def scenario() -> Scenario:
         happenings.append(VmArrived(at_ms=1000 * came, vm=vm))
         if gone < end_s - start_s:
             happenings.append(VmLeft(at_ms=1000 * gone, vm=vm.id))
-    busy = Load(cpu_mhz=(Noise(level=Spread(low=200, high=5000), period_s=600),))
+    busy = Load(cpu_mhz=(NoiseLoad(level=Distribution(low=200, high=5000), period_s=600),))
     return Scenario(
         name="openb",
         duration_s=DAYS * DAY_S,
@@ -67,7 +67,7 @@ def scenario() -> Scenario:
         cluster=Inventory(hosts=tuple(hosts)),
         loads={"busy": busy},
         vm_loads=loads,
-        happenings=tuple(happenings),
+        events=tuple(happenings),
     )
 
 
@@ -76,13 +76,13 @@ def scenario() -> Scenario:
 )
 def test_a_day_of_a_real_cluster_is_played_with_everybody_accounted_for() -> None:
     story = scenario()
-    arrivals = sum(isinstance(one, VmArrived) for one in story.happenings)
+    arrivals = sum(isinstance(one, VmArrived) for one in story.events)
     assert arrivals > 1000
     journal = MemoryJournal()
-    play = Play(story, journal)
+    play = ScenarioRunner(story, journal)
     play.run(1000 * story.duration_s)
     result = play.result()
-    auditor = Auditor()
+    auditor = PlacementAuditor()
     auditor.read(journal.events())
     assert auditor.findings == []
     assert len(auditor.seen) == arrivals

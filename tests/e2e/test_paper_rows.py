@@ -9,21 +9,21 @@ import pytest
 from equipoise.model.action import Migrate
 from equipoise.model.event import ActionFinished, ActionStarted
 from equipoise.model.policy import BalancePolicy
-from equipoise.sim.builtin import builtin
-from equipoise.sim.play import Play, Result
+from equipoise.sim.builtin import builtin_scenario
+from equipoise.sim.runner import ScenarioRunner, SimulationResult
 from equipoise.store import MemoryJournal
 
 
 def played(
     name: str, policy: BalancePolicy | None = None, duration_s: int | None = None
-) -> tuple[Result, MemoryJournal]:
-    scenario = builtin(name)
+) -> tuple[SimulationResult, MemoryJournal]:
+    scenario = builtin_scenario(name)
     if policy is not None:
         scenario = scenario.but(cluster=scenario.cluster.but(balance=policy))
     if duration_s is not None:
         scenario = scenario.but(duration_s=duration_s)
     journal = MemoryJournal()
-    play = Play(scenario, journal)
+    play = ScenarioRunner(scenario, journal)
     play.run(1000 * scenario.duration_s)
     return play.result(), journal
 
@@ -79,5 +79,5 @@ def test_a_night_and_a_day_without_ping_pong() -> None:
             action = actions[event.step]
             if isinstance(action, Migrate):
                 moves[action.vm] += 1
-    assert moves, "somebody has to move when the batch work begins"
+    assert moves, "VMs must move when the batch work starts"
     assert max(moves.values()) <= 4

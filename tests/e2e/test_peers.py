@@ -9,19 +9,27 @@ from typing import Any
 
 import pytest
 
-from equipoise.fuzz.targets import TARGETS, Cluster, Crashed, Planned, Worker, find, start
+from equipoise.adapters.targets import (
+    PYTHON_TARGETS,
+    ClusterMessage,
+    ProposedMoves,
+    TargetCrash,
+    Worker,
+    find_environment,
+    start_worker,
+)
 
 CORES, MHZ, MEMORY_MIB = 32, 2400, 262_144
 FULL_SEARCH = {"host_choice": "fullsearch"}
 
 
-def skewed(seed: int, **options: Any) -> Cluster:
+def skewed(seed: int, **options: Any) -> ClusterMessage:
     """10 hosts and 100 VMs, most of them on a few hosts, none of which has too many."""
     chance = random.Random(seed)
     names = [f"host-{n}" for n in range(10)]
     liked = [chance.uniform(0.1, 1) ** 2 for _ in names]
     free = {name: [float(CORES * MHZ), float(MEMORY_MIB)] for name in names}
-    cluster: Cluster = {"hosts": [], "vms": [], "options": options}
+    cluster: ClusterMessage = {"hosts": [], "vms": [], "options": options}
     for name in names:
         cluster["hosts"].append(
             {"id": name, "cores": CORES, "mhz_per_core": MHZ, "memory_mib": MEMORY_MIB}
@@ -45,7 +53,7 @@ def skewed(seed: int, **options: Any) -> Cluster:
     return cluster
 
 
-def spread(cluster: Cluster, placement: dict[str, str], what: str) -> float:
+def spread(cluster: ClusterMessage, placement: dict[str, str], what: str) -> float:
     """The standard deviation of the hosts' load."""
     loads = {host["id"]: 0.0 for host in cluster["hosts"]}
     for vm in cluster["vms"]:
@@ -64,11 +72,11 @@ def fixture_workers() -> Iterator[dict[str, Worker]]:
 
 
 def the(name: str, workers: dict[str, Worker]) -> Worker:
-    target = TARGETS[name]
-    if find(name) is None:
+    target = PYTHON_TARGETS[name]
+    if find_environment(name) is None:
         pytest.skip(f"{target.about} is not in {target.folder}: '{target.command}' puts it there")
     if name not in workers:
-        workers[name] = start(name)
+        workers[name] = start_worker(name)
     return workers[name]
 
 
@@ -87,10 +95,10 @@ def test_a_peer_makes_sound_moves_that_even_out_what_it_looks_at(
     workers: dict[str, Worker], name: str, evens_out: str, options: dict[str, Any], seed: int
 ) -> None:
     worker = the(name, workers)
-    assert worker.version == TARGETS[name].version
+    assert worker.version == PYTHON_TARGETS[name].version
     cluster = skewed(seed, **options)
     answer = worker.plan(cluster, seconds_max=60)
-    assert isinstance(answer, Planned), answer
+    assert isinstance(answer, ProposedMoves), answer
     assert answer.moves
     assert answer.seconds > 0
     before = {vm["id"]: vm["host"] for vm in cluster["vms"]}
@@ -108,15 +116,15 @@ def test_a_peer_makes_sound_moves_that_even_out_what_it_looks_at(
 def test_the_same_question_has_the_same_answer(workers: dict[str, Worker], name: str) -> None:
     worker = the(name, workers)
     one, other = worker.plan(skewed(1)), worker.plan(skewed(1))
-    assert isinstance(one, Planned)
-    assert isinstance(other, Planned)
+    assert isinstance(one, ProposedMoves)
+    assert isinstance(other, ProposedMoves)
     assert one.moves == other.moves
 
 
 @pytest.mark.parametrize("name", ["watcher", "proxlb"])
 def test_an_unknown_option_is_not_passed_over(workers: dict[str, Worker], name: str) -> None:
     answer = the(name, workers).plan(skewed(1, faster=True))
-    assert isinstance(answer, Crashed)
+    assert isinstance(answer, TargetCrash)
     assert "faster" in answer.what
 
 
@@ -124,6 +132,6 @@ def test_watcher_has_a_known_defect_in_its_full_search(workers: dict[str, Worker
     # It takes one VM from the same source twice. If a newer version does not, this test says so.
     worker = the("watcher", workers)
     answer = worker.plan(skewed(1, **FULL_SEARCH))
-    assert isinstance(answer, Crashed)
+    assert isinstance(answer, TargetCrash)
     assert "NetworkXError" in answer.what
-    assert isinstance(worker.plan(skewed(1)), Planned)
+    assert isinstance(worker.plan(skewed(1)), ProposedMoves)

@@ -8,8 +8,8 @@ import pytest
 
 from command import answer
 from equipoise.model.policy import PowerPolicy
-from equipoise.sim.builtin import builtin
-from equipoise.sim.play import Play, Result
+from equipoise.sim.builtin import builtin_scenario
+from equipoise.sim.runner import ScenarioRunner, SimulationResult
 from equipoise.store import MemoryJournal
 
 DAY_MS = 86_400_000
@@ -29,9 +29,9 @@ def test_table_3() -> None:
     assert energy["saved_price"] == pytest.approx(0.30 * energy["saved_kwh"], rel=0.01)
 
 
-def played(name: str, *deciders: str) -> Result:
-    scenario = builtin(name)
-    play = Play(scenario.but(deciders=(*scenario.deciders, *deciders)), MemoryJournal())
+def played(name: str, *deciders: str) -> SimulationResult:
+    scenario = builtin_scenario(name)
+    play = ScenarioRunner(scenario.but(deciders=(*scenario.deciders, *deciders)), MemoryJournal())
     play.run(1000 * scenario.duration_s)
     return play.result()
 
@@ -51,14 +51,14 @@ def test_the_power_testbed() -> None:
 
 def test_who_looks_ahead_lacks_little_when_everybody_comes_at_eight() -> None:
     """On the fourth day, when habits are known; the days before are for learning."""
-    scenario = builtin("nightly")
+    scenario = builtin_scenario("nightly")
     lacking, energy = [], []
     for foresight_s in (0, 1800):
         policy = PowerPolicy(foresight_s=foresight_s)
         ahead = scenario.but(
             cluster=scenario.cluster.but(power=policy), deciders=("balance", "power")
         )
-        play = Play(ahead, MemoryJournal())
+        play = ScenarioRunner(ahead, MemoryJournal())
         measures = []
         for day in (3, 4):
             play.run(day * DAY_MS)

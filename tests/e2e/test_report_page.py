@@ -11,14 +11,13 @@ from shutil import which
 
 import pytest
 
-from equipoise.cli.story import tell
-from equipoise.report import compare, read_run, write_run
+from equipoise.report import compare_page, read_run, write_run
 from unit.report.parsed import Element, parsed
 from unit.report.synthetic import a_run
 
 TESTS = Path(__file__).parent.parent
 CHROMIUM = next(filter(None, map(which, ("chromium", "chromium-browser", "google-chrome"))), None)
-MARKS = {"path": {"line", "column", "deed"}, "rect": {"deed"}, "circle": {"dot"}}
+MARKS = {"path": {"line", "column", "action"}, "rect": {"action"}, "circle": {"dot"}}
 
 # What a person would do: point at some charts, look at memory, and type into the filter.
 A_VISITOR = """<script>
@@ -79,9 +78,9 @@ def marks(figure: Element) -> int:
 def test_every_chart_has_marks_and_no_script_is_refused(tmp_path: Path) -> None:
     for name, samples in (("a", 60), ("b", 45)):
         given = a_run(hosts=30, samples=samples)
-        write_run(tmp_path / name, given.summary, given.record, given.journal, tell)
+        write_run(tmp_path / name, given.document, given.record, given.journal)
     both = tmp_path / "both.html"
-    both.write_text(compare(read_run(tmp_path / "a"), read_run(tmp_path / "b")))
+    both.write_text(compare_page(read_run(tmp_path / "a"), read_run(tmp_path / "b")))
     for path, count in ((tmp_path / "a" / "report.html", 12), (both, 6)):
         page = opened(path)
         assert page.one("html").attributes["data-ready"] == str(count)
@@ -92,7 +91,7 @@ def test_every_chart_has_marks_and_no_script_is_refused(tmp_path: Path) -> None:
 
 def test_values_are_read_out_and_the_table_is_filtered(tmp_path: Path) -> None:
     given = a_run(hosts=30, samples=60)
-    page = write_run(tmp_path / "a", given.summary, given.record, given.journal, tell).page
+    page = write_run(tmp_path / "a", given.document, given.record, given.journal).page
     content = re.sub(r"<meta http-equiv=[^>]+>", "", page.read_text())
     visited = tmp_path / "visited.html"
     visited.write_text(content.replace("</body>", f"{A_VISITOR}</body>"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from command import answer, call
-from equipoise.cli.roles.check import defects, read
+from equipoise.cli.roles.check import find_defects, read_layout_file
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "roles"
 PAIR = str(EXAMPLES / "mated-pair.yaml")
@@ -20,17 +20,17 @@ def test_every_defect_is_named_with_its_line_and_its_cure() -> None:
     found = answer("roles", "check", str(DEFECTS), code=1)
     assert not found["clean"]
     assert {one["code"] for one in found["defects"]} == {
-        "application_in_two_roles",
+        "application-in-two-roles",
         "contradiction",
-        "coverage_lost_by_joining",
-        "duplicate_definition",
-        "duplicate_pair",
-        "list_can_be_empty",
-        "reserved_slot_name",
-        "single_role_twice",
-        "unclear_element",
-        "uncovered_role",
-        "unknown_name",
+        "coverage-lost-by-joining",
+        "duplicate-definition",
+        "duplicate-pair",
+        "list-can-be-empty",
+        "reserved-slot-name",
+        "single-role-twice",
+        "unclear-element",
+        "uncovered-role",
+        "unknown-name",
     }
     lines = DEFECTS.read_text().splitlines()
     for one in found["defects"]:
@@ -51,7 +51,7 @@ def test_the_defects_are_told_to_people_with_file_and_line() -> None:
 @pytest.mark.parametrize("name", SOUND)
 def test_an_example_is_sound_and_its_story_ends_well(name: str) -> None:
     path = EXAMPLES / name
-    assert not list(defects(*read(path)))
+    assert not list(find_defects(*read_layout_file(path)))
     told = answer("roles", "run", str(path))
     assert told["events"] > 10
     assert all(one["reason"] for one in told["story"] if one["event"] == "action_started")
@@ -98,6 +98,7 @@ def test_who_may_leave_is_computed() -> None:
     told = answer("roles", "plan", path, *asked, code=1)["may_leave"]
     assert told["may"] == ["gw-1", "gw-2"]
     assert told["stay"] == {"gw-3": "gateway of gateways would be lost"}
+    assert told["codes"] == {"gw-3": "role-lost"}
 
 
 def test_the_journal_can_be_told_and_replayed(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from audit import Auditor
 from command import answer, call
 from equipoise.model.event import decode_event
+from placement_auditor import PlacementAuditor
 
 CONTRACT = {
     "scenario",
@@ -65,7 +65,7 @@ def test_the_payloads_of_tables_2_and_3_come_out_as_published(
 def test_the_spike_of_the_testbed_makes_the_published_imbalance() -> None:
     found = answer("simulate", "drs-testbed", "--without", "balance")
     assert found["imbalance"]["initial"] == pytest.approx(0.5, abs=0.03)
-    happiness = {one["pool"]: one["mean_pct"] for one in found["happiness"]}
+    happiness = {pool["pool"]: pool["mean_pct"] for pool in found["happiness"]}
     assert happiness["RP-HighShare"] > happiness["RP-NormShare-1"] + 3
     assert happiness["RP-NormShare-2"] == happiness["RP-LowShare"] == 100
 
@@ -82,7 +82,7 @@ def test_the_power_testbed_draws_what_was_measured(tmp_path: Path) -> None:
         assert drawn[2700] == pytest.approx(busy, rel=0.03)
 
 
-def test_energy_is_told_with_its_price_and_what_vms_missed() -> None:
+def test_the_output_has_energy_its_price_and_unmet_demand() -> None:
     found = answer("simulate", "dpm-testbed", "--without", "balance")
     energy = found["energy"]
     assert set(energy) >= {
@@ -94,10 +94,10 @@ def test_energy_is_told_with_its_price_and_what_vms_missed() -> None:
     assert energy["co2_kg"] == pytest.approx(0.4 * energy["kwh"], abs=0.001)
     assert (energy["currency"], energy["saved_kwh"], energy["host_hours_asleep"]) == ("EUR", 0, 0)
     assert set(found["unsatisfied"]) == {"cpu_mhz_h", "memory_mib_h"}
-    assert "saved by sleep" not in call("simulate", "dpm-testbed", "--without", "balance").stdout
+    assert "saved by standby" not in call("simulate", "dpm-testbed", "--without", "balance").stdout
 
 
-def test_a_host_that_sleeps_saves_by_the_tariff_of_its_cluster(tmp_path: Path) -> None:
+def test_savings_are_priced_by_the_tariff_of_the_cluster(tmp_path: Path) -> None:
     story = tmp_path / "asleep.yaml"
     story.write_text(
         """
@@ -128,10 +128,10 @@ cluster:
     }  # fmt: skip
     assert found["unsatisfied"] == {"cpu_mhz_h": 2000.0, "memory_mib_h": 0.0}
     shown = call("simulate", str(story), "--out", str(tmp_path / "out")).stdout
-    for words in ("sleep of all hosts", "0.18 kWh, 30.0 %", "0.09 CHF", "2,000 MHz h"):
+    for words in ("standby time of all hosts", "0.18 kWh, 30.0 %", "0.09 CHF", "2,000 MHz h"):
         assert words in shown, words
     page = (tmp_path / "out" / "report.html").read_text()
-    assert "Sleep saved 0.18 kWh, 30 % of that." in page
+    assert "Standby saved 0.18 kWh, 30 % of that." in page
 
 
 def test_balancing_gains_what_the_paper_says_with_fewer_moves() -> None:
@@ -142,7 +142,7 @@ def test_balancing_gains_what_the_paper_says_with_fewer_moves() -> None:
     spike = answer("simulate", "drs-testbed")
     assert spike["imbalance"]["below_target_at_s"] <= 140 * 60
     assert spike["migrations"] <= 267
-    assert all(one["final_happy_pct"] == 100 for one in spike["happiness"])
+    assert all(pool["final_happy_pct"] == 100 for pool in spike["happiness"])
 
 
 def test_seeds_and_deciders_can_be_chosen() -> None:
@@ -165,7 +165,7 @@ def test_a_paced_run_is_the_same_run() -> None:
     assert paced["journal_sha256"] == answer("simulate", "first-steps")["journal_sha256"]
 
 
-def test_after_a_day_of_chaos_no_vm_is_lost_or_doubled(tmp_path: Path) -> None:
+def test_after_a_day_of_faults_no_vm_is_lost_or_duplicated(tmp_path: Path) -> None:
     out = tmp_path / "chaos"
     found = json.loads(call("simulate", "chaos", "--json", "--out", str(out)).stdout)
     assert found["duration_s"] == 86_400
@@ -183,7 +183,7 @@ def test_after_a_day_of_chaos_no_vm_is_lost_or_doubled(tmp_path: Path) -> None:
         "VmArrived",
         "VmLeft",
     }
-    auditor = Auditor()
+    auditor = PlacementAuditor()
     auditor.read(events)
     assert auditor.findings == []
     assert set(auditor.runs_on) == auditor.seen - auditor.left
@@ -192,7 +192,7 @@ def test_after_a_day_of_chaos_no_vm_is_lost_or_doubled(tmp_path: Path) -> None:
     for host, vms in last.items():
         assert vms == sum(place == host for place in auditor.runs_on.values()), host
     assert found["downtime_s"] > 0
-    assert {one["tenant"] for one in found["sla"]} == {"shop", "bank"}
+    assert {entry["tenant"] for entry in found["sla"]} == {"shop", "bank"}
 
 
 def _last_hosts(path: Path) -> dict[str, int]:
@@ -211,7 +211,9 @@ def test_a_run_is_written_and_two_are_compared(tmp_path: Path) -> None:
         assert "report.html" in done.stderr
         names = {path.name for path in folder.iterdir()}
         series = {
-            f"{one}.{end}" for one in ("cluster", "hosts", "pools") for end in ("csv", "parquet")
+            f"{table}.{end}"
+            for table in ("cluster", "hosts", "pools")
+            for end in ("csv", "parquet")
         }
         assert names == {"summary.json", "journal.jsonl", "report.html"} | series
     again = call("simulate", "drs-table1", "--out", str(folders[0]))
@@ -224,7 +226,7 @@ def test_a_run_is_written_and_two_are_compared(tmp_path: Path) -> None:
     assert not re.search(r"""(src|href)=["']?https?:""", page.read_text())
     rows: dict[str, Any] = answer("report", *map(str, folders))
     assert rows["a"] == "a"
-    assert any(one["better"] in ("A", "B") for one in rows["differences"])
+    assert any(row["better"] in ("A", "B") for row in rows["differences"])
     assert call("report", str(tmp_path), str(folders[0])).returncode == 2
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from command import COMMAND, answer, call
-from equipoise.cli.read import read_problem
-from equipoise.model.files import to_json
+from equipoise.api.loading import read_problem
+from equipoise.files import to_json
 
 ROOT = Path(__file__).parent.parent.parent
 SWAP = str(ROOT / "examples" / "swap.yaml")
@@ -33,7 +33,7 @@ def test_a_plan_is_printed_with_its_goals_and_what_waits_for_what() -> None:
     assert last["after"], "who comes back waits for the place to be free"
     said = call("solve", SWAP, "--optimise").stdout
     assert "no plan is better" in said
-    assert "judged at every moment" in said
+    assert "verified at every moment" in said
 
 
 def test_what_is_impossible_is_explained_and_the_exit_code_says_so() -> None:
@@ -42,8 +42,8 @@ def test_what_is_impossible_is_explained_and_the_exit_code_says_so() -> None:
     assert found["explanation"][0] == (
         "spread-db needs 3 hosts for {db-1, db-2, db-3}, db-in-rack-a leaves 2: {a1, a2}"
     )
-    assert found["conflict"] == ["db-3 is to be running", "spread-db", "db-in-rack-a"]
-    assert "there is no plan" in call("solve", IMPOSSIBLE).stdout
+    assert found["conflict"] == ["db-3 must be running", "spread-db", "db-in-rack-a"]
+    assert "no plan exists" in call("solve", IMPOSSIBLE).stdout
 
 
 def test_a_cluster_without_wishes_is_made_to_keep_its_rules(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_check_judges_a_plan_for_a_problem_with_its_wishes(tmp_path: Path) -> No
     assert answer("check", str(ours), "--instance", SWAP)["accepted"] is True
     refused = answer("check", str(nothing), "--instance", SWAP, code=1)
     assert {one["constraint"] for one in refused["violations"]} == {
-        "web-1 is to be running",
+        "web-1 must be running",
         "db-1-on-2",
         "db-2-on-1",
     }

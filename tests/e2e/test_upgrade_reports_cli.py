@@ -65,14 +65,14 @@ def test_switches_routers_and_storages_are_rolled_as_well() -> None:
     assert ours["application_outage_s"] == 0
     for other in made.values():
         assert ours["proportional_penalty"] < other["proportional_penalty"]
-    # Two at a time are sometimes both routers: then everybody is out.
+    # Two at a time are sometimes both routers: then all VMs are out.
     assert all(made[f"rolling by {size}"]["application_outage_s"] > 1 for size in (2, 3, 4))
 
 
 def test_the_graphs_of_an_iteration_are_drawn(tmp_path: Path) -> None:
     for form, more in (("svg", ()), ("dot", ("--groups",)), ("json", ())):
-        wish = ("--graph", str(tmp_path / f"graph.{form}"), "--iteration", "11", *more)
-        call("upgrade", "nabi-ceph-ipv6", "--paper", *wish)
+        options = ("--graph", str(tmp_path / f"graph.{form}"), "--iteration", "11", *more)
+        call("upgrade", "nabi-ceph-ipv6", "--paper", *options)
     drawn = (tmp_path / "graph.svg").read_text()
     ElementTree.fromstring(drawn)
     for words in ("GR10 · host10", "VMs on host13", "rule 6"):

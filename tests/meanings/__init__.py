@@ -1,7 +1,7 @@
 """What each constraint of the library means, in plain Python.
 
-Written from the sentence that documents it, without its formula: a second opinion. Nothing here
-knows the language the formulas are written in.
+Each function is written from the sentence that documents its constraint, without the formula.
+Nothing here knows the language of the formulas.
 """
 
 from __future__ import annotations

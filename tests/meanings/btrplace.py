@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from equipoise.model.host import HostState
 from equipoise.model.plan import Step
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import VmState
 from meanings.world import (
     Arguments,
@@ -30,11 +30,13 @@ CHANGES_STATE = {"forge", "boot", "shutdown", "suspend", "resume", "kill"}
 
 
 def spread(world: World, given: Arguments) -> bool:
-    return not any(one.host == other.host for one, other in pairs(running(world.now, given["vs"])))
+    return not any(
+        left.host == right.host for left, right in pairs(running(world.now, given["vs"]))
+    )
 
 
 def gather(world: World, given: Arguments) -> bool:
-    return all(one.host == other.host for one, other in pairs(running(world.now, given["vs"])))
+    return all(left.host == right.host for left, right in pairs(running(world.now, given["vs"])))
 
 
 def lonely(world: World, given: Arguments) -> bool:
@@ -48,7 +50,8 @@ def lonely(world: World, given: Arguments) -> bool:
 
 def _apart(now: Snapshot, groups: Collection[frozenset[str]]) -> bool:
     return not any(
-        hosts_of(running(now, one)) & hosts_of(running(now, other)) for one, other in pairs(groups)
+        hosts_of(running(now, left)) & hosts_of(running(now, right))
+        for left, right in pairs(groups)
     )
 
 
@@ -151,19 +154,19 @@ def seq(world: World, given: Arguments) -> bool:
         return [step for step in steps_on(world, vm) if kind(step.action) in CHANGES_STATE]
 
     return all(
-        one.end_ms <= other.start_ms
+        first_step.end_ms <= second_step.start_ms
         for earlier, later in pairs(given["vs"])
-        for one in changes(earlier)
-        for other in changes(later)
+        for first_step in changes(earlier)
+        for second_step in changes(later)
     )
 
 
 def sync(world: World, given: Arguments) -> bool:
     return all(
-        one.end_ms == other.end_ms
+        first_step.end_ms == second_step.end_ms
         for first, second in pairs(given["vs"])
-        for one in migrations(world, first)
-        for other in migrations(world, second)
+        for first_step in migrations(world, first)
+        for second_step in migrations(world, second)
     )
 
 
@@ -183,15 +186,15 @@ def deadline(world: World, given: Arguments) -> bool:
 
 def precedence(world: World, given: Arguments) -> bool:
     return all(
-        one.end_ms <= other.start_ms
-        for one in migrations(world, given["before"])
-        for other in migrations(world, given["after"])
+        first_step.end_ms <= second_step.start_ms
+        for first_step in migrations(world, given["before"])
+        for second_step in migrations(world, given["after"])
     )
 
 
 def serialize(world: World, given: Arguments) -> bool:
     steps = [step for vm in given["vs"] for step in migrations(world, vm)]
-    return not any(overlap(one, other) for one, other in pairs(steps))
+    return not any(overlap(left, right) for left, right in pairs(steps))
 
 
 BTRPLACE: dict[str, Meaning] = {

@@ -1,4 +1,4 @@
-"""What the machines themselves demand."""
+"""The life cycles of VMs and hosts."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def host_life(world: World, _: Arguments) -> bool:
     for host in world.now.hosts.values():
         if host.state is not world.initial.hosts[host.id].state:
             kinds = [kind(s.action) for s in world.steps if s.footprint.switched == host.id]
-            if not any(LEADS_TO[one] is host.state for one in kinds):
+            if not any(LEADS_TO[kind] is host.state for kind in kinds):
                 return False
     return True
 
@@ -94,7 +94,7 @@ def killed_by_action(world: World, _: Arguments) -> bool:
 
 def one_action_at_a_time(world: World, _: Arguments) -> bool:
     return not any(
-        overlap(one, other) for vm in world.now.vms for one, other in pairs(steps_on(world, vm))
+        overlap(left, right) for vm in world.now.vms for left, right in pairs(steps_on(world, vm))
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import Vm, VmState
 from meanings.btrplace import gather, spread
 from meanings.world import (
@@ -28,19 +28,19 @@ def must_not_run_on(world: World, given: Arguments) -> bool:
 
 
 def _running_pairs(now: Snapshot) -> list[tuple[Vm, Vm]]:
-    """Both halves of each fault-tolerant pair of which both halves run."""
-    return [(one, other) for one in running(now) for other in running(now, {one.ft_pair or ""})]
+    """Return the fault-tolerant pairs of which both VMs run."""
+    return [(vm, pair) for vm in running(now) for pair in running(now, {vm.ft_pair or ""})]
 
 
 def ft_apart(world: World, _: Arguments) -> bool:
-    return all(one.host != other.host for one, other in _running_pairs(world.now))
+    return all(vm.host != pair.host for vm, pair in _running_pairs(world.now))
 
 
 def ft_compatible(world: World, given: Arguments) -> bool:
     now, key = world.now, given["key"]
     return all(
-        label_of_its_host(now, one, key) == label_of_its_host(now, other, key)
-        for one, other in _running_pairs(now)
+        label_of_its_host(now, vm, key) == label_of_its_host(now, pair, key)
+        for vm, pair in _running_pairs(now)
     )
 
 

@@ -58,7 +58,7 @@ def taint_no_execute(world: World, given: Arguments) -> bool:
 
 
 def _shares_domain(world: World, given: Arguments, vm: Vm) -> bool:
-    """Whether one of the others runs in the domain where a VM runs."""
+    """Whether one of the others runs in the domain of a running VM."""
     domain = label_of_its_host(world.now, vm, given["key"])
     return domain != "" and any(
         label_of_its_host(world.now, other, given["key"]) == domain
@@ -80,10 +80,10 @@ def topology_spread(world: World, given: Arguments) -> bool:
     domains = {label(host, key) for host in hosts_that_are_on(world.now)} - {""}
     places = [label_of_its_host(world.now, vm, key) for vm in running(world.now, given["vs"])]
     return all(
-        places.count(one) - places.count(other) <= given["skew"]
-        for one in domains
-        for other in domains
-        if one != other
+        places.count(left) - places.count(right) <= given["skew"]
+        for left in domains
+        for right in domains
+        if left != right
     )
 
 
@@ -108,9 +108,9 @@ def cordon(world: World, given: Arguments) -> bool:
 
 
 def node_ports(world: World, given: Arguments) -> bool:
-    for one, other in pairs(running(world.now)):
-        port = label(one, given["key"])
-        if one.host == other.host and port != "" and label(other, given["key"]) == port:
+    for left, right in pairs(running(world.now)):
+        port = label(left, given["key"])
+        if left.host == right.host and port != "" and label(right, given["key"]) == port:
             return False
     return True
 

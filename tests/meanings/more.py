@@ -1,4 +1,4 @@
-"""What operators ask for beyond all of these."""
+"""The constraints of operators beyond the other files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def max_skew(world: World, given: Arguments) -> bool:
         len([vm for vm in running_on(world.now, host.id) if vm.id in given["vs"]])
         for host in hosts_that_are_on(world.now)
     ]
-    return all(one - other <= given["nb"] for one in counts for other in counts)
+    return all(high - low <= given["nb"] for high in counts for low in counts)
 
 
 def isolated(world: World, given: Arguments) -> bool:
@@ -88,14 +88,14 @@ def spread_over(world: World, given: Arguments) -> bool:
     labels = [
         label_of_its_host(world.now, vm, given["key"]) for vm in running(world.now, given["vs"])
     ]
-    return not any(one == other != "" for one, other in pairs(labels))
+    return not any(left == right != "" for left, right in pairs(labels))
 
 
 def gather_within(world: World, given: Arguments) -> bool:
     labels = [
         label_of_its_host(world.now, vm, given["key"]) for vm in running(world.now, given["vs"])
     ]
-    return all(one == other for one, other in pairs(labels))
+    return all(left == right for left, right in pairs(labels))
 
 
 def maintenance(world: World, given: Arguments) -> bool:
@@ -108,8 +108,8 @@ def max_moves(world: World, given: Arguments) -> bool:
 
 def tenants_apart(world: World, _: Arguments) -> bool:
     return not any(
-        one.host == other.host and one.tenant != other.tenant
-        for one, other in pairs(running(world.now))
+        left.host == right.host and left.tenant != right.tenant
+        for left, right in pairs(running(world.now))
     )
 
 

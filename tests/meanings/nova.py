@@ -1,10 +1,10 @@
-"""The filters of OpenStack Nova. Here a VM also lies where it is coming to."""
+"""The filters of OpenStack Nova. A VM occupies a host if it is on it or on its way to it."""
 
 from __future__ import annotations
 
 from equipoise.model.action import Boot, Migrate
 from equipoise.model.plan import Step
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state.snapshot import Snapshot
 from meanings.btrplace import gather
 from meanings.world import (
     Arguments,
@@ -22,7 +22,7 @@ from meanings.world import (
 
 
 def _others_there(now: Snapshot, host: str | None, others: frozenset[str], but: str) -> int:
-    """How many of some VMs, one not counted, run, sleep or are coming where one runs."""
+    """Return how many of some VMs, except one, occupy the host of a running VM."""
     assert host is not None
     return len([vm for vm in there_or_coming(now, host) if vm.id in others and vm.id != but])
 
@@ -168,9 +168,9 @@ def availability_zone(world: World, given: Arguments) -> bool:
 def same_subnet(world: World, given: Arguments) -> bool:
     now = world.now
     return all(
-        label_of_its_host(now, one, "subnet") == label_of_its_host(now, other, "subnet")
-        for one in running(now, {given["v"]})
-        for other in running(now, {given["other"]})
+        label_of_its_host(now, left, "subnet") == label_of_its_host(now, right, "subnet")
+        for left in running(now, {given["v"]})
+        for right in running(now, {given["other"]})
     )
 
 

@@ -1,4 +1,4 @@
-"""What a constraint is judged on, and the words its sentence may use: lies, is coming, takes."""
+"""What a constraint is judged on, and the words of its sentence: lies, is coming, takes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 from equipoise.model.action import Action, Migrate
 from equipoise.model.host import Host, HostState
 from equipoise.model.plan import Step
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import Vm, VmState
 
 
 @dataclass(frozen=True)
 class World:
-    """A state, the one before the plan, and the plan."""
+    """A state, the state before the plan, and the plan."""
 
     now: Snapshot
     initial: Snapshot
@@ -31,7 +31,7 @@ Meaning = Callable[[World, Arguments], bool]
 
 
 def running(state: Snapshot, names: Collection[str] | None = None) -> list[Vm]:
-    """The VMs that run; of some only, if they are named."""
+    """Return the running VMs; of the named ones only, if names are given."""
     return [
         vm
         for vm in state.vms.values()
@@ -48,24 +48,24 @@ def hosts_of(vms: Collection[Vm]) -> set[str | None]:
 
 
 def lying(state: Snapshot, host: str) -> set[str]:
-    """Who runs or sleeps on a host."""
+    """Return the VMs that run or sleep on a host."""
     return {vm.id for vm in state.vms.values() if vm.host == host}
 
 
 def coming(state: Snapshot, host: str) -> set[str]:
-    """Whom an action under way brings to a host."""
+    """Return the VMs that an action under way brings to a host."""
     footprints = [step.footprint for step in under_way(state)]
-    return {one.vm for one in footprints if one.target == host and one.vm is not None}
+    return {seen.vm for seen in footprints if seen.target == host and seen.vm is not None}
 
 
 def there_or_coming(state: Snapshot, host: str) -> list[Vm]:
-    """Who lies on a host or is coming to it, each once."""
+    """Return the VMs that are on a host or on their way to it, each once."""
     names = lying(state, host) | coming(state, host)
     return [vm for vm in state.vms.values() if vm.id in names]
 
 
 def is_on(state: Snapshot, host: str | None) -> bool:
-    return any(one.id == host and one.state is HostState.ON for one in state.hosts.values())
+    return any(known.id == host and known.state is HostState.ON for known in state.hosts.values())
 
 
 def hosts_that_are_on(state: Snapshot) -> list[Host]:
@@ -76,7 +76,7 @@ def hosts_that_failed(state: Snapshot) -> list[Host]:
     return [host for host in state.hosts.values() if host.state is HostState.FAILED]
 
 
-# What they have and take
+# Resources and labels
 
 
 def label(thing: Host | Vm, key: str) -> str:
@@ -84,7 +84,7 @@ def label(thing: Host | Vm, key: str) -> str:
 
 
 def label_of_its_host(state: Snapshot, vm: Vm, key: str) -> str:
-    """The label of the host on which a VM lies."""
+    """Return the label of the host of a VM."""
     assert vm.host is not None
     return label(state.hosts[vm.host], key)
 
@@ -109,20 +109,20 @@ def taken(vms: Collection[Vm], resource: str) -> int:
     return sum(takes(vm, resource) for vm in vms)
 
 
-# What is done
+# Actions
 
 
 def kind(action: Action) -> str:
-    """The name of a kind of action, as files have it."""
+    """Return the name of a kind of action, as files have it."""
     return str(action.__struct_config__.tag)
 
 
 def under_way(state: Snapshot) -> list[Step]:
-    return [one.step for one in state.in_flight.values()]
+    return [running.step for running in state.in_flight.values()]
 
 
 def steps_on(world: World, vm: str) -> list[Step]:
-    """The actions of the plan on a VM."""
+    """Return the actions of the plan on a VM."""
     return [step for step in world.steps if step.footprint.vm == vm]
 
 
@@ -130,10 +130,10 @@ def migrations(world: World, vm: str) -> list[Step]:
     return [step for step in steps_on(world, vm) if isinstance(step.action, Migrate)]
 
 
-def overlap(one: Step, other: Step) -> bool:
-    return not (one.end_ms <= other.start_ms or other.end_ms <= one.start_ms)
+def overlap(left: Step, right: Step) -> bool:
+    return not (left.end_ms <= right.start_ms or right.end_ms <= left.start_ms)
 
 
 def pairs(things: Collection[Any]) -> Iterator[tuple[Any, Any]]:
-    """Any two different ones, each pair once."""
+    """Return all pairs of different members, each pair once."""
     return combinations(things, 2)

@@ -1,4 +1,4 @@
-"""The laws of consolidation, against brute force: all ways in which VMs could come to lie."""
+"""The laws of consolidation, against brute force over all reachable placements."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equipoise.model.quantity import HostId, VmId
-from equipoise.model.upgrade.campaign import Campaign
-from equipoise.model.upgrade.event import BatchDecided, IterationBegan, VmBatchStarted
-from equipoise.model.upgrade.settings import Mixing, UpgradeSettings
+from equipoise.model.upgrade.campaign import UpgradeCampaign, UpgradeSettings, VmCompatibility
+from equipoise.model.upgrade.event import BatchDecided, IterationStarted, VmBatchStarted
 from equipoise.model.upgrade.work import VmMove
-from equipoise.upgrade.moves.packing import fewest
-from equipoise.upgrade.moves.rounds import imagined
-from equipoise.upgrade.scene import scene_of
-from equipoise.upgrade.select import select
-from equipoise.upgrade.state import State
-from upgrade_worlds import (
-    Stage,
+from equipoise.upgrade.graph.iteration_view import build_view
+from equipoise.upgrade.select_batch import select_batch
+from equipoise.upgrade.state import UpgradeState
+from equipoise.upgrade.vms.consolidation import hosts_needed
+from equipoise.upgrade.vms.rounds import after_moves
+from upgrade_clusters import (
+    UpgradeHarness,
     a_campaign,
     a_host,
     a_request,
@@ -31,100 +30,104 @@ from upgrade_worlds import (
     upgrade_of,
 )
 
-MOST_STATES = 4000
-"""Worlds in which VMs can come to lie in more ways are left to those that are smaller."""
+PLACEMENTS_MAX = 4000
+"""Clusters with more reachable placements are skipped."""
 
 
 @st.composite
-def full_clusters(draw: st.DrawFn) -> Campaign:
-    """A few hosts of a few places, VMs scattered over most of them."""
-    chance = Random(draw(st.integers(0, 2**32)))
-    places = draw(st.lists(st.integers(1, 3), min_size=3, max_size=5))
+def full_clusters(draw: st.DrawFn) -> UpgradeCampaign:
+    """Draw a few hosts of small capacity, with VMs on most of them."""
+    random = Random(draw(st.integers(0, 2**32)))
+    capacities = draw(st.lists(st.integers(1, 3), min_size=3, max_size=5))
     if draw(st.booleans()):
-        places = [2] * len(places)
-    free = list(places)
+        capacities = [2] * len(capacities)
+    free = list(capacities)
     vms, tenants = [], []
     for number, size in enumerate(draw(st.lists(st.integers(1, 3), min_size=1, max_size=4))):
-        roomy = [host for host, left in enumerate(free) if left]
-        own = []
-        for count, host in enumerate(chance.sample(roomy, min(size, len(roomy)))):
+        with_capacity = [host for host, left in enumerate(free) if left]
+        names = []
+        for count, host in enumerate(random.sample(with_capacity, min(size, len(with_capacity)))):
             free[host] -= 1
-            own.append(f"t{number}-{count}")
-            vms.append(a_vm(own[-1], host + 1, f"t{number}"))
-        most = len(own) + draw(st.integers(0, 1))
-        tenants.append(a_tenant(f"t{number}", own, most=most, least=len(own)))
+            names.append(f"t{number}-{count}")
+            vms.append(a_vm(names[-1], host + 1, f"t{number}"))
+        most = len(names) + draw(st.integers(0, 1))
+        tenants.append(a_tenant(f"t{number}", names, most=most, least=len(names)))
     return a_campaign(
-        a_request(a_set("hosts", upgrade_of([f"k{n}" for n in range(1, len(places) + 1)]))),
-        hosts=[a_host(n, size) for n, size in enumerate(places, 1)],
+        a_request(a_set("hosts", upgrade_of([f"k{n}" for n in range(1, len(capacities) + 1)]))),
+        hosts=[a_host(n, size) for n, size in enumerate(capacities, 1)],
         vms=vms,
-        tenants=[one for one in tenants if one.anti_affinity],
-        resources=hypervisors(len(places)),
+        tenants=[tenant for tenant in tenants if tenant.anti_affinity],
+        resources=hypervisors(len(capacities)),
         settings=UpgradeSettings(
             vm_move_s=5,
             failover_hosts=draw(st.integers(0, 2)),
-            vms=draw(st.sampled_from(list(Mixing))),
+            vms=draw(st.sampled_from(list(VmCompatibility))),
         ),
     )
 
 
-def within_reach(state: State) -> list[tuple[HostId, ...]] | None:
-    """Every way in which VMs can lie if they move one after the other; nothing if too many."""
-    groups = [seat.group for seat in state.seats.values()]
-    start = tuple(seat.host for seat in state.seats.values() if seat.host is not None)
+def reachable_placements(state: UpgradeState) -> list[tuple[HostId, ...]] | None:
+    """Return every placement that single moves can reach; None if there are too many."""
+    groups = [placement.group for placement in state.placements.values()]
+    start = tuple(
+        placement.host for placement in state.placements.values() if placement.host is not None
+    )
     seen, queue = {start: None}, [start]
-    for lies in queue:
-        for vm, host in product(range(len(lies)), state.places):
-            beside = [other for other, there in enumerate(lies) if there == host]
-            full = len(beside) >= state.places[host].places
+    for hosts in queue:
+        for vm, host in product(range(len(hosts)), state.compute_hosts):
+            beside = [other for other, there in enumerate(hosts) if there == host]
+            full = len(beside) >= state.compute_hosts[host].vms_max
             if not full and all(groups[other] != groups[vm] for other in beside):
-                then = (*lies[:vm], host, *lies[vm + 1 :])
-                if then not in seen:
-                    seen[then] = None
-                    queue.append(then)
-        if len(seen) > MOST_STATES:
+                moved = (*hosts[:vm], host, *hosts[vm + 1 :])
+                if moved not in seen:
+                    seen[moved] = None
+                    queue.append(moved)
+        if len(seen) > PLACEMENTS_MAX:
             return None
     return queue
 
 
-def batches(state: State, ways: Sequence[tuple[HostId, ...]]) -> Iterator[int]:
-    """What could be changed if VMs lay like that; who of a group lies where does not matter."""
-    known = set()
-    for lies in ways:
-        seats = list(zip(state.seats.values(), lies, strict=True))
-        alike = frozenset((seat.group or seat.vm, host) for seat, host in seats)
-        if alike not in known:
-            known.add(alike)
+def batches(state: UpgradeState, ways: Sequence[tuple[HostId, ...]]) -> Iterator[int]:
+    """Yield the batch size for each placement; VMs of one group are interchangeable."""
+    seen = set()
+    for hosts in ways:
+        pairs = list(zip(state.placements.values(), hosts, strict=True))
+        key = frozenset((placement.group or placement.vm, host) for placement, host in pairs)
+        if key not in seen:
+            seen.add(key)
             moves = [
-                VmMove(vm=seat.vm, source=seat.host, target=host)
-                for seat, host in seats
-                if seat.host is not None and seat.host != host
+                VmMove(vm=placement.vm, source=placement.host, target=host)
+                for placement, host in pairs
+                if placement.host is not None and placement.host != host
             ]
-            yield len(select(scene_of(imagined(state, moves), with_vms=False)).batch)
+            yield len(select_batch(build_view(after_moves(state, moves), with_vms=False)).batch)
 
 
 @given(full_clusters())
 @settings(max_examples=120, deadline=None)
-def test_if_some_consolidation_lets_hosts_be_changed_the_best_is_found(campaign: Campaign) -> None:
-    """Of hosts of different sizes a few orders are tried, which are not all that there are."""
-    stage = Stage(campaign)
-    while not stage.events(IterationBegan):
-        stage.step()
-    state = stage.coordinator.state
-    refused = bool(state.refused)
-    ways = None if refused else within_reach(state)
-    if ways is None or select(scene_of(state, with_vms=False)).batch:
+def test_the_best_consolidation_is_found_if_one_lets_hosts_change(
+    campaign: UpgradeCampaign,
+) -> None:
+    """For hosts of different sizes only some orders are tried, so the best may be missed."""
+    harness = UpgradeHarness(campaign)
+    while not harness.events(IterationStarted):
+        harness.step()
+    state = harness.coordinator.state
+    refused = bool(state.refused_sets)
+    ways = None if refused else reachable_placements(state)
+    if ways is None or select_batch(build_view(state, with_vms=False)).batch:
         return
     best = max(batches(state, ways))
-    while not stage.events(BatchDecided):
-        assert stage.step()
-    decided = stage.events(BatchDecided)[0]
-    moved = [move.vm for one in stage.events(VmBatchStarted) for move in one.batch.moves]
-    assert len(moved) == len(set(moved)), "a VM made room twice"
-    assert bool(moved) <= bool(decided.batch), "VMs moved for nothing"
-    room = sum(state.places[HostId(f"h{one[1:]}")].places for one in decided.batch)
+    while not harness.events(BatchDecided):
+        assert harness.step()
+    decided = harness.events(BatchDecided)[0]
+    moved = [move.vm for event in harness.events(VmBatchStarted) for move in event.batch.moves]
+    assert len(moved) == len(set(moved)), "a VM moved twice"
+    assert bool(moved) <= bool(decided.batch), "VMs moved without a result"
+    capacity = sum(state.compute_hosts[HostId(f"h{name[1:]}")].vms_max for name in decided.batch)
     assert len(decided.batch) <= best
-    if len({one.places for one in state.places.values()}) == 1:
-        assert len(decided.batch) == best or room >= len(state.seats)
+    if len({host.vms_max for host in state.compute_hosts.values()}) == 1:
+        assert len(decided.batch) == best or capacity >= len(state.placements)
 
 
 @given(
@@ -132,62 +135,64 @@ def test_if_some_consolidation_lets_hosts_be_changed_the_best_is_found(campaign:
     places=st.lists(st.integers(0, 4), max_size=4),
 )
 @settings(max_examples=300, deadline=None)
-def test_how_many_hosts_are_needed_is_known_from_sizes_alone(
+def test_the_number_of_hosts_needed_follows_from_the_sizes(
     groups: list[int], places: list[int]
 ) -> None:
-    """Against trying: each group in turn, on every choice of hosts."""
+    """Compared with trying each group in turn on every choice of hosts."""
 
     def fits(rest: list[int], free: list[int]) -> bool:
         if not rest:
             return True
         for chosen in product((0, 1), repeat=len(free)):
-            left = [one - taken for one, taken in zip(free, chosen, strict=True)]
+            left = [capacity - taken for capacity, taken in zip(free, chosen, strict=True)]
             if sum(chosen) == rest[0] and min(left, default=0) >= 0 and fits(rest[1:], left):
                 return True
         return False
 
     tried = (count for count in range(len(places) + 1) if fits(groups, places[:count]))
-    assert fewest(groups, places) == next(tried, None)
+    assert hosts_needed(groups, places) == next(tried, None)
 
 
-def test_two_hosts_that_may_fail_do_not_stop_a_full_cluster() -> None:
-    """Sixty hosts without an empty one, nine places of ten taken: no host alone would help."""
-    hosts, places, size = 60, 8, 6
-    chance = Random(7)
-    free = [places] * hosts
+def test_a_full_cluster_with_two_failover_hosts_is_upgraded() -> None:
+    """Sixty hosts, none empty, 90 % of the capacity used: no single host would help."""
+    hosts, capacity, size = 60, 8, 6
+    random = Random(7)
+    free = [capacity] * hosts
     vms, tenants = [], []
-    for number in range(hosts * places * 9 // 10 // size):
+    for number in range(hosts * capacity * 9 // 10 // size):
         name = f"t{number}"
-        order = sorted(range(hosts), key=lambda host: (-free[host], chance.random()))
-        own = [f"{name}-{count}" for count in range(size)]
-        for vm, host in zip(own, order, strict=False):
+        order = sorted(range(hosts), key=lambda host: (-free[host], random.random()))
+        names = [f"{name}-{count}" for count in range(size)]
+        for vm, host in zip(names, order, strict=False):
             free[host] -= 1
             vms.append(a_vm(vm, host + 1, name))
-        tenants.append(a_tenant(name, own, most=size, least=size))
-    assert max(free) < places
-    stage = Stage(
+        tenants.append(a_tenant(name, names, most=size, least=size))
+    assert max(free) < capacity
+    harness = UpgradeHarness(
         a_campaign(
             a_request(a_set("hosts", upgrade_of([f"k{n}" for n in range(1, hosts + 1)]))),
-            hosts=[a_host(n, places) for n in range(1, hosts + 1)],
+            hosts=[a_host(n, capacity) for n in range(1, hosts + 1)],
             vms=vms,
             tenants=tenants,
             resources=hypervisors(hosts),
             settings=UpgradeSettings(vm_move_s=5, failover_hosts=2),
         )
     )
-    stage.run()
-    assert stage.outcomes() == {"hosts": "applied"}
-    rooms = stage.events(VmBatchStarted)
-    assert {VmId(move.vm) for one in rooms if not one.why for move in one.batch.moves} == {
-        vm.id for vm in vms
-    }, "each leaves for a changed host"
-    assert {one.batch.id.split("/")[0] for one in rooms if one.why} == {"1"}, "it is done once"
-    for one in rooms:
-        own = [move.vm.split("-")[0] for move in one.batch.moves]
-        assert len(own) == len(set(own)), "two VMs of a group are disturbed at once"
-    assert sum(bool(one.why) for one in rooms) > 1, "it takes several rounds"
-    assert max(seat.moves for seat in stage.coordinator.state.seats.values()) == 2
-    # Six hosts' worth of places are free, two of them for hosts that fail: four at a time.
-    sizes = [len(one.batch) for one in stage.events(BatchDecided)]
+    harness.run()
+    assert harness.outcomes() == {"hosts": "applied"}
+    vm_batches = harness.events(VmBatchStarted)
+    assert {
+        VmId(move.vm) for event in vm_batches if not event.why for move in event.batch.moves
+    } == {vm.id for vm in vms}, "each VM moves to a changed host"
+    assert {event.batch.id.split("/")[0] for event in vm_batches if event.why} == {"1"}, (
+        "consolidation happens once"
+    )
+    for event in vm_batches:
+        names = [move.vm.split("-")[0] for move in event.batch.moves]
+        assert len(names) == len(set(names)), "two VMs of a group are disturbed at once"
+    assert sum(bool(event.why) for event in vm_batches) > 1, "consolidation takes several rounds"
+    assert max(placement.moves for placement in harness.coordinator.state.placements.values()) == 2
+    # The capacity of six hosts is free, two of them are reserved for failures: four at a time.
+    sizes = [len(event.batch) for event in harness.events(BatchDecided)]
     assert sizes[0] == 4
     assert len(sizes) <= 17

@@ -1,4 +1,4 @@
-"""Laws of energy: what was used and saved is what the same world draws if nobody sleeps."""
+"""Laws of energy: used and saved energy add up to that of the same world without standby."""
 
 from __future__ import annotations
 
@@ -7,41 +7,41 @@ from hypothesis import strategies as st
 
 from builders import a_plan, a_step
 from equipoise.model.action import PowerOff, PowerOn
-from equipoise.model.host import Host, HostState, PowerFigures
-from equipoise.model.plan import Limits, Step
-from equipoise.model.story.physics import SwitchPhysics
-from equipoise.model.story.scenario import Scenario
+from equipoise.model.host import Host, HostState, PowerProfile
+from equipoise.model.plan import ConcurrencyLimits, Step
+from equipoise.model.scenario.physics import PowerPhysics
+from equipoise.model.scenario.scenario import Scenario
 from equipoise.sim.measure.energy import Energy
-from equipoise.sim.play import Play, Result
+from equipoise.sim.runner import ScenarioRunner, SimulationResult
 from equipoise.store import MemoryJournal
-from plain_stories import some_hosts, stories
+from plain_scenarios import scenarios, some_hosts
 
 CLOSE = 1e-9
 
 
-def played(story: Scenario) -> Result:
-    play = Play(story, MemoryJournal())
-    play.run(1000 * story.duration_s)
+def played(scenario: Scenario) -> SimulationResult:
+    play = ScenarioRunner(scenario, MemoryJournal())
+    play.run(1000 * scenario.duration_s)
     return play.result()
 
 
 def known(host: Host) -> Host:
-    """A host of which nothing is known awake saves nothing; then it must not draw more asleep."""
-    return host if host.power.known else host.but(power=PowerFigures())
+    """A host without figures for power on saves nothing, so it must not draw more in standby."""
+    return host if host.power.known else host.but(power=PowerProfile())
 
 
-def awake(story: Scenario) -> Scenario:
-    """The same world, in which nobody sleeps."""
+def awake(scenario: Scenario) -> Scenario:
+    """The same world without standby."""
     hosts = tuple(
         host.but(state=HostState.ON) if host.state is HostState.STANDBY else host
-        for host in story.cluster.hosts
+        for host in scenario.cluster.hosts
     )
-    return story.but(cluster=story.cluster.but(hosts=hosts), plan=None)
+    return scenario.but(cluster=scenario.cluster.but(hosts=hosts), plan=None)
 
 
 @st.composite
 def switches(draw: st.DrawFn, host: Host) -> list[Step]:
-    """Some waking and putting to sleep of an empty host, one after the other."""
+    """A sequence of power-ons and power-offs of an empty host."""
     sleeps, at_ms, steps = host.state is HostState.STANDBY, 0, []
     for number in range(draw(st.integers(0, 4))):
         start_ms = at_ms + draw(st.integers(0, 50_000))
@@ -56,21 +56,21 @@ def switches(draw: st.DrawFn, host: Host) -> list[Step]:
 @st.composite
 def sleepy(draw: st.DrawFn) -> Scenario:
     """A small cluster with some hosts more that have no VMs, and sleep and wake."""
-    story = draw(stories())
+    scenario = draw(scenarios())
     states = st.sampled_from([HostState.ON, HostState.STANDBY, HostState.STANDBY])
     extra = [
         draw(some_hosts(f"e{number}")).but(state=draw(states))
         for number in range(draw(st.integers(1, 3)))
     ]
     steps = [step for host in extra for step in draw(switches(host))]
-    hosts = tuple(known(host) for host in (*story.cluster.hosts, *extra))
-    # The hosts that VMs run on fail as they do; whoever would boot them elsewhere stays out of it.
-    limits = Limits(actions_per_host=9, actions_total=99)
-    switching = draw(st.none() | st.just(SwitchPhysics(power_on_s=20, power_off_s=7)))
-    return story.but(
+    hosts = tuple(known(host) for host in (*scenario.cluster.hosts, *extra))
+    # The hosts that VMs run on fail as they do; no decider boots the VMs elsewhere.
+    limits = ConcurrencyLimits(actions_per_host=9, actions_total=99)
+    switching = draw(st.none() | st.just(PowerPhysics(power_on_s=20, power_off_s=7)))
+    return scenario.but(
         deciders=(),
-        cluster=story.cluster.but(hosts=hosts, limits=limits),
-        physics=story.physics.but(switching=switching),
+        cluster=scenario.cluster.but(hosts=hosts, limits=limits),
+        physics=scenario.physics.but(switching=switching),
         plan=a_plan(*steps) if steps else None,
     )
 
@@ -80,23 +80,27 @@ def agree(one: float, other: float) -> bool:
 
 
 @given(sleepy())
-def test_what_was_used_and_saved_is_what_the_world_draws_if_nobody_sleeps(story: Scenario) -> None:
-    slept, never = played(story), played(awake(story))
+def test_used_and_saved_energy_equal_a_run_without_standby(
+    scenario: Scenario,
+) -> None:
+    slept, never = played(scenario), played(awake(scenario))
     assert slept.violations == ()
     assert never.measures.energy.saved_kwh == 0
     assert never.measures.energy.host_hours_asleep == 0
     found = slept.measures.energy
     assert agree(found.kwh + found.saved_kwh, never.measures.energy.kwh)
     missed, either_way = slept.measures.unsatisfied, never.measures.unsatisfied
-    assert agree(missed.cpu_mhz_h, either_way.cpu_mhz_h), "those who slept had no VMs"
+    assert agree(missed.cpu_mhz_h, either_way.cpu_mhz_h), "hosts in standby had no VMs"
     assert agree(missed.memory_mib_h, either_way.memory_mib_h)
 
 
 @given(sleepy())
-def test_nobody_sleeps_longer_than_the_run_or_saves_more_than_being_idle(story: Scenario) -> None:
-    found = played(story).measures.energy
-    hours = story.duration_s / 3600
-    hosts = story.cluster.hosts
+def test_standby_time_and_savings_are_bounded(
+    scenario: Scenario,
+) -> None:
+    found = played(scenario).measures.energy
+    hours = scenario.duration_s / 3600
+    hosts = scenario.cluster.hosts
     assert 0 <= found.host_hours_asleep <= len(hosts) * hours + CLOSE
     idle = sum(host.power.curve[0] for host in hosts) / 1000
     assert found.saved_kwh <= idle * hours + CLOSE

@@ -1,4 +1,4 @@
-"""The executor, whatever the world does: safe at every step, and it comes to an end."""
+"""Laws of the executor in any world: every step is safe, and every plan ends."""
 
 from __future__ import annotations
 
@@ -9,51 +9,51 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from equipoise.control import ControlConfig, Loop
+from equipoise.capacity.ledger import CapacityLedger
+from equipoise.control import ControlConfig, ControlLoop
 from equipoise.control.ports import Instruction
-from equipoise.model.change import transition
 from equipoise.model.event import (
     ActionFinished,
     ActionStarted,
     Event,
-    Outcome,
     PlanAccepted,
     PlanEnded,
+    PlanOutcome,
     encode_event,
 )
 from equipoise.model.plan import Plan
 from equipoise.model.quantity import PlanId, StepId
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state import transition
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.plan import VerifiedPlan, order, verify
 from equipoise.plan.dependencies import prerequisites
-from equipoise.plan.ledger import Ledger
-from equipoise.plan.objections import objections
+from equipoise.plan.preconditions import failed_preconditions
 from equipoise.store import MemoryJournal
 from memory_world import MemoryWorld, Script
-from oracle import Cluster, is_broken
+from plain_gate import Cluster, is_broken
 from worlds import clusters, intents, scripts
 
-IMPATIENT = ControlConfig(
-    timeout_factor=2, timeout_ms_min=0, grace_ms=700, attempts_max=3, retry_delay_ms=300
+SHORT_TIMEOUTS = ControlConfig(
+    timeout_factor=2, timeout_ms_min=0, cancel_grace_ms=700, attempts_max=3, retry_delay_ms=300
 )
 
 
 @st.composite
 def verified_cases(draw: st.DrawFn) -> tuple[Snapshot, Plan, Script]:
-    """A cluster, a plan the gate lets through, and a world that may spoil it."""
+    """A cluster, a plan that the gate accepts, and a script of deviations."""
     snapshot = draw(clusters())
     wanted = draw(intents(snapshot))
     ordered = order(replace(snapshot, version=1), wanted, PlanId("p"))
-    # Of a plan that cannot be completed, the part that can is a plan as well.
+    # The executable part of a refused plan is a plan as well.
     plan = ordered if isinstance(ordered, Plan) else ordered.plan
     return snapshot, plan, draw(scripts(snapshot, [step.id for step in plan.steps]))
 
 
-def carry_out(case: tuple[Snapshot, Plan, Script]) -> list[Event]:
+def execute(case: tuple[Snapshot, Plan, Script]) -> list[Event]:
     snapshot, plan, script = case
     journal = MemoryJournal()
-    loop = Loop(MemoryWorld(snapshot, script), journal, config=IMPATIENT)
-    loop.carry_out(plan)
+    loop = ControlLoop(MemoryWorld(snapshot, script), journal, config=SHORT_TIMEOUTS)
+    loop.execute(plan)
     return list(journal.events())
 
 
@@ -65,21 +65,21 @@ def accepted(events: Sequence[Event]) -> Plan | None:
 def test_every_accepted_plan_ends_once_and_accounts_for_every_step(
     case: tuple[Snapshot, Plan, Script],
 ) -> None:
-    events = carry_out(case)
+    events = execute(case)
     plan = accepted(events)
     ends = [event for event in events if isinstance(event, PlanEnded)]
     assert len(ends) == (0 if plan is None else 1)
     for end in ends:
         assert plan is not None
         assert end.finished + end.failed + end.skipped == len(plan.steps)
-        assert (end.outcome is Outcome.DONE) == (end.finished == len(plan.steps))
+        assert (end.outcome is PlanOutcome.DONE) == (end.finished == len(plan.steps))
 
 
 @given(verified_cases())
-def test_no_step_starts_before_all_it_needs_has_succeeded(
+def test_no_step_starts_before_its_prerequisites_have_succeeded(
     case: tuple[Snapshot, Plan, Script],
 ) -> None:
-    events = carry_out(case)
+    events = execute(case)
     plan = accepted(events)
     needed = prerequisites(plan.steps, case[0].placement) if plan else {}
     succeeded: set[StepId] = set()
@@ -91,22 +91,22 @@ def test_no_step_starts_before_all_it_needs_has_succeeded(
 
 
 @given(verified_cases())
-def test_limits_are_never_exceeded_and_no_start_meets_an_objection(
+def test_limits_and_preconditions_hold_at_every_start(
     case: tuple[Snapshot, Plan, Script],
 ) -> None:
-    ledger = Ledger(Snapshot())
-    for event in carry_out(case):
+    ledger = CapacityLedger(Snapshot())
+    for event in execute(case):
         if isinstance(event, ActionStarted):
-            assert objections(ledger, event.step.action) == ()
+            assert failed_preconditions(ledger, event.step.action) == ()
         ledger.apply(event)
         draft = ledger.draft
         limits = draft.settings.limits
         assert len(draft.in_flight) <= limits.actions_total
         for host in draft.hosts:
-            assert len(draft.running_at(host)) <= limits.actions_per_host
+            assert len(draft.actions_on_host(host)) <= limits.actions_per_host
 
 
-def seen(ledger: Ledger) -> Cluster:
+def seen(ledger: CapacityLedger) -> Cluster:
     return Cluster(dict(ledger.draft.hosts), dict(ledger.draft.vms), [])
 
 
@@ -114,9 +114,9 @@ def seen(ledger: Ledger) -> Cluster:
 def test_no_end_of_an_action_breaks_a_continuous_hard_rule(
     case: tuple[Snapshot, Plan, Script],
 ) -> None:
-    """Whatever is late, fails or dies meanwhile."""
-    ledger = Ledger(Snapshot())
-    for event in carry_out(case):
+    """The rule holds also with late, failed and interrupted actions."""
+    ledger = CapacityLedger(Snapshot())
+    for event in execute(case):
         rules = [rule for rule in ledger.draft.settings.rules if rule.hard and rule.continuous]
         before = {rule.id for rule in rules if is_broken(rule, seen(ledger))}
         ledger.apply(event)
@@ -125,11 +125,11 @@ def test_no_end_of_an_action_breaks_a_continuous_hard_rule(
 
 
 @given(verified_cases())
-def test_an_undisturbed_run_is_the_plan_to_the_millisecond(
+def test_an_undisturbed_run_has_the_planned_times(
     case: tuple[Snapshot, Plan, Script],
 ) -> None:
     snapshot, plan, _ = case
-    events = carry_out((snapshot, plan, Script()))
+    events = execute((snapshot, plan, Script()))
     if accepted(events) is None:
         return
     planned = {step.id: (step.start_ms, step.end_ms) for step in plan.steps}
@@ -139,14 +139,16 @@ def test_an_undisturbed_run_is_the_plan_to_the_millisecond(
 
 
 @given(verified_cases())
-def test_what_is_believed_in_the_end_is_the_truth(case: tuple[Snapshot, Plan, Script]) -> None:
+def test_the_believed_state_equals_the_true_state_at_the_end(
+    case: tuple[Snapshot, Plan, Script],
+) -> None:
     snapshot, plan, script = case
     if script.silent:
-        return  # an outcome that nobody tells stays unknown until the next observation
+        return  # a lost outcome stays unknown until the next observation
     world = MemoryWorld(snapshot, script)
     journal = MemoryJournal()
-    loop = Loop(world, journal, config=IMPATIENT)
-    loop.carry_out(plan)
+    loop = ControlLoop(world, journal, config=SHORT_TIMEOUTS)
+    loop.execute(plan)
     believed, truth = loop.snapshot(), world.observe()
     assert believed.vms == truth.vms
     assert believed.hosts == truth.hosts
@@ -158,7 +160,7 @@ class Crash(Exception):
 
 
 class Countdown:
-    """Lets the loop crash at the n-th contact with the outside, before or after it had effect."""
+    """Makes the loop crash at its n-th call of world or journal, before or after the effect."""
 
     def __init__(self, world: MemoryWorld, journal: MemoryJournal, contacts: int) -> None:
         self._world, self._journal, self._left = world, journal, contacts
@@ -196,16 +198,16 @@ class Countdown:
 
 @given(verified_cases(), st.integers(1, 60))
 @settings(suppress_health_check=[HealthCheck.filter_too_much])
-def test_a_crash_at_any_contact_loses_nothing(
+def test_a_crash_at_any_call_loses_no_event(
     case: tuple[Snapshot, Plan, Script], contacts: int
 ) -> None:
     snapshot, plan, script = case
     world, journal = MemoryWorld(snapshot, script), MemoryJournal()
     shaky = Countdown(world, journal, contacts)
     try:
-        Loop(shaky, shaky, config=IMPATIENT).carry_out(plan)
+        ControlLoop(shaky, shaky, config=SHORT_TIMEOUTS).execute(plan)
     except Crash:
-        survivor = Loop(world, journal, config=IMPATIENT)
+        survivor = ControlLoop(world, journal, config=SHORT_TIMEOUTS)
         survivor.finish()
     events = list(journal.events())
     ends = [event for event in events if isinstance(event, PlanEnded)]
@@ -218,22 +220,22 @@ def test_a_crash_at_any_contact_loses_nothing(
 
 
 @given(verified_cases(), st.integers(1, 60))
-def test_a_crash_changes_nothing_when_no_answer_was_lost(
+def test_a_crash_without_a_lost_answer_changes_nothing(
     case: tuple[Snapshot, Plan, Script], length: int
 ) -> None:
-    """Cutting the journal of a whole run anywhere and going on with the same world."""
+    """The journal is cut at any event, and a new loop continues with the same world."""
     snapshot, plan, _ = case
-    whole = carry_out((snapshot, plan, Script()))
+    whole = execute((snapshot, plan, Script()))
     if accepted(whole) is None:
         return
     world, journal = MemoryWorld(snapshot), MemoryJournal()
     shaky = Countdown(world, journal, length)
     try:
-        Loop(shaky, shaky, config=IMPATIENT).carry_out(plan)
+        ControlLoop(shaky, shaky, config=SHORT_TIMEOUTS).execute(plan)
     except Crash:
         if not len(journal):
             return
-        loop = Loop(world, journal, config=IMPATIENT)
+        loop = ControlLoop(world, journal, config=SHORT_TIMEOUTS)
         loop.finish()
         if accepted(list(journal.events())) is None:
             return
@@ -245,9 +247,9 @@ def test_a_crash_changes_nothing_when_no_answer_was_lost(
 
 
 @given(verified_cases())
-def test_the_same_case_gives_the_same_bytes(case: tuple[Snapshot, Plan, Script]) -> None:
-    first = b"\n".join(map(encode_event, carry_out(case)))
-    second = b"\n".join(map(encode_event, carry_out(case)))
+def test_the_same_case_gives_the_same_journal(case: tuple[Snapshot, Plan, Script]) -> None:
+    first = b"\n".join(map(encode_event, execute(case)))
+    second = b"\n".join(map(encode_event, execute(case)))
     assert first == second
 
 
@@ -258,17 +260,17 @@ def test_the_ordered_plan_passes_the_gate_unless_a_rule_forbids_it(
     snapshot, plan, _ = case
     verdict = verify(snapshot, plan.but(base_version=0))
     if not isinstance(verdict, VerifiedPlan):
-        assert all(one.constraint.startswith("rule ") for one in verdict.violations)
+        assert all(each.constraint.startswith("rule ") for each in verdict.violations)
 
 
-def test_the_strategy_reaches_what_it_is_meant_to_reach() -> None:
-    """Guards against laws that hold because nothing happens."""
+def test_the_strategy_covers_the_interesting_cases() -> None:
+    """The laws would hold trivially if nothing happened."""
     reached: set[str] = set()
 
     @given(verified_cases())
     @settings(max_examples=300, derandomize=True, database=None)
     def explore(case: tuple[Snapshot, Plan, Script]) -> None:
-        for event in carry_out(case):
+        for event in execute(case):
             reached.add(type(event).__name__)
             if isinstance(event, PlanEnded):
                 reached.add(f"ended {event.outcome}")

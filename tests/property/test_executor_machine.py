@@ -1,7 +1,7 @@
 """The executor against an adversary: answers in any order, twice, late or never, and crashes.
 
-Hypothesis plays the world. After every move the safety laws must hold; at the end, when the world
-falls silent for good, the plan must come to its end by itself.
+Hypothesis is the world. The safety laws must hold after every action. At the end the world stops
+answering, and the plan must end by itself.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from equipoise.control import Cancel, ControlConfig, Start
-from equipoise.control.executor import Executor, instruction
+from equipoise.capacity.ledger import CapacityLedger
+from equipoise.control import CancelAction, ControlConfig, StartAction
+from equipoise.control.executor import Executor, instruction_for
 from equipoise.model.event import (
     ActionFailed,
     ActionFinished,
@@ -33,20 +34,19 @@ from equipoise.model.event import (
 )
 from equipoise.model.plan import Plan
 from equipoise.model.quantity import PlanId, StepId
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.plan import VerifiedPlan, order, verify
-from equipoise.plan.ledger import Ledger
-from equipoise.plan.objections import objections
+from equipoise.plan.preconditions import failed_preconditions
 from worlds import clusters, intents
 
 CONFIG = ControlConfig(
-    timeout_factor=2, timeout_ms_min=0, grace_ms=700, attempts_max=2, retry_delay_ms=300
+    timeout_factor=2, timeout_ms_min=0, cancel_grace_ms=700, attempts_max=2, retry_delay_ms=300
 )
 SILENCE_LIMIT = 200
 
 
 class Adversary(RuleBasedStateMachine):
-    """The world as an enemy."""
+    """A world that answers in the worst way."""
 
     @initialize(data=st.data())
     def begin(self, data: st.DataObject) -> None:
@@ -60,7 +60,7 @@ class Adversary(RuleBasedStateMachine):
         self.verdict = verdict
         self.now_ms = 0
         self.recorded: list[Event] = []
-        self.ledger = Ledger(self.base)
+        self.ledger = CapacityLedger(self.base)
         self.executor = Executor(verdict, self.ledger, CONFIG)
         self.open: dict[tuple[StepId, int], None] = {}
         self.asked: set[tuple[StepId, int]] = set()
@@ -80,12 +80,12 @@ class Adversary(RuleBasedStateMachine):
             if decision is None:
                 return
             self.record(decision)
-            match instruction(decision):
-                case Start(step, attempt):
+            match instruction_for(decision):
+                case StartAction(step, attempt):
                     assert (step.id, attempt) not in self.asked, "no attempt is asked for twice"
                     self.asked.add((step.id, attempt))
                     self.open[step.id, attempt] = None
-                case Cancel(step_id, attempt):
+                case CancelAction(step_id, attempt):
                     assert (step_id, attempt) in self.asked
                 case None:
                     pass
@@ -100,10 +100,10 @@ class Adversary(RuleBasedStateMachine):
         if isinstance(event, ActionStarted):
             limits = self.ledger.draft.settings.limits
             assert set(self.verdict.prerequisites[event.step.id]) <= self.succeeded
-            assert not objections(self.ledger, event.step.action)
+            assert not failed_preconditions(self.ledger, event.step.action)
             assert len(self.ledger.draft.in_flight) < limits.actions_total
             for host in event.step.footprint.hosts:
-                assert len(self.ledger.draft.running_at(host)) < limits.actions_per_host
+                assert len(self.ledger.draft.actions_on_host(host)) < limits.actions_per_host
             assert event.attempt <= CONFIG.attempts_max
 
     # What the adversary may do
@@ -118,7 +118,7 @@ class Adversary(RuleBasedStateMachine):
         self.record(kind(at_ms=self.now_ms, step=step, attempt=attempt))
         self.react()
 
-    @rule(attempt=st.integers(1, 3), step=st.sampled_from(["s0", "s1", "nobody"]))
+    @rule(attempt=st.integers(1, 3), step=st.sampled_from(["s0", "s1", "unknown"]))
     def answer_something_that_was_not_asked(self, attempt: int, step: str) -> None:
         name = StepId(step)
         assume((name, attempt) not in self.open)
@@ -152,12 +152,12 @@ class Adversary(RuleBasedStateMachine):
 
     @rule()
     def crash_and_come_back(self) -> None:
-        before = (self.executor.ended, self.executor.unanswered(), self.executor.alarm_ms())
-        self.ledger = Ledger(self.base)
+        before = (self.executor.ended, self.executor.open_instructions(), self.executor.alarm_ms())
+        self.ledger = CapacityLedger(self.base)
         self.executor = Executor(self.verdict, self.ledger, CONFIG)
         for event in self.recorded:
             self.executor.handle(event, self.ledger.apply(event))
-        after = (self.executor.ended, self.executor.unanswered(), self.executor.alarm_ms())
+        after = (self.executor.ended, self.executor.open_instructions(), self.executor.alarm_ms())
         assert after == before
         assert self.executor.decide(self.now_ms) is None, "it had nothing left to decide"
 
@@ -177,7 +177,7 @@ class Adversary(RuleBasedStateMachine):
             assert end.finished == len(self.succeeded)
 
     def teardown(self) -> None:
-        """The world falls silent; time alone must bring the plan to its end."""
+        """Without further answers, the timeouts must end the plan."""
         if not hasattr(self, "executor"):
             return
         for _ in range(SILENCE_LIMIT):
@@ -192,5 +192,5 @@ class Adversary(RuleBasedStateMachine):
         self.nothing_is_counted_twice()
 
 
-def test_the_executor_survives_the_adversary() -> None:
+def test_the_executor_is_safe_and_terminates_in_any_world() -> None:
     run_state_machine_as_test(Adversary)

@@ -1,4 +1,4 @@
-"""A journal gives back what it was given: the same bytes, the same events, the same state."""
+"""A journal returns the bytes, the events and the state that were appended."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from builders import a_host, a_step, a_vm
 from equipoise.model.action import Migrate
-from equipoise.model.change.transition import replay
 from equipoise.model.event import (
     ActionFinished,
     ActionStarted,
@@ -25,14 +24,15 @@ from equipoise.model.event import (
     encode_event,
 )
 from equipoise.model.quantity import HostId, VmId
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state.snapshot import Snapshot
+from equipoise.model.state.transition import replay
 from equipoise.model.vm import Demand
 from equipoise.store import Journal, MemoryJournal, open_journal
 from postgres import Server, fixture_postgres
 
 __all__ = ["fixture_postgres"]
 
-# Small and quick to draw: what the model makes of any event at all is judged elsewhere.
+# Small and quick to draw: test_transition_oracle.py covers all kinds of events.
 HOSTS, VMS = (HostId("h1"), HostId("h2")), (VmId("v1"), VmId("v2"), VmId("v3"))
 STEPS = tuple(
     a_step(f"s{n}", Migrate(vm=vm, source=source, target=target))
@@ -42,7 +42,7 @@ STEPS = tuple(
 )
 times, attempts = st.integers(0, 10**15), st.integers(1, 2)
 demands = st.builds(Demand, cpu_mhz=st.integers(0, 10**9), memory_mib=st.integers(0, 10**12))
-happenings: st.SearchStrategy[Any] = st.one_of(
+any_events: st.SearchStrategy[Any] = st.one_of(
     st.builds(HostJoined, at_ms=times, host=st.sampled_from(HOSTS).map(a_host)),
     st.builds(HostFailed, at_ms=times, host=st.sampled_from(HOSTS), reason=st.text(max_size=9)),
     st.builds(
@@ -57,14 +57,14 @@ happenings: st.SearchStrategy[Any] = st.one_of(
         attempt=attempts,
     ),
 )
-stories: st.SearchStrategy[list[Event]] = st.lists(happenings, max_size=12)
-# Every example waits for the disk, so a quarter of the usual number must do.
+event_lists: st.SearchStrategy[list[Event]] = st.lists(any_events, max_size=12)
+# Every example waits for the disk, so there are only a quarter of the usual examples.
 fewer = settings(max_examples=settings().max_examples // 4)
 _NAMES = itertools.count()
 
 
-class Shelf:
-    """A place for journals: each example gets a new one in the same database."""
+class JournalFactory:
+    """Opens a new journal per example, all in the same database."""
 
     def __init__(self, url: str | None) -> None:
         self._url = url
@@ -75,58 +75,60 @@ class Shelf:
         return open_journal(self._url, journal=f"example-{next(_NAMES)}")
 
 
-@pytest.fixture(name="shelf", scope="module", params=["memory", "sqlite", "postgresql"])
-def fixture_shelf(
+@pytest.fixture(name="factory", scope="module", params=["memory", "sqlite", "postgresql"])
+def fixture_factory(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Shelf:
+) -> JournalFactory:
     if request.param == "memory":
-        return Shelf(None)
+        return JournalFactory(None)
     if request.param == "sqlite":
         place: Path = tmp_path_factory.mktemp("laws")
-        return Shelf(str(place / "journal.db"))
+        return JournalFactory(str(place / "journal.db"))
     server: Server = request.getfixturevalue("postgres")
-    return Shelf(server.fresh())
+    return JournalFactory(server.fresh())
 
 
-def batches(story: list[Event], cuts: list[int]) -> list[list[Event]]:
-    """The story in pieces, some of which may be empty."""
-    edges = [0, *sorted(min(cut, len(story)) for cut in cuts), len(story)]
-    return [story[a:b] for a, b in itertools.pairwise(edges)]
+def batches(events: list[Event], cuts: list[int]) -> list[list[Event]]:
+    """The events in batches, some of which may be empty."""
+    edges = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
+    return [events[a:b] for a, b in itertools.pairwise(edges)]
 
 
 @fewer
-@given(story=stories)
-def test_replaying_what_was_read_back_gives_the_identical_snapshot(
-    shelf: Shelf, story: list[Event]
+@given(events=event_lists)
+def test_replaying_a_journal_gives_the_same_snapshot(
+    factory: JournalFactory, events: list[Event]
 ) -> None:
-    with shelf.new() as journal:
-        journal.append(story)
+    with factory.new() as journal:
+        journal.append(events)
         snapshot = journal.snapshot()
-    assert snapshot == replay(Snapshot(), story)
-    assert snapshot.version == len(story)
+    assert snapshot == replay(Snapshot(), events)
+    assert snapshot.version == len(events)
 
 
 @fewer
-@given(story=stories, cuts=st.lists(st.integers(0, 12), max_size=5))
-def test_the_bytes_do_not_depend_on_how_the_events_came(
-    shelf: Shelf, story: list[Event], cuts: list[int]
+@given(events=event_lists, cuts=st.lists(st.integers(0, 12), max_size=5))
+def test_the_hash_does_not_depend_on_the_batches(
+    factory: JournalFactory, events: list[Event], cuts: list[int]
 ) -> None:
     at_once = MemoryJournal()
-    at_once.append(story)
-    with shelf.new() as journal:
-        lengths = [journal.append(batch) for batch in batches(story, cuts)]
+    at_once.append(events)
+    with factory.new() as journal:
+        lengths = [journal.append(batch) for batch in batches(events, cuts)]
         assert lengths == sorted(lengths)
-        assert lengths[-1] == len(journal) == len(story)
+        assert lengths[-1] == len(journal) == len(events)
         assert journal.sha256() == at_once.sha256()
 
 
 @fewer
-@given(story=stories, start=st.integers(0, 14))
-def test_lines_are_the_events(shelf: Shelf, story: list[Event], start: int) -> None:
-    with shelf.new() as journal:
-        journal.append(story)
+@given(events=event_lists, start=st.integers(0, 14))
+def test_lines_decode_to_the_events(
+    factory: JournalFactory, events: list[Event], start: int
+) -> None:
+    with factory.new() as journal:
+        journal.append(events)
         lines = list(journal.lines(start))
-        assert list(journal.events(start)) == story[start:]
-    assert lines == [encode_event(event) for event in story[start:]]
-    assert [decode_event(line) for line in lines] == story[start:]
+        assert list(journal.events(start)) == events[start:]
+    assert lines == [encode_event(event) for event in events[start:]]
+    assert [decode_event(line) for line in lines] == events[start:]
     assert not any(b"\n" in line for line in lines)

@@ -1,4 +1,4 @@
-"""Loads against a second, plain meaning of them: one VM, one part and one moment at a time."""
+"""Loads against an oracle that computes one VM, one part and one time at a time."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import a_vm
-from equipoise.model.story.load import (
-    Constant,
-    Diurnal,
-    Level,
+from equipoise.model.scenario.load import (
+    ConstantLoad,
+    CyclicLoad,
+    Distribution,
+    DiurnalLoad,
     Load,
-    Noise,
-    Part,
-    Pattern,
-    Point,
-    Spike,
-    Spread,
-    Steps,
-    Trace,
+    LoadPart,
+    LoadPoint,
+    NoiseLoad,
+    NumberSpec,
+    SpikeLoad,
+    StepLoad,
+    TraceLoad,
 )
 from equipoise.model.vm import Vm
-from equipoise.sim.chance import stream
-from equipoise.sim.load import Changes, Demands, TraceReader
+from equipoise.sim.load import DemandChanges, LoadDemands, TraceReader
+from equipoise.sim.random_streams import stream_key
 
 END_MS: Final = 30_000
 MASK: Final = 2**64 - 1
@@ -56,8 +56,8 @@ def chance(who: int, place: int) -> float:
     return (mixed(first ^ GOLDEN) >> 11) * 2.0**-53
 
 
-def drawn(level: Level, who: int, place: int) -> float:
-    if not isinstance(level, Spread):
+def drawn(level: NumberSpec, who: int, place: int) -> float:
+    if not isinstance(level, Distribution):
         return float(level)
     one = chance(who, place)
     if level.one_of:
@@ -77,7 +77,7 @@ class Owner(NamedTuple):
     position: int
 
     def stream(self, *words: str) -> int:
-        return stream(self.seed, self.name, self.resource, str(self.position), *words)
+        return stream_key(self.seed, self.name, self.resource, str(self.position), *words)
 
     def phase_ms(self, given_s: int | None, cycle_ms: int) -> int:
         if given_s is not None:
@@ -85,7 +85,7 @@ class Owner(NamedTuple):
         return int(chance(self.stream("phase"), 0) * cycle_ms)
 
 
-def of_pattern(part: Pattern, owner: Owner, at_ms: int) -> float:
+def of_pattern(part: CyclicLoad, owner: Owner, at_ms: int) -> float:
     high_ms, low_ms = part.high_s * 1000, part.low_s * 1000
     since = at_ms + owner.phase_ms(part.phase_s, high_ms + low_ms)
     cycle, inside = divmod(since, high_ms + low_ms)
@@ -97,7 +97,7 @@ def of_pattern(part: Pattern, owner: Owner, at_ms: int) -> float:
     return drawn(level, owner.stream(word), cycle * draws_per_phase + inside // redraw_ms)
 
 
-def of_steps(part: Steps, owner: Owner, at_ms: int) -> float:
+def of_steps(part: StepLoad, owner: Owner, at_ms: int) -> float:
     level: float = 0.0
     for place, point in enumerate(part.points):
         if point.at_s * 1000 <= at_ms:
@@ -105,7 +105,7 @@ def of_steps(part: Steps, owner: Owner, at_ms: int) -> float:
     return level
 
 
-def of_spike(part: Spike, owner: Owner, at_ms: int) -> float:
+def of_spike(part: SpikeLoad, owner: Owner, at_ms: int) -> float:
     since = at_ms - part.at_s * 1000
     if since < 0:
         return 0.0
@@ -113,14 +113,14 @@ def of_spike(part: Spike, owner: Owner, at_ms: int) -> float:
     return drawn(part.level, owner.stream(), time) if inside < part.for_s * 1000 else 0.0
 
 
-def of_diurnal(part: Diurnal, at_ms: int) -> float:
+def of_diurnal(part: DiurnalLoad, at_ms: int) -> float:
     start_s = at_ms // (part.every_s * 1000) * part.every_s
     turn = ((start_s - part.peak_s) % part.period_s) / part.period_s
     cosine = round(math.cos(2 * math.pi * turn), 12)
     return part.low + (part.high - part.low) * ((1 + cosine) / 2)
 
 
-def of_trace(part: Trace, at_ms: int) -> float:
+def of_trace(part: TraceLoad, at_ms: int) -> float:
     rows = [(round((time - TRACES[part.file][0][0]) * 1000), level)
             for time, level in TRACES[part.file]]  # fmt: skip
     if part.repeat and len(rows) > 1:
@@ -130,22 +130,22 @@ def of_trace(part: Trace, at_ms: int) -> float:
     return [level for time, level in rows if time <= at_ms][-1] * part.scale
 
 
-def level_of(part: Part, owner: Owner, at_ms: int) -> float:
+def level_of(part: LoadPart, owner: Owner, at_ms: int) -> float:
     match part:
-        case Constant():
+        case ConstantLoad():
             return drawn(part.level, owner.stream(), 0)
-        case Noise():
+        case NoiseLoad():
             phase_ms = owner.phase_ms(part.phase_s, part.period_s * 1000)
             return drawn(part.level, owner.stream(), (at_ms + phase_ms) // (part.period_s * 1000))
-        case Pattern():
+        case CyclicLoad():
             return of_pattern(part, owner, at_ms)
-        case Steps():
+        case StepLoad():
             return of_steps(part, owner, at_ms)
-        case Spike():
+        case SpikeLoad():
             return of_spike(part, owner, at_ms)
-        case Diurnal():
+        case DiurnalLoad():
             return of_diurnal(part, at_ms)
-        case Trace():
+        case TraceLoad():
             return of_trace(part, at_ms)
 
 
@@ -169,35 +169,52 @@ few = st.integers(0, 9)
 periods = st.integers(1, 7)
 words = st.sampled_from((None, None, "a", "b"))
 spreads = st.one_of(
-    st.lists(numbers, min_size=1, max_size=4).map(lambda some: Spread(one_of=tuple(some))),
-    st.builds(Spread, low=numbers, high=numbers),
-    st.builds(Spread, mean=numbers, sd=st.floats(0, 30)),
+    st.lists(numbers, min_size=1, max_size=4).map(lambda some: Distribution(one_of=tuple(some))),
+    st.builds(Distribution, low=numbers, high=numbers),
+    st.builds(Distribution, mean=numbers, sd=st.floats(0, 30)),
 )
-levels: st.SearchStrategy[Level] = numbers | spreads
+levels: st.SearchStrategy[NumberSpec] = numbers | spreads
 points = st.lists(
-    st.builds(Point, at_s=st.integers(0, 25), level=levels),
+    st.builds(LoadPoint, at_s=st.integers(0, 25), level=levels),
     min_size=1, max_size=5, unique_by=lambda point: point.at_s,
 ).map(lambda some: tuple(sorted(some, key=lambda point: point.at_s)))  # fmt: skip
-parts: st.SearchStrategy[Part] = st.one_of(
-    st.builds(Constant, level=levels, together=words),
-    st.builds(Noise, level=levels, period_s=periods, phase_s=st.none() | few, together=words),
+parts: st.SearchStrategy[LoadPart] = st.one_of(
+    st.builds(ConstantLoad, level=levels, together=words),
+    st.builds(NoiseLoad, level=levels, period_s=periods, phase_s=st.none() | few, together=words),
     st.builds(
-        Pattern, high=levels, high_s=periods, low=levels, low_s=periods, together=words,
-        phase_s=st.none() | st.integers(0, 20), redraw_s=st.none() | periods,
+        CyclicLoad,
+        high=levels,
+        high_s=periods,
+        low=levels,
+        low_s=periods,
+        together=words,
+        phase_s=st.none() | st.integers(0, 20),
+        redraw_s=st.none() | periods,
     ),
-    st.builds(Steps, points=points, together=words),
+    st.builds(StepLoad, points=points, together=words),
     st.builds(
-        Diurnal, low=numbers, high=numbers, peak_s=few, period_s=st.integers(1, 30), every_s=periods
+        DiurnalLoad,
+        low=numbers,
+        high=numbers,
+        peak_s=few,
+        period_s=st.integers(1, 30),
+        every_s=periods,
     ),
     st.builds(
-        Spike, level=levels, at_s=st.integers(0, 20), for_s=periods, every_s=st.none() | periods,
+        SpikeLoad,
+        level=levels,
+        at_s=st.integers(0, 20),
+        for_s=periods,
+        every_s=st.none() | periods,
         together=words,
     ),
     st.builds(
-        Trace, file=st.sampled_from(sorted(TRACES)), scale=st.sampled_from((1.0, 2.5)),
+        TraceLoad,
+        file=st.sampled_from(sorted(TRACES)),
+        scale=st.sampled_from((1.0, 2.5)),
         repeat=st.booleans(),
     ),
-)  # fmt: skip
+)
 lists = st.lists(parts, max_size=3).map(tuple)
 loads = st.builds(Load, cpu_mhz=lists, memory_mib=lists) | st.builds(
     Load, cpu_mhz=lists, memory_pct=lists
@@ -222,14 +239,14 @@ def vms_with(some: list[Load]) -> Iterator[tuple[int, Vm, Load]]:
         yield 3 * place + 1, a_vm(f"v{place}", memory_mib=50 + 37 * place), load
 
 
-def demands_of(seed: int, some: list[Load], traces: TraceReader) -> Demands:
-    demands = Demands(seed, traces=traces)
+def demands_of(seed: int, some: list[Load], traces: TraceReader) -> LoadDemands:
+    demands = LoadDemands(seed, traces=traces)
     for row, vm, load in vms_with(some):
         demands.add(row, vm, load)
     return demands
 
 
-def as_list(changes: Changes) -> list[tuple[int, int, int, float]]:
+def as_list(changes: DemandChanges) -> list[tuple[int, int, int, float]]:
     columns = (changes.at_ms, changes.row, changes.resource, changes.value)
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
@@ -239,7 +256,7 @@ def same(one: float, other: float) -> bool:
 
 
 @given(seeds, several_loads, moments)
-def test_the_demand_at_a_moment_is_the_plain_sum_of_the_parts(
+def test_the_demand_at_a_time_is_the_sum_of_the_parts(
     traces: TraceReader, seed: int, some: list[Load], at: list[int]
 ) -> None:
     demands = demands_of(seed, some, traces)
@@ -251,7 +268,7 @@ def test_the_demand_at_a_moment_is_the_plain_sum_of_the_parts(
 
 
 @given(seeds, several_loads)
-def test_the_changes_played_from_the_start_give_the_demand_at_every_moment(
+def test_applied_changes_give_the_demand_at_every_time(
     traces: TraceReader, seed: int, some: list[Load]
 ) -> None:
     demands = demands_of(seed, some, traces)
@@ -271,7 +288,7 @@ def test_the_changes_played_from_the_start_give_the_demand_at_every_moment(
 
 
 @given(seeds, several_loads, moments)
-def test_it_does_not_matter_how_time_is_cut_into_windows(
+def test_the_split_of_time_into_windows_does_not_matter(
     traces: TraceReader, seed: int, some: list[Load], cuts: list[int]
 ) -> None:
     whole = as_list(demands_of(seed, some, traces).changes(0, END_MS))
@@ -286,7 +303,7 @@ def test_it_does_not_matter_how_time_is_cut_into_windows(
 
 
 @given(seeds, several_loads, moments, st.data())
-def test_asking_for_some_rows_gives_what_asking_for_all_gives_for_them(
+def test_a_query_for_some_rows_equals_the_query_for_all(
     traces: TraceReader, seed: int, some: list[Load], at: list[int], data: st.DataObject
 ) -> None:
     demands = demands_of(seed, some, traces)
@@ -301,10 +318,10 @@ def test_asking_for_some_rows_gives_what_asking_for_all_gives_for_them(
 
 
 @given(seeds, several_loads, st.lists(st.tuples(st.booleans(), st.integers(0, 4)), max_size=12))
-def test_adding_and_removing_leaves_no_trace_in_the_others(
+def test_adding_and_removing_loads_does_not_change_the_others(
     traces: TraceReader, seed: int, some: list[Load], deeds: list[tuple[bool, int]]
 ) -> None:
-    demands = Demands(seed, traces=traces)
+    demands = LoadDemands(seed, traces=traces)
     held: dict[int, Load] = {}
     for place, (asks, row) in enumerate(deeds):
         if row in held:
@@ -315,7 +332,7 @@ def test_adding_and_removing_leaves_no_trace_in_the_others(
             demands.add(row, a_vm(f"v{row}"), held[row])
         if asks:
             demands.at(place)
-    alone = Demands(seed, traces=traces)
+    alone = LoadDemands(seed, traces=traces)
     for row, load in sorted(held.items()):
         alone.add(row, a_vm(f"v{row}"), load)
     assert demands.rows().tolist() == sorted(held)

@@ -12,21 +12,16 @@ from equipoise.model.action import PowerOff, PowerOn
 from equipoise.model.estimate import Estimates
 from equipoise.model.host import HostState
 from equipoise.model.plan import Plan, Proposal
-from equipoise.model.policy.power import (
-    PowerAutomation,
-    PowerOverride,
-    PowerPolicy,
-    PowerWindow,
-)
+from equipoise.model.policy.power import PowerAutomation, PowerOverride, PowerPolicy, PowerWindow
 from equipoise.model.quantity import HostId, RuleId, VmId
 from equipoise.model.rule import Rule, Satisfy
-from equipoise.model.snapshot import DemandFrame, Snapshot
+from equipoise.model.state.snapshot import DemandSample, Snapshot
 from equipoise.model.value import FrozenMap
 from equipoise.model.vm import Vm
 from equipoise.plan import VerifiedPlan, verify
-from equipoise.power import Power
-from equipoise.power.advice import Code, PowerAdvice
-from equipoise.power.advise import advise_power
+from equipoise.power import PowerDecider
+from equipoise.power.advice import PowerAdvice, PowerCode
+from equipoise.power.run_pass import run_power_pass
 from equipoise.spec.rules import broken_rules
 from power_worlds import (
     NOW_MS,
@@ -46,7 +41,7 @@ PASSES = 20
 
 
 def advised(state: Snapshot) -> PowerAdvice:
-    return advise_power(state, ESTIMATES)
+    return run_power_pass(state, ESTIMATES)
 
 
 def ruled(state: Snapshot, policy: PowerPolicy) -> Snapshot:
@@ -83,23 +78,23 @@ def switched(proposal: Proposal) -> dict[str, list[HostId]]:
 
 
 @given(clusters())
-def test_all_that_is_proposed_passes_the_gate_and_keeps_what_must_be_kept(state: Snapshot) -> None:
+def test_proposals_pass_the_gate_and_keep_the_rules(state: Snapshot) -> None:
     found = advised(state)
-    event(f"sleeps {len(found.sleeps)}, wakes {len(found.wakes)}")
+    event(f"sleeps {len(found.standbys)}, wakes {len(found.wakes)}")
     after = done(state)
     hard = [rule.id for rule in state.settings.rules if rule.hard]
     broken = {rule for rule, _ in broken_rules(state, hard)}
     assert {rule for rule, _ in broken_rules(after, hard)} <= broken
     before, least = len(hosts_on(state)), policy_of(state).hosts_on_min
-    wished = sum(host.requested is not None for host in state.hosts.values())
-    assert len(hosts_on(after)) >= min(before, least) - wished
+    requested = sum(host.requested is not None for host in state.hosts.values())
+    assert len(hosts_on(after)) >= min(before, least) - requested
     for host in after.hosts.values():
         if host.state is HostState.STANDBY and state.hosts[host.id].state is HostState.ON:
             assert not guests_of(after, host.id)
 
 
 @given(clusters(words=False), st.integers(1, 2), st.sampled_from(["cpu", "memory"]))
-def test_what_may_be_lost_can_start_again_afterwards(state: Snapshot, nb: int, kind: str) -> None:
+def test_the_failover_reserve_holds_after_a_proposal(state: Snapshot, nb: int, kind: str) -> None:
     rule = Satisfy(
         id=RuleId("spare"),
         constraint="Failover",
@@ -115,17 +110,17 @@ def test_what_may_be_lost_can_start_again_afterwards(state: Snapshot, nb: int, k
 
 
 @given(clusters())
-def test_every_host_is_switched_or_told_why_not_exactly_once(state: Snapshot) -> None:
+def test_every_host_is_switched_or_skipped_exactly_once(state: Snapshot) -> None:
     found = advised(state)
-    said = Counter(one.host for one in found.told)
-    said += Counter(one.host for one in found.sleeps)
-    said += Counter(one.host for one in found.wakes)
+    said = Counter(entry.host for entry in found.skipped)
+    said += Counter(standby.host for standby in found.standbys)
+    said += Counter(wake.host for wake in found.wakes)
     for host in state.hosts.values():
         idle = host.state in (HostState.FAILED, HostState.MAINTENANCE)
         assert said[host.id] == (0 if idle else 1), (host.id, found)
-    assert all(one.sentence for one in found.told)
-    assert all(one.reason for one in found.sleeps)
-    assert all(one.reason for one in found.wakes)
+    assert all(entry.sentence for entry in found.skipped)
+    assert all(standby.reason for standby in found.standbys)
+    assert all(wake.reason for wake in found.wakes)
     assert found.summary
 
 
@@ -133,16 +128,16 @@ def test_every_host_is_switched_or_told_why_not_exactly_once(state: Snapshot) ->
 
 
 @given(clusters())
-def test_the_brakes_hold(state: Snapshot) -> None:
+def test_the_limits_of_the_policy_hold(state: Snapshot) -> None:
     found, policy = advised(state), policy_of(state)
-    sleeping = {one.host for one in found.sleeps}
-    waking = {one.host for one in found.wakes}
+    sleeping = {standby.host for standby in found.standbys}
+    waking = {wake.host for wake in found.wakes}
     assert not (sleeping and waking)
-    wished = not is_over_cap(state)  # otherwise hosts sleep whatever else is wanted
-    if policy.threshold == 1 and wished:
+    within_cap = not is_over_cap(state)  # otherwise the cap overrides the other limits
+    if policy.threshold == 1 and within_cap:
         assert not sleeping
     for host, switch in state.switches.items():
-        if switch.on and not switch.failed and sleeping and wished:
+        if switch.on and not switch.failed and sleeping and within_cap:
             assert state.at_ms - switch.ended_ms >= 1000 * policy.cooldown_s
         vouched = policy.hosts.get(host) is PowerOverride.FULL
         if switch.on and switch.failed and not vouched:
@@ -157,20 +152,20 @@ def test_the_brakes_hold(state: Snapshot) -> None:
 
 
 @given(clusters())
-def test_who_is_manual_is_only_advised(state: Snapshot) -> None:
+def test_manual_hosts_are_only_recommended(state: Snapshot) -> None:
     policy = policy_of(state)
-    proposal = Power(ESTIMATES).propose(state)
+    proposal = PowerDecider(ESTIMATES).propose(state)
     for intent in proposal.intents:
         if isinstance(intent.action, PowerOn | PowerOff):
             assert policy.hosts.get(intent.action.host) is not PowerOverride.MANUAL
     manual = ruled(state, policy.but(automation=PowerAutomation.MANUAL))
-    proposal = Power(ESTIMATES).propose(manual)
+    proposal = PowerDecider(ESTIMATES).propose(manual)
     for intent in proposal.intents:
         if isinstance(intent.action, PowerOn | PowerOff):
             assert policy.hosts.get(intent.action.host) is PowerOverride.FULL
-    made = {one.id for one in proposal.intents}
-    assert all(made.issuperset(one.after) for one in proposal.intents)
-    assert made.isdisjoint(one.id for one in proposal.advised)
+    made = {item.id for item in proposal.intents}
+    assert all(made.issuperset(item.after) for item in proposal.intents)
+    assert made.isdisjoint(item.id for item in proposal.advised)
 
 
 @given(clusters(), st.sampled_from(list(PowerAutomation)))
@@ -179,18 +174,18 @@ def test_a_window_holds_while_it_lasts(state: Snapshot, automation: PowerAutomat
     held = PowerWindow(start="02:00", end="04:00", automation=automation)
     over = PowerWindow(start="04:00", end="03:00", automation=automation)
     policy = policy_of(state)
-    inside = Power(ESTIMATES).propose(ruled(state, policy.but(windows=(held,))))
-    alone = Power(ESTIMATES).propose(ruled(state, policy.but(automation=automation)))
+    inside = PowerDecider(ESTIMATES).propose(ruled(state, policy.but(windows=(held,))))
+    alone = PowerDecider(ESTIMATES).propose(ruled(state, policy.but(automation=automation)))
     assert inside == alone
-    outside = Power(ESTIMATES).propose(ruled(state, policy.but(windows=(over,))))
-    assert outside == Power(ESTIMATES).propose(state)
+    outside = PowerDecider(ESTIMATES).propose(ruled(state, policy.but(windows=(over,))))
+    assert outside == PowerDecider(ESTIMATES).propose(state)
     if automation is PowerAutomation.OFF:
         assert not switched(inside)["off"]
         advice = advised(ruled(state, policy.but(windows=(held,))))
-        left = {one.host for one in advice.wakes}
-        rules = [one.id for one in state.settings.rules]
+        left = {wake.host for wake in advice.wakes}
+        rules = [rule.id for rule in state.settings.rules]
         if any(broken_rules(state, rules)):  # and what is broken at every moment lets nothing pass
-            left |= {one.host for one in advice.told if one.code is Code.GATE}
+            left |= {entry.host for entry in advice.skipped if entry.code is PowerCode.GATE}
         asleep = {host.id for host in state.hosts.values() if host.state is HostState.STANDBY}
         for host in asleep - left:
             assert policy.hosts.get(host) is PowerOverride.LEFT_ALONE or (
@@ -199,17 +194,17 @@ def test_a_window_holds_while_it_lasts(state: Snapshot, automation: PowerAutomat
 
 
 @given(clusters())
-def test_nobody_sleeps_while_somebody_has_too_much_to_do(state: Snapshot) -> None:
+def test_no_host_goes_into_standby_while_a_host_is_busy(state: Snapshot) -> None:
     found = advised(state)
     if is_over_cap(state):
         return
     if max(found.before.high) > 1e-9:
-        assert not found.sleeps
-    if found.sleeps:
+        assert not found.standbys
+    if found.standbys:
         assert max(found.before.high) <= 1e-9 < min(found.before.low)
         assert max(found.after.high) <= 1e-9
         assert sum(found.after.low) < sum(found.before.low)
-    if any(one.code is Code.WAKE_BUSY for one in found.wakes):
+    if any(wake.code is PowerCode.WAKE_BUSY for wake in found.wakes):
         assert max(found.after.high) < max(found.before.high)
 
 
@@ -217,29 +212,31 @@ def test_nobody_sleeps_while_somebody_has_too_much_to_do(state: Snapshot) -> Non
 
 
 @given(clusters())
-def test_the_same_is_said_again_and_under_other_names(state: Snapshot) -> None:
+def test_the_advice_is_deterministic_and_independent_of_names(state: Snapshot) -> None:
     found = advised(state)
     assert advised(state) == found
     other = renamed(state)
     again = advised(other)
-    assert [one.host[1:] for one in again.sleeps] == [one.host for one in found.sleeps]
-    assert [one.host[1:] for one in again.wakes] == [one.host for one in found.wakes]
-    told = [(one.host[1:], one.code) for one in again.told]
-    assert told == [(one.host, one.code) for one in found.told]
+    assert [standby.host[1:] for standby in again.standbys] == [
+        standby.host for standby in found.standbys
+    ]
+    assert [wake.host[1:] for wake in again.wakes] == [wake.host for wake in found.wakes]
+    skipped = [(entry.host[1:], entry.code) for entry in again.skipped]
+    assert skipped == [(entry.host, entry.code) for entry in found.skipped]
     assert again.after == found.after
-    for one, two in zip(found.sleeps, again.sleeps, strict=True):
-        assert [(g.vm[1:], g.target[1:]) for g in two.going] == [
-            (g.vm, g.target) for g in one.going
+    for first, second in zip(found.standbys, again.standbys, strict=True):
+        assert [(g.vm[1:], g.target[1:]) for g in second.evacuations] == [
+            (g.vm, g.target) for g in first.evacuations
         ]
 
 
 def renamed(state: Snapshot) -> Snapshot:
     """The same cluster with an x before every name."""
 
-    def name(one: str) -> str:
-        return f"x{one}"
+    def name(text: str) -> str:
+        return f"x{text}"
 
-    hosts = {HostId(name(one)): host.but(id=HostId(name(one))) for one, host in state.hosts.items()}
+    hosts = {HostId(name(key)): host.but(id=HostId(name(key))) for key, host in state.hosts.items()}
 
     def guest(vm: Vm) -> Vm:
         return vm.but(
@@ -248,14 +245,14 @@ def renamed(state: Snapshot) -> Snapshot:
             ft_pair=None if vm.ft_pair is None else VmId(name(vm.ft_pair)),
         )
 
-    vms = {VmId(name(one)): guest(vm) for one, vm in state.vms.items()}
+    vms = {VmId(name(key)): guest(vm) for key, vm in state.vms.items()}
     policy = policy_of(state)
     balance = state.settings.balance
     rules: list[Rule] = []
     for rule in state.settings.rules:
         if isinstance(rule, Satisfy):
             given_ = {
-                key: tuple(name(str(one)) for one in value) if isinstance(value, tuple) else value
+                key: tuple(name(str(item)) for item in value) if isinstance(value, tuple) else value
                 for key, value in rule.arguments.items()
             }
             rules.append(rule.but(arguments=given_))
@@ -270,15 +267,20 @@ def renamed(state: Snapshot) -> Snapshot:
         vms=FrozenMap(vms),
         switches=FrozenMap({HostId(name(h)): s for h, s in state.switches.items()}),
         history=tuple(
-            DemandFrame(
-                one.at_ms, FrozenMap({VmId(name(vm)): each for vm, each in one.demand.items()})
+            DemandSample(
+                sample.at_ms,
+                FrozenMap({VmId(name(vm)): each for vm, each in sample.demand.items()}),
             )
-            for one in state.history
+            for sample in state.history
         ),
         settings=state.settings.but(
             rules=tuple(rules),
-            power=policy.but(hosts={name(host): one for host, one in policy.hosts.items()}),
-            balance=balance.but(hosts={name(host): one for host, one in balance.hosts.items()}),
+            power=policy.but(
+                hosts={name(host): override for host, override in policy.hosts.items()}
+            ),
+            balance=balance.but(
+                hosts={name(host): override for host, override in balance.hosts.items()}
+            ),
         ),
     )
 
@@ -290,7 +292,7 @@ def switched_since(before: Snapshot, after: Snapshot) -> tuple[set[HostId], set[
 
 @FEWER
 @given(clusters(past=False))
-def test_under_constant_demand_nobody_is_switched_back_and_all_comes_to_rest(
+def test_under_constant_demand_no_host_is_switched_back(
     state: Snapshot,
 ) -> None:
     state = ruled(state, policy_of(state).but(cooldown_s=0))

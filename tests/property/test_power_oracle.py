@@ -10,31 +10,30 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from builders import a_cluster, a_host, a_vm
-from equipoise.balance.levelling.assess import assess
+from equipoise.balance.rebalance.assess import assess
 from equipoise.balance.rules import read_rules
+from equipoise.capacity.waterfill import NO_INDEX
 from equipoise.model.estimate import Estimates
 from equipoise.model.policy import BalancePolicy
 from equipoise.model.quantity import HostId, RuleId, VmId
 from equipoise.model.rule import KeepApart, KeepTogether
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import Demand
-from equipoise.place.water import NOBODY
-from equipoise.power.advice import Code
-from equipoise.power.advise import advise_power
-from equipoise.power.demand import Span
-from equipoise.power.ground import Ground, ground_of
-from equipoise.power.packing import bears
-from equipoise.power.score import lowered, raised
-from equipoise.power.worth import shortage, worth
+from equipoise.power.advice import PowerCode
+from equipoise.power.packing import can_carry
+from equipoise.power.run_pass import run_power_pass
+from equipoise.power.standby import measure_unmet_demand, weigh_standby
+from equipoise.power.utilisation import DemandWindow, is_lowered, is_raised
+from equipoise.power.whatif_state import WhatIfState, build_whatif_state
 from plain_power import PlainPower
 from power_worlds import EAGER, KNOWN, clusters, is_over_cap
 
 ESTIMATES = Estimates()
 
 
-def as_it_is(state: Snapshot) -> Ground:
-    """The ground where nobody balances."""
-    return Ground(state, assess(state, read_rules(state), ESTIMATES))
+def as_it_is(state: Snapshot) -> WhatIfState:
+    """Return the what-if state without balance."""
+    return WhatIfState(state, assess(state, read_rules(state), ESTIMATES))
 
 
 def close(one: object, other: object) -> bool:
@@ -42,104 +41,108 @@ def close(one: object, other: object) -> bool:
 
 
 @given(clusters())
-def test_hosts_use_what_is_plainly_added_up(state: Snapshot) -> None:
-    ground, plain = as_it_is(state), PlainPower(state)
-    names = [ground.state.host_ids[row] for row in ground.rows.tolist()]
+def test_utilisation_agrees_with_the_oracle(state: Snapshot) -> None:
+    whatif, plain = as_it_is(state), PlainPower(state)
+    names = [whatif.state.host_ids[row] for row in whatif.rows.tolist()]
     assert names == [host.id for host in plain.hosts()]
-    windows = {Span.OFF: plain.off, Span.ON: plain.on, Span.WORST: plain.worst}
+    windows = {
+        DemandWindow.OFF: plain.off,
+        DemandWindow.ON: plain.on,
+        DemandWindow.WORST: plain.worst,
+    }
     for span, window in windows.items():
-        for name, used in zip(names, ground.used(span).tolist(), strict=True):
-            assert close(tuple(used), plain.used(name, window))
-    scores = ground.scores()
+        for name, utilisation in zip(names, whatif.utilisation(span).tolist(), strict=True):
+            assert close(tuple(utilisation), plain.utilisation(name, window))
+    scores = whatif.scores()
     assert close(scores.high, plain.high())
     assert close(scores.low, plain.low())
     assert scores.is_high == plain.may_wake
-    assert (scores.is_low and not scores.is_high) == plain.may_sleep
+    assert (scores.is_low and not scores.is_high) == plain.may_power_off
 
 
 @given(clusters(), st.data())
-def test_a_host_bears_what_plainly_fits(state: Snapshot, data: st.DataObject) -> None:
-    ground, plain = as_it_is(state), PlainPower(state)
-    assume(len(ground.state.members) and len(ground.rows))
-    unit = data.draw(st.integers(0, len(ground.state.members) - 1))
-    row = int(data.draw(st.sampled_from(ground.rows.tolist())))
-    home, name = int(ground.state.field.home[unit]), ground.state.host_ids[row]
-    assume(home != row)
-    packing = ground._packing(np.array([unit]), ground.rows, ground._lasting())
-    members = ground.state.members[unit]
-    edge = [max(plain.used(name, window, *members)) for window in (plain.on, plain.off)]
-    assume(all(abs(one - state.settings.power.high) > 1e-9 for one in edge))
-    found = bears(ground.state.field, ground.asked, packing, row, unit)
+def test_packing_agrees_with_the_oracle(state: Snapshot, data: st.DataObject) -> None:
+    whatif, plain = as_it_is(state), PlainPower(state)
+    assume(len(whatif.state.members) and len(whatif.rows))
+    unit = data.draw(st.integers(0, len(whatif.state.members) - 1))
+    row = int(data.draw(st.sampled_from(whatif.rows.tolist())))
+    unit_host, name = int(whatif.state.arrays.unit_host[unit]), whatif.state.host_ids[row]
+    assume(unit_host != row)
+    packing = whatif._packing(np.array([unit]), whatif.rows, whatif._lasting_windows())
+    members = whatif.state.members[unit]
+    edge = [max(plain.utilisation(name, window, *members)) for window in (plain.on, plain.off)]
+    assume(all(abs(edge_case - state.settings.power.high) > 1e-9 for edge_case in edge))
+    found = can_carry(whatif.state.arrays, whatif.observed, packing, row, unit)
     assert found == plain.bears(name, *members)
 
 
 @given(clusters())
-def test_a_sleep_is_worth_what_it_plainly_gives_and_costs(state: Snapshot) -> None:
+def test_benefit_and_cost_agree_with_the_oracle(state: Snapshot) -> None:
     """VMs that move as one are counted as one, so there are none here."""
     assume(not any(isinstance(rule, KeepTogether) for rule in state.settings.rules))
-    ground, plain = as_it_is(state), PlainPower(state)
-    for row in ground.rows.tolist():
-        units, before = ground.units_on(row), shortage(ground)
-        with ground.what_if():
-            packing = ground.empty(row, units, ground.rows)
-            if NOBODY in packing.target:
+    whatif, plain = as_it_is(state), PlainPower(state)
+    for row in whatif.rows.tolist():
+        units, before = whatif.units_on(row), measure_unmet_demand(whatif)
+        with whatif.what_if():
+            packing = whatif.evacuate(row, units, whatif.rows)
+            if NO_INDEX in packing.target:
                 continue
-            ground.close(row)
-            found = worth(ground, ESTIMATES, row, units, before)
-        going = dict(zip(units.tolist(), packing.target.tolist(), strict=True))
+            whatif.close(row)
+            found = weigh_standby(whatif, ESTIMATES, row, units, before)
+        evacuations = dict(zip(units.tolist(), packing.target.tolist(), strict=True))
         names = {
-            ground.state.members[unit][0]: ground.state.host_ids[target]
-            for unit, target in going.items()
+            whatif.state.members[unit][0]: whatif.state.host_ids[target]
+            for unit, target in evacuations.items()
         }
-        host = ground.state.host_ids[row]
+        host = whatif.state.host_ids[row]
         expected = plain.worth(host, names, ESTIMATES)
-        event(f"times: {found.times:.0f}")
+        event(f"times: {found.ratio:.0f}")
         assert close(found.benefit, expected.benefit)
         assert close(found.cost, expected.cost)
-        assert close(found.times, expected.times)
+        assert close(found.ratio, expected.ratio)
 
 
-def balanced_ground(state: Snapshot) -> tuple[Ground, PlainPower]:
+def balanced_ground(state: Snapshot) -> tuple[WhatIfState, PlainPower]:
     """The ground after balancing, and the same plainly."""
-    ground = ground_of(state, ESTIMATES, seed=0, balanced=True, ahead=None)
-    return ground, PlainPower(state, dict(ground.moves))
+    whatif = build_whatif_state(state, ESTIMATES, seed=0, balanced=True, ahead=None)
+    return whatif, PlainPower(state, dict(whatif.moves))
 
 
 @given(clusters())
-def test_who_sleeps_has_a_place_for_all_its_vms(state: Snapshot) -> None:
-    found = advise_power(state, ESTIMATES)
-    event(f"sleeps: {len(found.sleeps)}")
+def test_every_evacuated_vm_has_a_target(state: Snapshot) -> None:
+    found = run_power_pass(state, ESTIMATES)
+    event(f"sleeps: {len(found.standbys)}")
     _, plain = balanced_ground(state)
-    asleep = {one.host for one in found.sleeps}
-    going: dict[VmId, HostId] = {}
-    for one in found.sleeps:
-        there = {vm for vm, at in plain.where.items() if at == one.host}
+    asleep = {standby.host for standby in found.standbys}
+    evacuations: dict[VmId, HostId] = {}
+    for standby in found.standbys:
+        there = {vm for vm, at in plain.where.items() if at == standby.host}
         guests = {vm for vm in there if not state.vms[vm].agent}
-        assert {each.vm for each in one.going} == guests
-        going |= {each.vm: each.target for each in one.going}
+        assert {each.vm for each in standby.evacuations} == guests
+        evacuations |= {each.vm: each.target for each in standby.evacuations}
     after = PlainPower(state, plain.where, asleep)
-    assert after.faults(going) == []
-    later = PlainPower(state, {**plain.where, **going}, asleep)
-    assert asleep or not going
+    assert after.faults(evacuations) == []
+    later = PlainPower(state, {**plain.where, **evacuations}, asleep)
+    assert asleep or not evacuations
     if asleep and not is_over_cap(state):
-        assert plain.may_sleep
+        assert plain.may_power_off
         assert not later.may_wake
-        assert lowered(plain.low(), later.low())
+        assert is_lowered(plain.low(), later.low())
 
 
 @given(clusters(words=False))
-def test_each_sleep_lowers_the_low_score_and_raises_no_high_one(state: Snapshot) -> None:
+def test_each_standby_lowers_the_low_score_and_raises_no_high_score(state: Snapshot) -> None:
     assume(not is_over_cap(state))
-    found = advise_power(state, ESTIMATES)
+    found = run_power_pass(state, ESTIMATES)
     _, plain = balanced_ground(state)
     where, asleep = dict(plain.where), set[HostId]()
-    for one in found.sleeps:
+    for standby in found.standbys:
         before = PlainPower(state, where, asleep)
-        where |= {each.vm: each.target for each in one.going}
-        asleep.add(one.host)
+        where |= {each.vm: each.target for each in standby.evacuations}
+        asleep.add(standby.host)
         after = PlainPower(state, where, asleep)
-        assert not raised(before.high(), after.high())
-        assert lowered(before.low(), after.low())
+        assert not is_raised(before.high(), after.high())
+        assert is_lowered(before.low(), after.low())
 
 
 EVENLY = [(0, 1), (1, 1), (2, 1), (3, 1), (0, 1), (1, 1)]
@@ -155,13 +158,13 @@ def crowded(seed: int) -> Snapshot:
     vms = [
         a_vm(
             f"v{n}",
-            hosts[home].id,
+            hosts[unit_host].id,
             memory_mib=8192,
             demand=Demand(
                 cpu_mhz=lot.randint(100, 1600) // many, memory_mib=lot.randint(500, 9000) // many
             ),
         )
-        for n, (home, many) in enumerate(homes)
+        for n, (unit_host, many) in enumerate(homes)
     ]
     two = VmId("v0"), VmId("v1")
     apart = KeepApart(id=RuleId("r"), vms=two, hard=True, continuous=False)
@@ -170,20 +173,20 @@ def crowded(seed: int) -> Snapshot:
     return a_cluster(*hosts, vms=vms, rules=rules, power=policy, balance=still)
 
 
-def test_first_fit_seldom_misses_a_way_out() -> None:
-    """A host is told that there is no room although some assignment of its VMs exists.
+def test_first_fit_rarely_misses_an_evacuation() -> None:
+    """A host is skipped for lack of capacity although some assignment of its VMs exists.
 
     First fit, the largest first, is not exact: it misses about one way out in a hundred.
     """
-    told = missed = slept = 0
+    skipped = missed = slept = 0
     for seed in range(800):
         state = crowded(seed)
-        found = advise_power(state, ESTIMATES)
-        slept += bool(found.sleeps)
-        nowhere = [one.host for one in found.told if one.code is Code.NO_ROOM]
+        found = run_power_pass(state, ESTIMATES)
+        slept += bool(found.standbys)
+        nowhere = [entry.host for entry in found.skipped if entry.code is PowerCode.NO_CAPACITY]
         _, plain = balanced_ground(state)
-        if not found.sleeps:  # others are where they were
-            told += len(nowhere)
+        if not found.standbys:  # others are where they were
+            skipped += len(nowhere)
             missed += sum(next(plain.ways_out(host), None) is not None for host in nowhere)
-    assert told > 100
-    assert missed <= 0.03 * told, (told, missed, slept)
+    assert skipped > 100
+    assert missed <= 0.03 * skipped, (skipped, missed, slept)

@@ -1,8 +1,7 @@
-"""The laws of what is kept free, against brute force: whatever fails and grows finds a place.
+"""The laws of the reserves, against brute force: after any failure and scaling all VMs fit.
 
-Looked at in the moment in which it is decided that hosts leave service, or VMs begin to move, for
-every choice of hosts that may fail, and from the words of the specification alone: none of the sums
-of the product.
+The check runs when hosts leave service and when VMs start to move, for every choice of failing
+hosts. It uses the specification only, none of the formulas of the product.
 """
 
 from __future__ import annotations
@@ -16,19 +15,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equipoise.model.event import Event
+from equipoise.model.inventory import Tenant
 from equipoise.model.quantity import HostId, TenantId, VmId
-from equipoise.model.tenant import Tenant
-from equipoise.model.upgrade.campaign import Campaign
+from equipoise.model.upgrade.campaign import UpgradeCampaign, UpgradeSettings, VmCompatibility
 from equipoise.model.upgrade.event import (
     BatchDecided,
-    IterationBegan,
+    IterationStarted,
     ScalingAnswered,
     VmBatchStarted,
 )
-from equipoise.model.upgrade.settings import Mixing, UpgradeSettings
-from equipoise.upgrade.scene import look_at_sides
-from upgrade_worlds import (
-    Stage,
+from equipoise.upgrade.graph.iteration_view import partition_hosts
+from upgrade_clusters import (
+    UpgradeHarness,
     a_campaign,
     a_host,
     a_request,
@@ -43,54 +41,56 @@ COOLDOWNS_S = (7, 20, 100)
 CHANGE_S = 10
 MOVE_S = 5
 RISK_S = 20
-"""How long the VMs of an iteration take with all recovery, as far as the reserve goes."""
+"""The duration of the VM moves of an iteration with all recovery, for the reserve."""
 
 
 @st.composite
-def clusters(draw: st.DrawFn) -> Campaign:
-    """A few hosts, alike or not, and tenants that may grow, each by its own step and limit."""
-    chance = Random(draw(st.integers(0, 2**32)))
-    places = draw(st.lists(st.integers(1, 3), min_size=4, max_size=7))
+def clusters(draw: st.DrawFn) -> UpgradeCampaign:
+    """Draw a few hosts, equal or not, and tenants that may scale by their own step and limit."""
+    random = Random(draw(st.integers(0, 2**32)))
+    capacities = draw(st.lists(st.integers(1, 3), min_size=4, max_size=7))
     if draw(st.booleans()):
-        places = [max(places)] * len(places)
-    free = list(places)
+        capacities = [max(capacities)] * len(capacities)
+    free = list(capacities)
     vms, tenants = [], []
     for number, size in enumerate(draw(st.lists(st.integers(1, 2), min_size=1, max_size=3))):
-        roomy = [host for host, left in enumerate(free) if left]
-        own = [f"t{number}-{count}" for count in range(min(size, len(roomy)))]
-        for vm, host in zip(own, chance.sample(roomy[: size + 2], len(own)), strict=True):
+        with_capacity = [host for host, left in enumerate(free) if left]
+        names = [f"t{number}-{count}" for count in range(min(size, len(with_capacity)))]
+        for vm, host in zip(
+            names, random.sample(with_capacity[: size + 2], len(names)), strict=True
+        ):
             free[host] -= 1
             vms.append(a_vm(vm, host + 1, f"t{number}"))
-        if own:
-            tenant = a_tenant(f"t{number}", own, most=len(own) + draw(st.integers(0, 3)))
+        if names:
+            tenant = a_tenant(f"t{number}", names, most=len(names) + draw(st.integers(0, 3)))
             step, cooldown = draw(st.integers(1, 2)), draw(st.sampled_from(COOLDOWNS_S))
             sla = tenant.sla.but(scaling_vms=step, cooldown_s=cooldown)
             tenants.append(tenant.but(sla=sla))
     return a_campaign(
-        a_request(a_set("hosts", upgrade_of([f"k{n}" for n in range(1, len(places) + 1)]))),
-        hosts=[a_host(n, size) for n, size in enumerate(places, 1)],
+        a_request(a_set("hosts", upgrade_of([f"k{n}" for n in range(1, len(capacities) + 1)]))),
+        hosts=[a_host(n, size) for n, size in enumerate(capacities, 1)],
         vms=vms,
         tenants=tenants,
-        resources=hypervisors(len(places)),
+        resources=hypervisors(len(capacities)),
         settings=UpgradeSettings(
             vm_move_s=MOVE_S,
             vm_risk_s=RISK_S,
             failover_hosts=draw(st.integers(0, 2)),
-            vms=draw(st.sampled_from(list(Mixing))),
+            vms=draw(st.sampled_from(list(VmCompatibility))),
         ),
     )
 
 
 @dataclass
 class Witness:
-    """Looks at each schedule as it starts."""
+    """Checks each schedule at its start."""
 
-    stage: Stage
+    harness: UpgradeHarness
     looked_at: int = 0
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, BatchDecided):
-            self._hosts_leave({HostId(f"h{one.removeprefix('k')}") for one in event.batch})
+            self._hosts_leave({HostId(f"h{vertex.removeprefix('k')}") for vertex in event.batch})
         elif isinstance(event, VmBatchStarted) and not event.why:
             self._vms_move({move.vm: move.target for move in event.batch.moves})
         elif isinstance(event, VmBatchStarted):
@@ -99,110 +99,128 @@ class Witness:
     def _hosts_leave(self, out: set[HostId]) -> None:
         if not out:
             return
-        state = self.stage.coordinator.state
-        sides = look_at_sides(state)
-        lasts_s = 2 * CHANGE_S  # once for the change, once for taking it back
-        if not sides.divided:
-            hosts = [one for one in (*sides.old, *sides.new) if one not in out]
-            self._holds(hosts, self._lie(), self._may_come(state.tenants, lasts_s))
+        state = self.harness.coordinator.state
+        host_partitions = partition_hosts(state)
+        duration_s = 2 * CHANGE_S  # once for the change, once for its revert
+        if not host_partitions.divided:
+            hosts = [
+                host for host in (*host_partitions.old, *host_partitions.new) if host not in out
+            ]
+            self._holds(hosts, self._placements_now(), self._may_come(state.tenants, duration_s))
             return
-        old = [one for one in sides.old if one not in out]
-        lie = self._lie()
-        on_new = {state.seats[vm].tenant for vm, host in lie.items() if host in sides.new}
-        only_old = [one for one in state.tenants if one not in on_new and state.sizes[one]]
-        self._holds(old, lie, self._may_come(only_old, lasts_s))
-        self._all_fit(old, list(sides.new), only_old, lasts_s)
+        old = [host for host in host_partitions.old if host not in out]
+        placed = self._placements_now()
+        on_new = {
+            state.placements[vm].tenant
+            for vm, host in placed.items()
+            if host in host_partitions.new
+        }
+        only_old = [
+            tenant for tenant in state.tenants if tenant not in on_new and state.vm_counts[tenant]
+        ]
+        self._holds(old, placed, self._may_come(only_old, duration_s))
+        self._all_fit(old, list(host_partitions.new), only_old, duration_s)
 
     def _all_fit(
-        self, old: list[HostId], new: list[HostId], only_old: list[TenantId], lasts_s: int
+        self, old: list[HostId], new: list[HostId], only_old: list[TenantId], duration_s: int
     ) -> None:
-        """Who may grow on the new side, or begins anew, finds a place there or else on the old."""
-        state = self.stage.coordinator.state
-        lie = self._lie()
+        """Check that VMs that scale in the new partition fit there, or else in the old one."""
+        state = self.harness.coordinator.state
+        placed = self._placements_now()
         free: list[tuple[int, frozenset[str]]] = []
         for host in (*old, *new):
-            beside = [state.seats[vm].tenant for vm, there in lie.items() if there == host]
-            kinds: frozenset[str] = frozenset(one for one in beside if one is not None)
-            # Nobody who has VMs on the old side only goes to the new one.
+            beside = [state.placements[vm].tenant for vm, there in placed.items() if there == host]
+            kinds: frozenset[str] = frozenset(tenant for tenant in beside if tenant is not None)
+            # A tenant with VMs in the old partition only does not start VMs in the new one.
             kinds |= frozenset(only_old) if host in new else frozenset()
-            free.append((state.places[host].places - len(beside), kinds))
-        come = sorted(self._may_come(state.tenants, lasts_s), key=lambda one: one not in only_old)
-        assert placeable(come, free), f"{come} find no place on either side"
+            free.append((state.compute_hosts[host].vms_max - len(beside), kinds))
+        expected = sorted(
+            self._may_come(state.tenants, duration_s), key=lambda tenant: tenant not in only_old
+        )
+        assert placeable(expected, free), f"{expected} fit in neither partition"
 
     def _vms_move(self, targets: dict[VmId, HostId]) -> None:
-        """Tenants who come to the new side can grow there, and hosts of it can fail."""
-        if not targets:  # somebody grew after it was decided, and nobody can move any more
+        """Check that tenants can scale in the new partition, and its hosts can fail."""
+        if not targets:  # a tenant scaled after the decision, so no VM can move any more
             return
-        state = self.stage.coordinator.state
-        sides = look_at_sides(state)
-        arrived = {**self._lie(), **targets}
-        if not sides.divided:
-            hosts = [*sides.old, *sides.new]
+        state = self.harness.coordinator.state
+        host_partitions = partition_hosts(state)
+        arrived = {**self._placements_now(), **targets}
+        if not host_partitions.divided:
+            hosts = [*host_partitions.old, *host_partitions.new]
             self._holds(hosts, arrived, self._may_come(state.tenants, RISK_S))
             return
-        on_new = {state.seats[vm].tenant for vm, host in arrived.items() if host in sides.new}
-        there = [one for one in state.tenants if one in on_new]
-        self._holds(list(sides.new), arrived, self._may_come(there, RISK_S))
+        on_new = {
+            state.placements[vm].tenant
+            for vm, host in arrived.items()
+            if host in host_partitions.new
+        }
+        there = [tenant for tenant in state.tenants if tenant in on_new]
+        self._holds(list(host_partitions.new), arrived, self._may_come(there, RISK_S))
 
     def _vms_make_room(self, targets: Mapping[VmId, HostId]) -> None:
-        """VMs on their way take two places, and hosts do not take more than they can."""
-        state = self.stage.coordinator.state
-        moving = [state.seats[vm].group for vm in targets]
+        """Check that hosts have capacity for moving VMs, which count on two hosts."""
+        state = self.harness.coordinator.state
+        moving = [state.placements[vm].group for vm in targets]
         assert len(moving) == len(set(moving)), "two VMs of a group are disturbed at once"
-        twice = [*self._lie().items(), *targets.items()]
-        for host, place in state.places.items():
-            groups = [state.seats[vm].group for vm, there in twice if there == host]
-            assert len(groups) <= place.places
+        both_placements = [*self._placements_now().items(), *targets.items()]
+        for host, compute_host in state.compute_hosts.items():
+            groups = [state.placements[vm].group for vm, there in both_placements if there == host]
+            assert len(groups) <= compute_host.vms_max
             assert len(groups) == len(set(groups)), "two VMs of a group on one host"
 
-    def _lie(self) -> dict[VmId, HostId]:
-        seats = self.stage.coordinator.state.seats.values()
-        return {seat.vm: seat.host for seat in seats if seat.host is not None}
+    def _placements_now(self) -> dict[VmId, HostId]:
+        placements = self.harness.coordinator.state.placements.values()
+        return {item.vm: item.host for item in placements if item.host is not None}
 
-    def _may_come(self, tenants: Iterable[TenantId], lasts_s: int) -> list[str]:
-        state = self.stage.coordinator.state
+    def _may_come(self, tenants: Iterable[TenantId], duration_s: int) -> list[str]:
+        state = self.harness.coordinator.state
         return [
-            one
-            for one in tenants
-            for _ in range(may_grow(state.tenants[one], state.sizes[one], lasts_s))
+            tenant
+            for tenant in tenants
+            for _ in range(may_grow(state.tenants[tenant], state.vm_counts[tenant], duration_s))
         ]
 
-    def _holds(self, hosts: Sequence[HostId], lie: Mapping[VmId, HostId], come: list[str]) -> None:
-        """For every choice of hosts that fail, their VMs and those that come find places."""
-        state = self.stage.coordinator.state
-        here = {vm: host for vm, host in lie.items() if host in hosts}
+    def _holds(
+        self, hosts: Sequence[HostId], placed: Mapping[VmId, HostId], expected: list[str]
+    ) -> None:
+        """Check that for every choice of failing hosts, their VMs and expected VMs fit."""
+        state = self.harness.coordinator.state
+        here = {vm: host for vm, host in placed.items() if host in hosts}
         number = state.settings.failover_hosts if here else 0
         for lost in combinations(hosts, min(number, len(hosts))):
             free: dict[HostId, tuple[int, frozenset[str]]] = {}
             for host in hosts:
                 if host not in lost:
-                    beside = [state.seats[vm].tenant for vm, there in here.items() if there == host]
-                    left = state.places[host].places - len(beside)
-                    free[host] = left, frozenset(one for one in beside if one is not None)
-            again = [state.seats[vm].tenant for vm, host in here.items() if host in lost]
-            wanted = sorted([*come, *(one for one in again if one is not None)])
-            assert placeable(wanted, list(free.values())), f"{wanted} find no place without {lost}"
+                    beside = [
+                        state.placements[vm].tenant for vm, there in here.items() if there == host
+                    ]
+                    left = state.compute_hosts[host].vms_max - len(beside)
+                    free[host] = left, frozenset(tenant for tenant in beside if tenant is not None)
+            restarted = [state.placements[vm].tenant for vm, host in here.items() if host in lost]
+            wanted = sorted([*expected, *(tenant for tenant in restarted if tenant is not None)])
+            assert placeable(wanted, list(free.values())), f"{wanted} do not fit without {lost}"
         self.looked_at += 1
 
 
-def may_grow(tenant: Tenant, size: int, lasts_s: int) -> int:
-    """A step at once, and one more each time the cooldown is over before the end."""
+def may_grow(tenant: Tenant, size: int, duration_s: int) -> int:
+    """Return a step at once, and one more for each cooldown that ends in time."""
     times, at_s = 0, 0
-    while at_s < lasts_s:
+    while at_s < duration_s:
         times += 1
         at_s += tenant.sla.cooldown_s
     return max(0, min(tenant.sla.scaling_vms * times, tenant.sla.vms_max - size))
 
 
 def placeable(wanted: list[str], free: list[tuple[int, frozenset[str]]]) -> bool:
-    """Whether VMs of these tenants fit on hosts with so many places, none beside its own kind."""
+    """Return whether VMs of these tenants fit on the hosts, one per tenant and host."""
     if not wanted:
         return True
-    one, rest = wanted[0], wanted[1:]
-    for place, (left, kinds) in enumerate(free):
-        if left and one not in kinds:
+    tenant, rest = wanted[0], wanted[1:]
+    for index, (capacity, kinds) in enumerate(free):
+        if capacity and tenant not in kinds:
             after = [*free]
-            after[place] = left - 1, kinds | {one}
+            after[index] = capacity - 1, kinds | {tenant}
             if placeable(rest, after):
                 return True
     return False
@@ -210,24 +228,27 @@ def placeable(wanted: list[str], free: list[tuple[int, frozenset[str]]]) -> bool
 
 @given(campaign=clusters(), seed=st.integers(0, 2**32))
 @settings(max_examples=150, deadline=None)
-def test_whatever_may_fail_and_grow_finds_a_place_on_its_side(
-    campaign: Campaign, seed: int
+def test_all_vms_fit_in_their_partition_after_failures_and_scaling(
+    campaign: UpgradeCampaign, seed: int
 ) -> None:
-    """Tenants grow and shrink within their SLAs while all hosts are changed."""
-    stage = Stage(campaign)
-    witness = Witness(stage)
-    stage.watch.append(witness)
-    chance = Random(seed)
-    grown: set[str] = set()
+    """Tenants scale within their SLAs while all hosts change."""
+    harness = UpgradeHarness(campaign)
+    on_event = Witness(harness)
+    harness.watch.append(on_event)
+    random = Random(seed)
+    scaled: set[str] = set()
     for _ in range(300):
-        began = len(stage.events(IterationBegan))
-        if not stage.step():
+        iterations = len(harness.events(IterationStarted))
+        if not harness.step():
             break
-        if len(stage.events(IterationBegan)) > began:
-            grown = set()
-        if chance.random() < 0.1 and campaign.cluster.tenants:
-            tenant = chance.choice(campaign.cluster.tenants)
-            if tenant.id not in grown:
-                grown.add(tenant.id)
-                stage.scale(tenant.id, chance.choice((-1, 1)) * tenant.sla.scaling_vms)
-    assert all(not one.refused for one in stage.events(ScalingAnswered)) or witness.looked_at == 0
+        if len(harness.events(IterationStarted)) > iterations:
+            scaled = set()
+        if random.random() < 0.1 and campaign.cluster.tenants:
+            tenant = random.choice(campaign.cluster.tenants)
+            if tenant.id not in scaled:
+                scaled.add(tenant.id)
+                harness.scale(tenant.id, random.choice((-1, 1)) * tenant.sla.scaling_vms)
+    assert (
+        all(not event.refused for event in harness.events(ScalingAnswered))
+        or on_event.looked_at == 0
+    )

@@ -1,16 +1,16 @@
-"""The controller of roles as a machine: whatever happens in whatever order, its laws hold."""
+"""The role decider as a state machine: its laws hold for every sequence of events."""
 
 from __future__ import annotations
 
 from hypothesis import settings
 
-from role_machines import Calm, Loaded, Redundant, Storm
+from role_machines import LoadedRoles, RedundantRoles, RolesUnderFaults, SteadyRoles
 
-CalmTest = Calm.TestCase
-CalmTest.settings = settings(max_examples=60, stateful_step_count=25)
-LoadedTest = Loaded.TestCase
+SteadyTest = SteadyRoles.TestCase
+SteadyTest.settings = settings(max_examples=60, stateful_step_count=25)
+LoadedTest = LoadedRoles.TestCase
 LoadedTest.settings = settings(max_examples=50, stateful_step_count=20)
-StormTest = Storm.TestCase
-StormTest.settings = settings(max_examples=60, stateful_step_count=40)
-RedundantTest = Redundant.TestCase
+FaultsTest = RolesUnderFaults.TestCase
+FaultsTest.settings = settings(max_examples=60, stateful_step_count=40)
+RedundantTest = RedundantRoles.TestCase
 RedundantTest.settings = settings(max_examples=60, stateful_step_count=20)

@@ -1,4 +1,4 @@
-"""The properties of the specification that roles come from, and that numbers tell all fillings."""
+"""The properties of the ClusterWare Light specification, and static coverage by counts."""
 
 from __future__ import annotations
 
@@ -9,25 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.model.quantity import ApplicationId, RoleId, SlotId
-from equipoise.model.roles.layout import Element
-from equipoise.roles.meaning import (
-    layout_meaning,
+from equipoise.model.roles.layout import LayoutElement
+from equipoise.roles.coverage import role_coverage
+from equipoise.roles.meaning import domain, image, inverse, layout_meaning, remove_duplicates
+from role_harness import PROCESSORS, SLOTS, a_team, any_layouts, layouts, preferences
+from role_relations import (
+    all_different,
+    group,
+    is_valid_for_all_counts,
+    ungroup,
     valid_layout_meaning,
     valid_roles,
     valid_slot_members,
     valid_slots,
 )
-from equipoise.roles.relation import (
-    different,
-    domain,
-    group,
-    image,
-    inverse,
-    remove_duplicates,
-    ungroup,
-)
-from equipoise.roles.static import coverages, static_valid
-from role_walks import PROCESSORS, SLOTS, a_team, any_layouts, layouts, preferences
 
 INTS = st.integers(-3, 3)
 MAPPINGS = st.dictionaries(INTS, st.lists(INTS, min_size=1, unique=True)).map(
@@ -38,23 +33,23 @@ ROLE_NAMES = ("basic", "oam", "active", "standby")
 
 
 @given(MAPPINGS)
-def test_grouping_what_was_ungrouped_gives_it_back(mapping: list[tuple[int, list[int]]]) -> None:
+def test_group_inverts_ungroup(mapping: list[tuple[int, list[int]]]) -> None:
     assert group(ungroup(mapping)) == mapping
 
 
 @given(st.lists(st.tuples(INTS, INTS)))
-def test_ungrouping_what_was_grouped_gives_the_same_pairs(pairs: list[tuple[int, int]]) -> None:
+def test_ungroup_after_group_gives_the_same_pairs(pairs: list[tuple[int, int]]) -> None:
     assert Counter(ungroup(group(pairs))) == Counter(pairs)
 
 
 @given(st.lists(INTS))
-def test_without_duplicates_all_are_different_and_who_is_different_stays(some: list[int]) -> None:
-    assert different(remove_duplicates(some))
-    assert not different(some) or remove_duplicates(some) == some
+def test_remove_duplicates_leaves_different_items(some: list[int]) -> None:
+    assert all_different(remove_duplicates(some))
+    assert not all_different(some) or remove_duplicates(some) == some
 
 
 @given(st.lists(st.tuples(INTS, INTS)), st.lists(INTS, unique=True))
-def test_an_image_is_what_is_related_to_somebody(
+def test_an_image_contains_all_related_elements(
     pairs: list[tuple[int, int]], some: list[int]
 ) -> None:
     assert Counter(image(some, pairs)) == Counter(y for x, y in pairs if x in some)
@@ -68,8 +63,8 @@ def test_roles_made_by_inverting_a_mapping_are_valid(role_of: dict[str, str]) ->
 
 
 @given(st.data())
-def test_a_role_defined_twice_or_an_application_in_two_is_noticed(data: st.DataObject) -> None:
-    """The original text takes duplicates out before it looks for them, and so finds none."""
+def test_duplicate_roles_and_shared_applications_are_found(data: st.DataObject) -> None:
+    """The original text removes duplicates before it searches for them, and so finds none."""
     apps = data.draw(st.lists(st.sampled_from(APPLICATIONS), min_size=2, unique=True))
     mine = [ApplicationId(app) for app in apps]
     roles = [(RoleId("basic"), mine[:1]), (RoleId("oam"), mine[1:])]
@@ -79,7 +74,7 @@ def test_a_role_defined_twice_or_an_application_in_two_is_noticed(data: st.DataO
 
 
 @given(st.lists(st.sampled_from(SLOTS)), st.lists(st.tuples(st.sampled_from(SLOTS), INTS)))
-def test_slots_and_members_are_valid_if_nothing_is_twice_or_unknown(
+def test_slots_and_members_are_valid_without_duplicates_and_unknown_names(
     slots: list[SlotId], members: list[tuple[SlotId, int]]
 ) -> None:
     assert valid_slots(slots) == (len(set(slots)) == len(slots))
@@ -93,27 +88,31 @@ def test_slots_and_members_are_valid_if_nothing_is_twice_or_unknown(
     assert valid_slot_members(slots, members) == sound
 
 
-def plain_meaning(members: dict[SlotId, str], layout: tuple[Element, ...]) -> list[tuple[str, str]]:
-    """The meaning again, as somebody would write it who has only read the text."""
-    said: list[tuple[str, str]] = []
-    for one in layout:
-        n = len(members)
-        if one.on_each is not None:
-            said += [(role, p) for role in one.on_each for p in members.values()]
-        elif one.slot is not None:
-            said += [(role, members[one.slot]) for role in one.roles if one.slot in members]
+def plain_meaning(
+    members: dict[SlotId, str], layout: tuple[LayoutElement, ...]
+) -> list[tuple[str, str]]:
+    """Return the meaning of a layout, written independently from the text."""
+    pairs: list[tuple[str, str]] = []
+    for element in layout:
+        count = len(members)
+        if element.on_each is not None:
+            pairs += [(role, p) for role in element.on_each for p in members.values()]
+        elif element.slot is not None:
+            pairs += [
+                (role, members[element.slot]) for role in element.roles if element.slot in members
+            ]
         elif (
-            (one.if_active is not None and n == one.if_active)
-            or (one.at_least is not None and n >= one.at_least)
-            or (one.at_most is not None and n <= one.at_most)
+            (element.if_active is not None and count == element.if_active)
+            or (element.at_least is not None and count >= element.at_least)
+            or (element.at_most is not None and count <= element.at_most)
         ):
-            said += plain_meaning(members, one.layout)
-    return said
+            pairs += plain_meaning(members, element.layout)
+    return pairs
 
 
 @given(any_layouts(), st.permutations(PROCESSORS), st.sets(st.sampled_from(SLOTS)))
-def test_a_layout_means_what_its_elements_mean_pair_by_pair(
-    layout: tuple[Element, ...], processors: list[str], filled: set[SlotId]
+def test_the_meaning_of_a_layout_is_that_of_its_elements(
+    layout: tuple[LayoutElement, ...], processors: list[str], filled: set[SlotId]
 ) -> None:
     members = dict(zip(sorted(filled), processors, strict=False))
     meant = layout_meaning(tuple(members.items()), layout)
@@ -126,33 +125,33 @@ def fillings() -> list[tuple[SlotId, ...]]:
 
 
 @given(any_layouts())
-def test_looking_at_each_number_once_is_as_good_as_trying_every_filling(
-    layout: tuple[Element, ...],
+def test_validity_by_counts_equals_validity_of_every_filling(
+    layout: tuple[LayoutElement, ...],
 ) -> None:
-    tried = all(valid_layout_meaning([(s, s) for s in some], layout) for some in fillings())
-    assert static_valid(SLOTS, layout) == tried
+    valid = all(valid_layout_meaning([(s, s) for s in filled], layout) for filled in fillings())
+    assert is_valid_for_all_counts(SLOTS, layout) == valid
 
 
 @given(layouts(), preferences(), st.booleans())
-def test_where_a_role_may_be_lost_is_foretold_and_nowhere_else(
-    layout: tuple[Element, ...], wanted: tuple[object, ...], packed: bool
+def test_the_coverage_by_counts_equals_that_of_every_filling(
+    layout: tuple[LayoutElement, ...], preferred: tuple[object, ...], packed: bool
 ) -> None:
-    team = a_team(layout, wanted, packed=packed)  # type: ignore[arg-type]
-    possible = [some for some in fillings() if not packed or some == SLOTS[: len(some)]]
+    team = a_team(layout, preferred, packed=packed)  # type: ignore[arg-type]
+    possible = [filled for filled in fillings() if not packed or filled == SLOTS[: len(filled)]]
 
-    def covered(role: RoleId, some: tuple[SlotId, ...]) -> bool:
-        meant = layout_meaning([(s, s) for s in some], layout)
-        listed = [one.slots for one in team.preferences if one.role == role]
-        return any(r == role for r, _ in meant) or any(set(one) & set(some) for one in listed)
+    def covered(role: RoleId, filled: tuple[SlotId, ...]) -> bool:
+        meant = layout_meaning([(s, s) for s in filled], layout)
+        listed = [item.slots for item in team.preferences if item.role == role]
+        return any(r == role for r, _ in meant) or any(set(slots) & set(filled) for slots in listed)
 
-    for role, foretold in coverages(team).items():
-        missing = {len(some) for some in possible if not covered(role, some)}
-        assert set(foretold.uncovered()) == missing
+    for role, coverage in role_coverage(team).items():
+        missing = {len(filled) for filled in possible if not covered(role, filled)}
+        assert set(coverage.uncovered_counts()) == missing
         lost = {
-            len(some)
-            for some in possible
+            len(filled)
+            for filled in possible
             for more in possible
-            if len(more) == len(some) + 1 and set(some) < set(more)
-            if covered(role, some) and not covered(role, more)
+            if len(more) == len(filled) + 1 and set(filled) < set(more)
+            if covered(role, filled) and not covered(role, more)
         }
-        assert set(foretold.lost_by_joining()) == lost
+        assert set(coverage.counts_lost_by_joining()) == lost

@@ -1,4 +1,4 @@
-"""Laws of simulated runs: whatever befalls a small cluster, and whoever decides without sense."""
+"""Laws of simulated runs, with any faults on a small cluster and with random deciders."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from audit import Auditor
 from builders import a_host, a_vm, an_inventory
-from equipoise.control import Loop
+from equipoise.control import ControlLoop
 from equipoise.control.config import ControlConfig
 from equipoise.control.ports import Instruction, World
 from equipoise.errors import WorldError
@@ -24,47 +23,54 @@ from equipoise.model.event import (
     VmCrashed,
     VmLeft,
 )
-from equipoise.model.host import Host, HostState, PowerFigures
-from equipoise.model.plan import Limits
-from equipoise.model.pool import Pool
+from equipoise.model.host import Host, HostState, PowerProfile
+from equipoise.model.inventory import Pool, Sla, Tenant
+from equipoise.model.plan import ConcurrencyLimits
 from equipoise.model.quantity import HostId, PoolId, TenantId, VmId
-from equipoise.model.snapshot import Snapshot
-from equipoise.model.story.fleet import Dealing, Fleet, HostFleet, Start, VmFleet
-from equipoise.model.story.load import Constant, Load, Noise, Pattern, Spread
-from equipoise.model.story.physics import MigrationPhysics, Physics, SwitchPhysics
-from equipoise.model.story.scenario import Measuring, Scenario
-from equipoise.model.story.unrest import (
-    Crashes,
-    Gaps,
-    Hanging,
-    Happening,
+from equipoise.model.scenario.faults import (
+    Faults,
+    HangingPowerOns,
     HostChurn,
+    HostCrashes,
     MigrationsSlowed,
+    MonitoringGaps,
     MonitoringLost,
-    Outages,
     PowerOnStuck,
-    Scaling,
-    Slowness,
-    Unrest,
+    ScheduledEvent,
+    SlowMigrations,
+    TenantAutoscaling,
     VmChurn,
+    VmCrashes,
 )
-from equipoise.model.tenant import Sla, Tenant
-from equipoise.sim.deciders import decider
-from equipoise.sim.play import Play, Result
-from equipoise.sim.world import SimulatedWorld
+from equipoise.model.scenario.load import ConstantLoad, CyclicLoad, Distribution, Load, NoiseLoad
+from equipoise.model.scenario.physics import MigrationPhysics, Physics, PowerPhysics
+from equipoise.model.scenario.scenario import (
+    FleetPlacement,
+    FleetPlacementOrder,
+    Fleets,
+    HostFleet,
+    MeasurementSettings,
+    Scenario,
+    VmFleet,
+)
+from equipoise.model.state.snapshot import Snapshot
+from equipoise.sim.plugins import load_decider
+from equipoise.sim.runner import ScenarioRunner, SimulationResult
+from equipoise.sim.world.simulated_world import SimulatedWorld
 from equipoise.store import MemoryJournal
+from placement_auditor import PlacementAuditor
 
 fewer = settings(max_examples=settings().max_examples // 8)
 SHOP = TenantId("shop")
-WATTS = PowerFigures(idle_watts=100, peak_watts=200, standby_watts=5)
+WATTS = PowerProfile(idle_watts=100, peak_watts=200, standby_watts=5)
 LOADS = {
-    "calm": Load(cpu_mhz=(Constant(level=Spread(low=0, high=600)),)),
+    "calm": Load(cpu_mhz=(ConstantLoad(level=Distribution(low=0, high=600)),)),
     "wild": Load(
         cpu_mhz=(
-            Pattern(high=Spread(low=500, high=2500), high_s=700, low=0, low_s=900),
-            Noise(level=Spread(mean=0, sd=80), period_s=433),
+            CyclicLoad(high=Distribution(low=500, high=2500), high_s=700, low=0, low_s=900),
+            NoiseLoad(level=Distribution(mean=0, sd=80), period_s=433),
         ),
-        memory_pct=(Noise(level=Spread(low=10, high=120), period_s=601),),
+        memory_pct=(NoiseLoad(level=Distribution(low=10, high=120), period_s=601),),
     ),
 }
 
@@ -74,29 +80,35 @@ def perhaps(some: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 unrest = st.builds(
-    Unrest,
+    Faults,
     host_crashes=perhaps(
         st.builds(
-            Outages,
+            HostCrashes,
             per_host_day=st.sampled_from([2.0, 12.0]),
-            back_after_s=st.sampled_from([1, 600, Spread(mean=900, sd=700)]),
+            back_after_s=st.sampled_from([1, 600, Distribution(mean=900, sd=700)]),
         )
     ),
-    vm_crashes=perhaps(st.builds(Crashes, per_vm_day=st.sampled_from([1.0, 10.0]))),
-    slow_migrations=perhaps(st.just(Slowness(pct=50, factor=9))),
-    hanging_power_ons=perhaps(st.just(Hanging(pct=50))),
-    monitoring_gaps=perhaps(st.just(Gaps(per_day=48, for_s=Spread(low=1, high=3000)))),
+    vm_crashes=perhaps(st.builds(VmCrashes, per_vm_day=st.sampled_from([1.0, 10.0]))),
+    slow_migrations=perhaps(st.just(SlowMigrations(pct=50, factor=9))),
+    hanging_power_ons=perhaps(st.just(HangingPowerOns(pct=50))),
+    monitoring_gaps=perhaps(
+        st.just(MonitoringGaps(per_day=48, for_s=Distribution(low=1, high=3000)))
+    ),
     hosts=st.sampled_from(
-        [(), (HostChurn(fleet="big", per_day=24, stay_s=Spread(low=300, high=5000)),)]
+        [(), (HostChurn(fleet="big", per_day=24, stay_s=Distribution(low=300, high=5000)),)]
     ),
     vms=st.sampled_from(
-        [(), (VmChurn(fleet="web", per_hour=6, stay_s=Spread(low=60, high=4000)),)]
+        [(), (VmChurn(fleet="web", per_hour=6, stay_s=Distribution(low=60, high=4000)),)]
     ),
     scaling=st.sampled_from(
         [
             (),
-            (Scaling(tenant=SHOP, fleet="shop"),),
-            (Scaling(tenant=SHOP, fleet="shop", out_above_pct=20, in_below_pct=15, every_s=97),),
+            (TenantAutoscaling(tenant=SHOP, fleet="shop"),),
+            (
+                TenantAutoscaling(
+                    tenant=SHOP, fleet="shop", out_above_pct=20, in_below_pct=15, every_s=97
+                ),
+            ),
         ]
     ),
 )
@@ -114,7 +126,7 @@ physics = st.builds(
     ),
     switching=perhaps(
         st.builds(
-            SwitchPhysics,
+            PowerPhysics,
             power_on_s=st.sampled_from([0, 180, 900]),
             jitter_pct=st.sampled_from([0.0, 10.0, 100.0]),
             failed_pct=st.sampled_from([0.0, 30.0]),
@@ -126,14 +138,14 @@ physics = st.builds(
 
 
 @st.composite
-def some_happenings(draw: st.DrawFn, hours: int) -> tuple[Happening, ...]:
-    """Foretold things on round seconds, so that some fall on the same instant as others."""
-    told: list[Happening] = []
+def some_happenings(draw: st.DrawFn, hours: int) -> tuple[ScheduledEvent, ...]:
+    """Scheduled events at whole seconds, so that some share an instant."""
+    scheduled: list[ScheduledEvent] = []
     for number in range(draw(st.integers(0, 4))):
         at_ms = 60_000 * draw(st.integers(1, 60 * hours - 1))
         host = HostId(f"h{draw(st.integers(1, 2))}")
         newcomer = a_vm(f"late-{number}", demand=a_vm().demand)
-        kinds: list[Happening] = [
+        kinds: list[ScheduledEvent] = [
             HostFailed(at_ms=at_ms, host=host),
             VmCrashed(at_ms=at_ms, vm=VmId("v1")),
             VmArrived(at_ms=at_ms, vm=newcomer),
@@ -142,16 +154,16 @@ def some_happenings(draw: st.DrawFn, hours: int) -> tuple[Happening, ...]:
             MigrationsSlowed(at_ms=at_ms, for_ms=draw(st.sampled_from([1, 10**6])), speed_pct=1),
             PowerOnStuck(at_ms=at_ms, host=HostId("spare")),
         ]
-        told.append(draw(st.sampled_from(kinds)))
-    ends: list[Happening] = [
+        scheduled.append(draw(st.sampled_from(kinds)))
+    ends: list[ScheduledEvent] = [
         HostLeft(at_ms=3_600_000 * hours, host=HostId("h2")),
         VmLeft(at_ms=3_600_000 * hours - 60_000, vm=VmId("v1")),
     ]
-    return (*told, *(one for one in ends if draw(st.booleans())))
+    return (*scheduled, *(event for event in ends if draw(st.booleans())))
 
 
 @st.composite
-def stories(draw: st.DrawFn) -> Scenario:
+def scenarios(draw: st.DrawFn) -> Scenario:
     """Some hours of a few hosts."""
     hours = draw(st.integers(1, 3))
     load = st.sampled_from([None, "calm", "wild"])
@@ -160,7 +172,9 @@ def stories(draw: st.DrawFn) -> Scenario:
         a_host("h2", power=WATTS, memory_mib=4096),
         a_host("spare", power=WATTS, state=HostState.STANDBY),
     ]
-    start = Start(hosts=("h1", "h2", "big"), dealt=draw(st.sampled_from(list(Dealing))))
+    start = FleetPlacement(
+        hosts=("h1", "h2", "big"), assigned=draw(st.sampled_from(list(FleetPlacementOrder)))
+    )
     pool = PoolId("gold")
     web = VmFleet(
         count=draw(st.integers(0, 4)), like=a_vm("web", pool=pool), load=draw(load), start=start
@@ -178,28 +192,28 @@ def stories(draw: st.DrawFn) -> Scenario:
             vms=[a_vm("v1", "h1"), a_vm("v2", "h2", tenant=SHOP)],
             tenants=(Tenant(id=SHOP, sla=sla),),
             pools=(Pool(id=pool),),
-            limits=Limits(actions_per_host=draw(st.sampled_from([1, 4]))),
+            limits=ConcurrencyLimits(actions_per_host=draw(st.sampled_from([1, 4]))),
         ),
-        fleet=Fleet(hosts=(HostFleet(count=1, like=a_host("big", power=WATTS)),), vms=(web, shop)),
+        fleet=Fleets(hosts=(HostFleet(count=1, like=a_host("big", power=WATTS)),), vms=(web, shop)),
         loads=LOADS,
         vm_loads={VmId("v1"): "wild", VmId("v2"): "wild", VmId("late-1"): "calm"},
         physics=draw(physics),
-        measuring=Measuring(sample_s=draw(st.sampled_from([300, 3600]))),
-        happenings=draw(some_happenings(hours)),
-        unrest=draw(unrest),
+        measuring=MeasurementSettings(sample_s=draw(st.sampled_from([300, 3600]))),
+        events=draw(some_happenings(hours)),
+        faults=draw(unrest),
     )
 
 
-def played(story: Scenario, *cuts_ms: int) -> tuple[Play, MemoryJournal]:
+def played(scenario: Scenario, *cuts_ms: int) -> tuple[ScenarioRunner, MemoryJournal]:
     journal = MemoryJournal()
-    play = Play(story, journal)
-    for until_ms in (*sorted(cuts_ms), 1000 * story.duration_s):
+    play = ScenarioRunner(scenario, journal)
+    for until_ms in (*sorted(cuts_ms), 1000 * scenario.duration_s):
         play.run(until_ms)
     return play, journal
 
 
 def who_is_where(snapshot: Snapshot) -> tuple[Any, ...]:
-    """All but demand, which is only known as far as it was measured."""
+    """Return the state without demand, which is known only as far as it was measured."""
     return (
         {vm.id: (vm.state, vm.host, vm.tenant) for vm in snapshot.vms.values()},
         dict(snapshot.hosts),
@@ -207,14 +221,14 @@ def who_is_where(snapshot: Snapshot) -> tuple[Any, ...]:
     )
 
 
-def a_loop(world: World, journal: MemoryJournal, story: Scenario) -> Loop:
-    deciders = [decider(name, story) for name in story.deciders]
-    config = ControlConfig(pass_interval_ms=1000 * story.pass_s)
-    return Loop(world, journal, deciders=deciders, config=config)
+def a_loop(world: World, journal: MemoryJournal, scenario: Scenario) -> ControlLoop:
+    deciders = [load_decider(name, scenario) for name in scenario.deciders]
+    config = ControlConfig(pass_interval_ms=1000 * scenario.pass_s)
+    return ControlLoop(world, journal, deciders=deciders, config=config)
 
 
 def check_books(journal: MemoryJournal, snapshot: Snapshot) -> None:
-    auditor = Auditor()
+    auditor = PlacementAuditor()
     auditor.read(journal.events())
     assert auditor.findings == []
     running = {vm.id: vm.host for vm in snapshot.vms.values() if vm.state == "running"}
@@ -225,11 +239,11 @@ def check_books(journal: MemoryJournal, snapshot: Snapshot) -> None:
 
 
 @fewer
-@given(stories())
-def test_what_the_loop_believes_is_true_at_every_moment(story: Scenario) -> None:
-    world, journal = SimulatedWorld(story), MemoryJournal()
-    loop = a_loop(world, journal, story)
-    for until_ms in range(0, 1000 * story.duration_s + 1, 100_000):
+@given(scenarios())
+def test_the_known_state_is_the_true_state(scenario: Scenario) -> None:
+    world, journal = SimulatedWorld(scenario), MemoryJournal()
+    loop = a_loop(world, journal, scenario)
+    for until_ms in range(0, 1000 * scenario.duration_s + 1, 100_000):
         loop.run(until_ms)
         assert who_is_where(loop.snapshot()) == who_is_where(world.observe())
     check_books(journal, loop.snapshot())
@@ -257,16 +271,16 @@ class Stumbling:
 
 
 @fewer
-@given(stories(), st.lists(st.sampled_from([None, None, True, False]), max_size=12))
-def test_a_loop_that_dies_is_followed_by_one_that_knows_as_much(
-    story: Scenario, breaks: list[bool | None]
+@given(scenarios(), st.lists(st.sampled_from([None, None, True, False]), max_size=12))
+def test_a_new_loop_knows_what_the_crashed_loop_knew(
+    scenario: Scenario, breaks: list[bool | None]
 ) -> None:
     journal = MemoryJournal()
-    world = Stumbling(SimulatedWorld(story), breaks)
-    end_ms = 1000 * story.duration_s
+    world = Stumbling(SimulatedWorld(scenario), breaks)
+    end_ms = 1000 * scenario.duration_s
     while True:
         try:
-            loop = a_loop(world, journal, story)
+            loop = a_loop(world, journal, scenario)
             loop.run(end_ms)
             break
         except WorldError:
@@ -276,11 +290,11 @@ def test_a_loop_that_dies_is_followed_by_one_that_knows_as_much(
 
 
 @fewer
-@given(stories(), st.lists(st.integers(0, 3 * 3_600_000), max_size=5))
-def test_a_run_is_the_same_twice_and_however_it_is_cut(story: Scenario, cuts: list[int]) -> None:
-    end_ms = 1000 * story.duration_s
-    whole, written = played(story)
-    pieces, again = played(story, *(cut for cut in cuts if cut < end_ms))
+@given(scenarios(), st.lists(st.integers(0, 3 * 3_600_000), max_size=5))
+def test_a_run_is_the_same_twice_and_however_it_is_cut(scenario: Scenario, cuts: list[int]) -> None:
+    end_ms = 1000 * scenario.duration_s
+    whole, written = played(scenario)
+    pieces, again = played(scenario, *(cut for cut in cuts if cut < end_ms))
     assert list(written.lines()) == list(again.lines())
     one, two = whole.result(), pieces.result()
     assert one.measures == two.measures
@@ -289,23 +303,23 @@ def test_a_run_is_the_same_twice_and_however_it_is_cut(story: Scenario, cuts: li
 
 
 @fewer
-@given(stories())
-def test_figures_make_sense(story: Scenario) -> None:
-    play, journal = played(story)
+@given(scenarios())
+def test_figures_make_sense(scenario: Scenario) -> None:
+    play, journal = played(scenario)
     result = play.result()
-    assert result.ended_ms == 1000 * story.duration_s
+    assert result.ended_ms == 1000 * scenario.duration_s
     check_sums(result)
     check_record(result)
     tenant = result.measures.breaches[SHOP]
     hair = 1e-6
-    assert 0 <= tenant.seconds <= story.duration_s + hair
+    assert 0 <= tenant.seconds <= scenario.duration_s + hair
     assert tenant.seconds <= tenant.vm_seconds + hair
-    assert tenant.vm_seconds <= tenant.seconds * max(1, tenant.vms_most) + hair
-    assert bool(tenant.times) == bool(tenant.vms_most)
+    assert tenant.vm_seconds <= tenant.seconds * max(1, tenant.vms_missing_max) + hair
+    assert bool(tenant.times) == bool(tenant.vms_missing_max)
     assert result.snapshot.version == len(journal)
 
 
-def check_sums(result: Result) -> None:
+def check_sums(result: SimulationResult) -> None:
     measures = result.measures
     for field in fields(measures):
         figure = getattr(measures, field.name)
@@ -319,15 +333,15 @@ def check_sums(result: Result) -> None:
         measures.payload_memory_pct,
         measures.cpu_ready_pct,
     ]
-    percents += [one.satisfied_pct for one in measures.share_classes]
-    percents += [one.mean_pct for one in measures.happiness]
-    assert all(0 <= one <= 100 + 1e-6 for one in percents)
+    percents += [share_class.satisfied_pct for share_class in measures.share_classes]
+    percents += [pool.mean_pct for pool in measures.happiness]
+    assert all(0 <= number <= 100 + 1e-6 for number in percents)
     hours = result.ended_ms / 3_600_000
     hosts = len(set(result.record.hosts["host"]))
     assert measures.energy_kwh <= 0.2 * hosts * hours + 1e-9
 
 
-def check_record(result: Result) -> None:
+def check_record(result: SimulationResult) -> None:
     record = result.record
     for table in (record.cluster, record.hosts, record.pools):
         for name, column in table.columns.items():

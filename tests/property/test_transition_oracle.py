@@ -1,4 +1,4 @@
-"""Laws of the transitions, whatever the world may tell: nothing is lost, nothing is doubled."""
+"""Laws of the transition for any events: no VM or action is lost or duplicated."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import a_cluster, a_host, a_step, a_vm
+from equipoise.capacity.ledger import CapacityLedger
 from equipoise.model.action import (
     Action,
     Allocate,
@@ -26,7 +27,6 @@ from equipoise.model.action import (
     Shutdown,
     Suspend,
 )
-from equipoise.model.change import transition
 from equipoise.model.event import (
     ActionFailed,
     ActionFinished,
@@ -51,13 +51,13 @@ from equipoise.model.event import (
     encode_event,
 )
 from equipoise.model.host import Host, HostState
-from equipoise.model.inventory import Settings
-from equipoise.model.plan import Limits
+from equipoise.model.inventory import ClusterSettings
+from equipoise.model.plan import ConcurrencyLimits
 from equipoise.model.quantity import HostId, StepId, VmId
-from equipoise.model.snapshot import HISTORY_MS, Snapshot
+from equipoise.model.state import transition
+from equipoise.model.state.snapshot import HISTORY_MS, Snapshot
 from equipoise.model.vm import CpuSettings, Demand, Vm, VmState
-from equipoise.plan.ledger import Ledger
-from oracle import FROM, LIVES, Cluster, hosts_of, switch, take_effect, vm_of
+from plain_gate import FROM, LIVES, Cluster, hosts_of, switch, take_effect, vm_of
 from worlds import LICENCES
 
 HOSTS = [HostId(f"h{n}") for n in range(1, 4)]
@@ -65,7 +65,7 @@ VMS = [VmId(f"v{n}") for n in range(1, 6)]
 STEPS = [StepId(f"s{n}") for n in range(1, 5)]
 
 
-# What may happen: names of few things, so that known, unknown and returning ones are all frequent
+# Events over few names, so that known, unknown and returning hosts and VMs are all frequent
 
 
 def some_host(chance: Random) -> Host:
@@ -90,7 +90,7 @@ def some_vm(chance: Random, name: VmId | None = None, hosts: list[HostId] = HOST
 
 
 def some_action(chance: Random, snapshot: Snapshot) -> Action:
-    """An action on anything; half of the time one that fits."""
+    """A random action; half of them fit the state."""
     name = chance.choice(VMS)
     vm = snapshot.vms.get(name)
     here = vm.host if vm is not None and chance.randrange(4) else None
@@ -109,7 +109,7 @@ def some_action(chance: Random, snapshot: Snapshot) -> Action:
     if not chance.randrange(4):
         kinds = (PowerOn, PowerOff, EnterMaintenance, LeaveMaintenance)
         return chance.choice(kinds)(host=there)
-    fitting = [one for one in actions if vm is not None and vm.state in LIVES[type(one)]]
+    fitting = [each for each in actions if vm is not None and vm.state in LIVES[type(each)]]
     return chance.choice(fitting if fitting and chance.randrange(2) else actions)
 
 
@@ -141,7 +141,8 @@ def some_event(chance: Random, snapshot: Snapshot) -> Event:
         lambda: VmCrashed(at_ms=at_ms, vm=vm),
         lambda: DemandObserved(at_ms=at_ms, demand={vm: Demand(cpu_mhz=chance.randint(0, 2))}),
         lambda: SettingsChanged(
-            at_ms=at_ms, settings=Settings(limits=Limits(actions_total=chance.randint(1, 9)))
+            at_ms=at_ms,
+            settings=ClusterSettings(limits=ConcurrencyLimits(actions_total=chance.randint(1, 9))),
         ),
     ]
     if not chance.randrange(40):
@@ -159,7 +160,7 @@ Happening = tuple[Snapshot, Event, Snapshot]
 
 
 def a_story(chance: Random, length: int = 25) -> Iterator[Happening]:
-    """Events one by one, each with what was before and what is after it."""
+    """Yield events, each with the states before and after it."""
     before = some_cluster(chance)
     for _ in range(chance.randint(1, length)):
         event = some_event(chance, before)
@@ -219,7 +220,7 @@ def only_arrivals_and_departures_change_who_exists(
 
 
 def makes_sense(snapshot: Snapshot, event: Event) -> bool:
-    """Whether an event makes sense in the state it meets."""
+    """Whether an event fits the present state."""
     match event:
         case HostLeft() | HostFailed():
             return event.host in snapshot.hosts
@@ -252,7 +253,7 @@ def what_makes_no_sense_changes_nothing(before: Snapshot, event: Event, after: S
 
 
 def may_change(before: Snapshot, event: Event) -> tuple[set[HostId], set[VmId]]:
-    """The hosts and VMs that an event may change: no others."""
+    """Return the only hosts and VMs that an event may change."""
     hosts: set[HostId] = set()
     vms: set[VmId] = set()
     match event:
@@ -323,8 +324,8 @@ def a_crash_frees_the_vm(before: Snapshot, event: Event, after: Snapshot) -> Non
         if vm.state is VmState.RUNNING:
             assert after.vms[vm.id].state is not VmState.RUNNING
             assert vm.agent or after.vms[vm.id] == vm.but(state=VmState.READY, host=None)
-            flying = [one.step.action for one in after.in_flight.values()]
-            assert all(isinstance(one, Kill) for one in flying if vm_of(one) == vm.id)
+            flying = [running.step.action for running in after.in_flight.values()]
+            assert all(isinstance(each, Kill) for each in flying if vm_of(each) == vm.id)
         else:
             assert after.vms[vm.id] is vm
 
@@ -332,7 +333,7 @@ def a_crash_frees_the_vm(before: Snapshot, event: Event, after: Snapshot) -> Non
 def what_is_in_flight_changes_only_by_its_own(
     before: Snapshot, event: Event, after: Snapshot
 ) -> None:
-    """An action stays in flight until it is answered, or what it works on is gone."""
+    """An action stays in flight until its answer, or until its host or VM is gone."""
     expected = {
         name: running for name, running in before.in_flight.items() if not ends(before, event, name)
     }
@@ -344,7 +345,7 @@ def what_is_in_flight_changes_only_by_its_own(
 
 
 def ends(before: Snapshot, event: Event, name: StepId) -> bool:
-    """Whether an event is the end of an action that was in flight."""
+    """Whether an event ends an action in flight."""
     action = before.in_flight[name].step.action
     vm = vm_of(action)
     match event:
@@ -441,12 +442,12 @@ def the_laws_hold(chance: Random) -> None:
 
 
 def no_copy_betrays_another(chance: Random) -> None:
-    """One by one, all at once, read back from a journal: the same; and the past stays the past."""
+    """Single steps, one replay, and a decoded journal agree; earlier snapshots do not change."""
     story = list(a_story(chance))
     first, events, last = story[0][0], [event for _, event, _ in story], story[-1][2]
     copy = deepcopy(first)
     assert transition.replay(first, events) == last
-    assert transition.replay(first, [decode_event(encode_event(one)) for one in events]) == last
+    assert transition.replay(first, [decode_event(encode_event(event)) for event in events]) == last
     half = chance.randint(0, len(events))
     middle = transition.replay(first, events[:half])
     assert transition.replay(middle, events[half:]) == last
@@ -454,23 +455,23 @@ def no_copy_betrays_another(chance: Random) -> None:
 
 
 def the_ledger_knows_what_a_new_one_would(chance: Random) -> None:
-    """What is kept up to date event by event is what one would find by counting again."""
+    """The incremental indexes equal those of a new ledger."""
     story = list(a_story(chance))
-    ledger = Ledger(story[0][0])
+    ledger = CapacityLedger(story[0][0])
     for _, event, after in story:
         ledger.apply(event)
-        same_books(ledger, Ledger(after))
+        same_books(ledger, CapacityLedger(after))
         flying = after.in_flight.items()
         for vm in VMS:
             expected = {name for name, one in flying if vm_of(one.step.action) == vm}
-            assert {one.step.id for one in ledger.draft.running_on(vm)} == expected
+            assert {running.step.id for running in ledger.draft.actions_on_vm(vm)} == expected
         for host in HOSTS:
             expected = {name for name, one in flying if host in hosts_of(one.step.action)}
-            assert {one.step.id for one in ledger.draft.running_at(host)} == expected
+            assert {running.step.id for running in ledger.draft.actions_on_host(host)} == expected
             assert set(ledger.draft.residents(host)) == set(after.residents.get(host, ()))
 
 
-def same_books(one: Ledger, other: Ledger) -> None:
+def same_books(one: CapacityLedger, other: CapacityLedger) -> None:
     for vm in VMS:
         assert set(one.occupied(vm)) == set(other.occupied(vm))
     for host in HOSTS:
@@ -495,23 +496,21 @@ def test_laws_in_small(law: Callable[[Random], None], chance: Random) -> None:
     law(chance)
 
 
-# What these laws have found, in its smallest form
+# Defects that these laws have found, in their smallest form
 
 
-def test_a_ledger_forgets_the_cluster_that_was_replaced() -> None:
+def test_a_ledger_drops_the_cluster_that_was_replaced() -> None:
     old = a_cluster(vms=[a_vm("v1", "h1", cpu=CpuSettings(reservation_mhz=1000))])
-    ledger = Ledger(old)
+    ledger = CapacityLedger(old)
     ledger.apply(ClusterLoaded(at_ms=0, inventory=a_cluster(vms=[a_vm("v2", "h1")]).inventory()))
-    same_books(ledger, Ledger(ledger.draft.freeze()))
+    same_books(ledger, CapacityLedger(ledger.draft.freeze()))
 
 
 @pytest.mark.parametrize("kind", [VmArrived, VmChanged])
 @pytest.mark.parametrize(
     "vm", [a_vm("v2", state=VmState.RUNNING), a_vm("v2", "h1", state=VmState.READY)]
 )
-def test_a_vm_that_contradicts_itself_is_not_taken_in(
-    kind: type[VmArrived] | type[VmChanged], vm: Vm
-) -> None:
+def test_an_inconsistent_vm_is_ignored(kind: type[VmArrived] | type[VmChanged], vm: Vm) -> None:
     everything_is_there_once_and_somewhere(transition.apply(a_cluster(), kind(at_ms=0, vm=vm)))
 
 

@@ -1,4 +1,4 @@
-"""Units by chance, taken through a change by the coordinator and the simulated engine."""
+"""Random units, changed by the coordinator and the simulated engine."""
 
 from __future__ import annotations
 
@@ -7,30 +7,41 @@ from collections.abc import Callable, Collection
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equipoise.control.upgrading import UpgradeLoop
+from equipoise.control.upgrade_loop import UpgradeLoop
 from equipoise.model.inventory import Inventory
 from equipoise.model.quantity import ResourceId
-from equipoise.model.resource import Dependency, DependencyKind, Presence, Resource, ResourceKind
 from equipoise.model.upgrade import event as past
-from equipoise.model.upgrade.campaign import Campaign, Failing, Moment, UpgradeStory
-from equipoise.model.upgrade.catalog import Catalog, ComponentId, Description, Recipe
+from equipoise.model.upgrade.campaign import (
+    InjectedFailure,
+    ScheduledCampaignEvent,
+    UpgradeCampaign,
+    UpgradeSettings,
+    UpgradeSimulation,
+)
+from equipoise.model.upgrade.catalog import Catalog, ComponentDescription, ComponentId, Recipe
 from equipoise.model.upgrade.graph import ResourceGraph
+from equipoise.model.upgrade.infrastructure import (
+    Dependency,
+    DependencyKind,
+    DependencyPresence,
+    Resource,
+    ResourceKind,
+)
 from equipoise.model.upgrade.request import (
-    Change,
     ChangeKind,
     ChangeSet,
-    Command,
-    Order,
-    Request,
+    CommandKind,
+    RequestedChange,
     RequestId,
     SetId,
+    UpgradeCommand,
+    UpgradeRequest,
 )
-from equipoise.model.upgrade.settings import UpgradeSettings
-from equipoise.model.upgrade.work import Batch, Errand
-from equipoise.sim.upgrading.engine import SimulatedEngine
+from equipoise.model.upgrade.work import TaskBatch, TaskKind
+from equipoise.sim.upgrade.engine import SimulatedEngine
 from equipoise.store import MemoryJournal
+from upgrade_clusters import protects
 from upgrade_units import units
-from upgrade_worlds import protects
 
 TOGETHER = (DependencyKind.CONTAINER, DependencyKind.COMPOSITION)
 
@@ -41,43 +52,45 @@ def campaign_of(
     remote_links: bool,
     other: Collection[ResourceId] = (),
     both: bool = False,
-) -> Campaign:
-    """Every resource of a graph is upgraded at once; aggregates it lies under stay as they are.
+) -> UpgradeCampaign:
+    """Upgrade every resource of a graph at once; aggregates above it do not change.
 
-    ``other`` are changed by a set of their own, ``t``; or by ``both``.
+    A second set ``t`` changes ``other``; with ``both`` the first set changes them as well.
     """
     dependents = dict.fromkeys(edge.dependent for edge in graph.edges)
-    beside = [one for one in dependents if one not in graph.vertices]
+    aggregates = [id_ for id_ in dependents if id_ not in graph.vertices]
     kinds = [ResourceKind.SWITCH] * len(graph.vertices)
-    kinds += [ResourceKind.VIRTUAL_SHARED_STORAGE] * len(beside)
+    kinds += [ResourceKind.VIRTUAL_SHARED_STORAGE] * len(aggregates)
     changed = tuple(graph.vertices)
-    own = [one for one in changed if both or one not in other]
+    own = [id_ for id_ in changed if both or id_ not in other]
     shares = {"s": own, "t": list(other)}
     sets = tuple(
         ChangeSet(
             id=SetId(name),
-            changes=(Change(does=ChangeKind.UPGRADE, resources=tuple(those), version="new"),),
+            changes=(
+                RequestedChange(does=ChangeKind.UPGRADE, resources=tuple(targets), version="new"),
+            ),
         )
-        for name, those in shares.items()
-        if those
+        for name, targets in shares.items()
+        if targets
     )
     switch = ComponentId("switch")
-    return Campaign(
+    return UpgradeCampaign(
         name="unit",
         cluster=Inventory(
             name="unit",
             hosts=(),
             vms=(),
             resources=tuple(
-                Resource(id=one, kind=kind, version="old")
-                for one, kind in zip([*changed, *beside], kinds, strict=True)
+                Resource(id=id_, kind=kind, version="old")
+                for id_, kind in zip([*changed, *aggregates], kinds, strict=True)
             ),
             dependencies=tuple(
                 Dependency(
                     dependent=edge.dependent,
                     sponsor=edge.sponsor,
                     kind=edge.kind,
-                    presence=Presence.CURRENT_FUTURE,
+                    presence=DependencyPresence.CURRENT_FUTURE,
                     incompatible=edge.incompatible,
                 )
                 for edge in graph.edges
@@ -85,16 +98,18 @@ def campaign_of(
         ),
         catalog=Catalog(
             descriptions=(
-                Description(component=switch, version="new", upgrade=Recipe(duration_s=10)),
+                ComponentDescription(
+                    component=switch, version="new", upgrade=Recipe(duration_s=10)
+                ),
             )
         ),
-        requests=(Request(id=RequestId("r"), sets=sets),),
+        requests=(UpgradeRequest(id=RequestId("r"), sets=sets),),
         settings=UpgradeSettings(remote_links=remote_links, failover_hosts=0),
     )
 
 
-class Watch:
-    """Who is in service with which version, as the events tell it."""
+class ServiceLog:
+    """The resources in service and their versions, computed from the events."""
 
     def __init__(self, graph: ResourceGraph) -> None:
         self.graph = graph
@@ -108,7 +123,7 @@ class Watch:
         self.outcome: past.SetOutcome | None = None
         self.outcomes: dict[str, past.SetOutcome] = {}
 
-    def see(self, event: object) -> None:
+    def apply(self, event: object) -> None:
         match event:
             case past.BatchStarted():
                 self._started(event.batch)
@@ -126,38 +141,38 @@ class Watch:
             case _:
                 pass
 
-    def _started(self, batch: Batch) -> None:
-        works = [one for one in batch.tasks if one.errand in (Errand.APPLY, Errand.REVERT)]
-        self.worked_on = {one.resource for one in works}
-        self.undoing = {one.resource for one in works if one.works and one.works[0].undoing}
+    def _started(self, batch: TaskBatch) -> None:
+        works = [task for task in batch.tasks if task.errand in (TaskKind.APPLY, TaskKind.REVERT)]
+        self.worked_on = {task.resource for task in works}
+        self.undoing = {task.resource for task in works if task.works and task.works[0].undoing}
         self.links = {}
-        # Links are answered by the resource alone: whatever goes off goes off first.
-        for one in batch.tasks:
-            pair = frozenset((one.resource, str(one.link_to)))
-            if one.errand is Errand.LINK_OFF:
+        # One report covers all links of a resource. Links are switched off first.
+        for task in batch.tasks:
+            pair = frozenset((task.resource, str(task.link_to)))
+            if task.errand is TaskKind.LINK_OFF:
                 self.cut.add(pair)
-            elif one.errand is Errand.LINK_ON:
-                self.links.setdefault(one.resource, []).append(pair)
+            elif task.errand is TaskKind.LINK_ON:
+                self.links.setdefault(task.resource, []).append(pair)
 
     def _done(self, event: past.TaskFinished) -> None:
-        one = event.resource
+        resource = event.resource
         match event.errand:
-            case Errand.APPLY if one not in self.undoing:
-                self.new.add(one)
-            case Errand.APPLY | Errand.REVERT:
-                self.new.discard(one)
-            case Errand.DEACTIVATE:
-                self.off.add(one)
-            case Errand.ACTIVATE:
-                self.off.discard(one)
-                self.worked_on.discard(one)
-            case Errand.LINK_ON:
-                self.cut.difference_update(self.links.get(one, ()))
+            case TaskKind.APPLY if resource not in self.undoing:
+                self.new.add(resource)
+            case TaskKind.APPLY | TaskKind.REVERT:
+                self.new.discard(resource)
+            case TaskKind.DEACTIVATE:
+                self.off.add(resource)
+            case TaskKind.ACTIVATE:
+                self.off.discard(resource)
+                self.worked_on.discard(resource)
+            case TaskKind.LINK_ON:
+                self.cut.difference_update(self.links.get(resource, ()))
             case _:
                 pass
 
-    def talking(self) -> list[tuple[str, str]]:
-        """Pairs in service that do not understand each other."""
+    def conflicts(self) -> list[tuple[str, str]]:
+        """Return pairs of incompatible resources in service."""
         out = self.off | self.worked_on | self.isolated
         return [
             (edge.dependent, edge.sponsor)
@@ -169,97 +184,103 @@ class Watch:
         ]  # fmt: skip
 
 
-def watched(
-    graph: ResourceGraph, campaign: Campaign, judge: Callable[[Watch], None] = lambda _: None
-) -> Watch:
-    """Run a campaign. At no time do versions that clash talk, and in the end nobody is kept off."""
+def run_and_check(
+    graph: ResourceGraph,
+    campaign: UpgradeCampaign,
+    check: Callable[[ServiceLog], None] = lambda _: None,
+) -> ServiceLog:
+    """Run a campaign. Incompatible versions never communicate, and none stays deactivated."""
     journal = MemoryJournal()
     UpgradeLoop(SimulatedEngine(campaign), journal, campaign).run()
-    watch = Watch(graph)
+    log = ServiceLog(graph)
     for event in journal.events():
-        watch.see(event)
-        assert not watch.talking(), event
-        if isinstance(event, past.TaskFinished) and event.errand is Errand.APPLY:
-            judge(watch)
-    sets = [one.id for request in campaign.requests for one in request.sets]
-    assert sorted(watch.outcomes) == sorted(sets), "every set comes to its end"
-    if past.SetOutcome.CANCELLED not in watch.outcomes.values():
-        assert not watch.off - watch.isolated
-    return watch
+        log.apply(event)
+        assert not log.conflicts(), event
+        if isinstance(event, past.TaskFinished) and event.errand is TaskKind.APPLY:
+            check(log)
+    sets = [set_.id for request in campaign.requests for set_ in request.sets]
+    assert sorted(log.outcomes) == sorted(sets), "every set comes to its end"
+    if past.SetOutcome.CANCELLED not in log.outcomes.values():
+        assert not log.off - log.isolated
+    return log
 
 
 @settings(max_examples=60)
 @given(units(most=7), st.booleans())
-def test_a_unit_gets_through_and_versions_that_clash_never_talk(
+def test_a_unit_completes_without_incompatible_communication(
     graph: ResourceGraph, links: bool
 ) -> None:
-    watch = watched(graph, campaign_of(graph, remote_links=links))
-    if watch.outcome is not past.SetOutcome.REFUSED:
-        assert watch.outcome is past.SetOutcome.APPLIED
-        assert watch.new == set(graph.vertices)
-        assert not watch.cut
+    log = run_and_check(graph, campaign_of(graph, remote_links=links))
+    if log.outcome is not past.SetOutcome.REFUSED:
+        assert log.outcome is past.SetOutcome.APPLIED
+        assert log.new == set(graph.vertices)
+        assert not log.cut
 
 
 @settings(max_examples=60)
 @given(units(most=7), st.booleans(), st.data())
-def test_a_unit_leaves_as_many_of_a_protection_group_in_service_as_it_needs(
+def test_a_unit_keeps_the_minimum_of_a_protection_group_in_service(
     graph: ResourceGraph, links: bool, data: st.DataObject
 ) -> None:
     members = data.draw(st.sets(st.sampled_from(sorted(graph.vertices)), min_size=2))
-    least = data.draw(st.integers(1, len(members)))
-    group = protects("g", sorted(members), in_service_min=least)
+    minimum = data.draw(st.integers(1, len(members)))
+    group = protects("g", sorted(members), in_service_min=minimum)
     campaign = campaign_of(graph, remote_links=links)
     campaign = campaign.but(cluster=campaign.cluster.but(groups=(group,)))
 
-    def judge(watch: Watch) -> None:
-        if watch.worked_on:
-            assert len(members - watch.off - watch.worked_on) >= least
+    def check(log: ServiceLog) -> None:
+        if log.worked_on:
+            assert len(members - log.off - log.worked_on) >= minimum
 
-    watch = watched(graph, campaign, judge)
-    assert watch.outcome in (past.SetOutcome.APPLIED, past.SetOutcome.REFUSED)
-    if least == len(members):
-        assert watch.outcome is past.SetOutcome.REFUSED
+    log = run_and_check(graph, campaign, check)
+    assert log.outcome in (past.SetOutcome.APPLIED, past.SetOutcome.REFUSED)
+    if minimum == len(members):
+        assert log.outcome is past.SetOutcome.REFUSED
 
 
 @settings(max_examples=80)
 @given(units(most=6), st.booleans(), st.integers(1, 2), st.sampled_from([1, None]), st.data())
-def test_nor_do_they_when_an_attempt_fails_and_the_unit_is_undone_half_way(
+def test_a_unit_undone_after_a_failed_attempt_has_no_incompatible_communication(
     graph: ResourceGraph, links: bool, attempts: int, times: int | None, data: st.DataObject
 ) -> None:
-    fails = Failing(resource=data.draw(st.sampled_from(sorted(graph.vertices))), times=times)
+    failure = InjectedFailure(
+        resource=data.draw(st.sampled_from(sorted(graph.vertices))), times=times
+    )
     campaign = campaign_of(graph, remote_links=links)
     request = campaign.requests[0]
     sets = (request.sets[0].but(attempts_max=attempts),)
-    watch = watched(
+    log = run_and_check(
         graph,
-        campaign.but(requests=(request.but(sets=sets),), story=UpgradeStory(failing=(fails,))),
+        campaign.but(
+            requests=(request.but(sets=sets),), simulation=UpgradeSimulation(failures=(failure,))
+        ),
     )
-    if watch.outcome is past.SetOutcome.UNDONE:
-        assert not watch.new - watch.isolated
-    elif watch.outcome is past.SetOutcome.APPLIED:
-        assert watch.new == set(graph.vertices)
+    if log.outcome is past.SetOutcome.UNDONE:
+        assert not log.new - log.isolated
+    elif log.outcome is past.SetOutcome.APPLIED:
+        assert log.new == set(graph.vertices)
 
 
 @st.composite
 def shared_units(draw: st.DrawFn) -> tuple[ResourceGraph, list[ResourceId]]:
-    """A unit, and those of its resources that a second set is about."""
+    """Draw a unit, and the resources of it that a second set changes."""
     graph = draw(units(most=6))
     names = sorted(graph.vertices)
     other = draw(st.sets(st.sampled_from(names), min_size=1, max_size=len(names) - 1))
     return graph, sorted(other)
 
 
-def ends_in_one_piece(watch: Watch, campaign: Campaign) -> None:
-    """What a set leads to is there if it was applied, and nothing else is."""
-    sets = {one.id: set(one.changes[0].resources) for one in campaign.requests[0].sets}
-    ends = {name: own - watch.isolated for name, own in sets.items()}
+def check_results(log: ServiceLog, campaign: UpgradeCampaign) -> None:
+    """Check that the results of applied sets exist, and nothing else."""
+    sets = {set_.id: set(set_.changes[0].resources) for set_ in campaign.requests[0].sets}
+    results = {name: own - log.isolated for name, own in sets.items()}
     kept: set[ResourceId] = set()
-    for name, outcome in watch.outcomes.items():
+    for name, outcome in log.outcomes.items():
         if outcome is past.SetOutcome.APPLIED:
-            assert ends[SetId(name)] <= watch.new, name
+            assert results[SetId(name)] <= log.new, name
         if outcome in (past.SetOutcome.APPLIED, past.SetOutcome.CANCELLED):
-            kept |= ends[SetId(name)]
-    assert watch.new - watch.isolated <= kept
+            kept |= results[SetId(name)]
+    assert log.new - log.isolated <= kept
 
 
 @settings(max_examples=100)
@@ -271,7 +292,7 @@ def ends_in_one_piece(watch: Watch, campaign: Campaign) -> None:
     st.sampled_from([1, None]),
     st.data(),
 )
-def test_nor_when_one_of_two_sets_that_share_a_unit_is_undone(
+def test_the_undo_of_one_of_two_sets_of_a_unit_has_no_incompatible_communication(
     shared: tuple[ResourceGraph, list[ResourceId]],
     links: bool,
     both: bool,
@@ -280,15 +301,19 @@ def test_nor_when_one_of_two_sets_that_share_a_unit_is_undone(
     data: st.DataObject,
 ) -> None:
     graph, other = shared
-    fails = Failing(resource=data.draw(st.sampled_from(sorted(graph.vertices))), times=times)
+    failure = InjectedFailure(
+        resource=data.draw(st.sampled_from(sorted(graph.vertices))), times=times
+    )
     campaign = campaign_of(graph, remote_links=links, other=other, both=both)
     request = campaign.requests[0]
-    sets = tuple(one.but(attempts_max=attempts) for one in request.sets)
-    watch = watched(
+    sets = tuple(set_.but(attempts_max=attempts) for set_ in request.sets)
+    log = run_and_check(
         graph,
-        campaign.but(requests=(request.but(sets=sets),), story=UpgradeStory(failing=(fails,))),
+        campaign.but(
+            requests=(request.but(sets=sets),), simulation=UpgradeSimulation(failures=(failure,))
+        ),
     )
-    ends_in_one_piece(watch, campaign)
+    check_results(log, campaign)
 
 
 @settings(max_examples=100)
@@ -300,7 +325,7 @@ def test_nor_when_one_of_two_sets_that_share_a_unit_is_undone(
     st.sampled_from(["cancel", "undo"]),
     st.sampled_from(["s", "t"]),
 )
-def test_nor_when_an_administrator_ends_one_of_two_sets_that_share_a_unit(
+def test_a_command_on_one_of_two_sets_of_a_unit_has_no_incompatible_communication(
     shared: tuple[ResourceGraph, list[ResourceId]],
     links: bool,
     both: bool,
@@ -309,19 +334,19 @@ def test_nor_when_an_administrator_ends_one_of_two_sets_that_share_a_unit(
     which: str,
 ) -> None:
     graph, other = shared
-    command = Command(order=Order(order), set=SetId(which))
-    moment = Moment(iteration=iteration, command=command)
+    command = UpgradeCommand(order=CommandKind(order), set=SetId(which))
+    moment = ScheduledCampaignEvent(iteration=iteration, command=command)
     campaign = campaign_of(graph, remote_links=links, other=other, both=both)
-    watch = watched(graph, campaign.but(story=UpgradeStory(moments=(moment,))))
-    ends_in_one_piece(watch, campaign)
+    log = run_and_check(graph, campaign.but(simulation=UpgradeSimulation(events=(moment,))))
+    check_results(log, campaign)
 
 
 @settings(max_examples=60)
 @given(units(most=6), st.booleans(), st.integers(2, 4), st.sampled_from(["cancel", "undo"]))
-def test_nor_when_an_administrator_cancels_or_undoes_it_half_way(
+def test_a_command_on_a_unit_has_no_incompatible_communication(
     graph: ResourceGraph, links: bool, iteration: int, order: str
 ) -> None:
-    command = Command(order=Order(order), set=SetId("s"))
-    moment = Moment(iteration=iteration, command=command)
+    command = UpgradeCommand(order=CommandKind(order), set=SetId("s"))
+    moment = ScheduledCampaignEvent(iteration=iteration, command=command)
     campaign = campaign_of(graph, remote_links=links)
-    watched(graph, campaign.but(story=UpgradeStory(moments=(moment,))))
+    run_and_check(graph, campaign.but(simulation=UpgradeSimulation(events=(moment,))))

@@ -1,4 +1,4 @@
-"""The laws of an upgrade, whatever tenants, hosts, engines and administrators do meanwhile."""
+"""The laws of an upgrade, for all actions of tenants, hosts, engines and administrators."""
 
 from __future__ import annotations
 
@@ -17,8 +17,13 @@ from hypothesis.stateful import (
 
 from equipoise.model.event import Event
 from equipoise.model.quantity import HostId, ResourceId
-from equipoise.model.resource import DependencyKind, Presence, ResourceGroup, ResourceGroupKind
-from equipoise.model.upgrade.catalog import Catalog, ComponentId, Need
+from equipoise.model.upgrade.campaign import (
+    PAPER_READINGS,
+    PaperReadings,
+    UpgradeSettings,
+    VmCompatibility,
+)
+from equipoise.model.upgrade.catalog import Catalog, ComponentId, ComponentRequirement
 from equipoise.model.upgrade.event import (
     BatchDecided,
     BatchStarted,
@@ -29,18 +34,23 @@ from equipoise.model.upgrade.event import (
     VmBatchStarted,
     VmsRestarted,
 )
-from equipoise.model.upgrade.request import Order
-from equipoise.model.upgrade.settings import PAPER, Mixing, Readings, UpgradeSettings
-from equipoise.model.upgrade.work import Batch, Errand, Task
+from equipoise.model.upgrade.infrastructure import (
+    DependencyKind,
+    DependencyPresence,
+    ResourceGroup,
+    ResourceGroupKind,
+)
+from equipoise.model.upgrade.request import CommandKind
+from equipoise.model.upgrade.work import TaskBatch, TaskKind, UpgradeTask
 from equipoise.upgrade import Coordinator
-from equipoise.upgrade.graph.bonds import presence
-from equipoise.upgrade.moves.gate import refusal
-from equipoise.upgrade.requests.talk import talk
-from equipoise.upgrade.state import State
-from upgrade_worlds import (
+from equipoise.upgrade.graph.dependencies import presence
+from equipoise.upgrade.requests.compatibility import are_compatible
+from equipoise.upgrade.state import UpgradeState
+from equipoise.upgrade.vms.gate import refusal_reason
+from upgrade_clusters import (
     CATALOG,
     STRICT,
-    Stage,
+    UpgradeHarness,
     a_campaign,
     a_host,
     a_request,
@@ -58,30 +68,32 @@ from upgrade_worlds import (
     upgrade_of,
 )
 
-NEW_KERNEL = Need(
+NEW_KERNEL = ComponentRequirement(
     component=ComponentId("hypervisor"),
     versions=("v2", "v3"),
     along=DependencyKind.COMMUNICATION,
 )
 BUILT = Catalog(
     descriptions=tuple(
-        one.but(needs=(NEW_KERNEL,)) if one.component == "switch" and one.version != "v1" else one
-        for one in CATALOG.descriptions
+        described.but(needs=(NEW_KERNEL,))
+        if described.component == "switch" and described.version != "v1"
+        else described
+        for described in CATALOG.descriptions
     )
 )
-"""New switches understand new hypervisors only."""
+"""New switches are compatible with new hypervisors only."""
 CATALOGS = {"strict": STRICT, "apart": STRICT, "built": BUILT}
 
 
-def _but_caches(coordinator: Coordinator) -> State:
-    """All that is known, without what is only kept to be quick."""
+def _without_caches(coordinator: Coordinator) -> UpgradeState:
+    """Return the state without its caches."""
     return replace(coordinator.state, grouping=None)
 
 
-class Upgrades(RuleBasedStateMachine):
+class UpgradeMachine(RuleBasedStateMachine):
     """A small cluster under upgrade."""
 
-    stage: Stage
+    harness: UpgradeHarness
 
     @initialize(
         hosts=st.integers(4, 8),
@@ -102,20 +114,21 @@ class Upgrades(RuleBasedStateMachine):
         guarded: tuple[int, bool] | None,
         seed: int,
     ) -> None:
-        """Every host could take a VM of every tenant, and no tenant has more VMs than hosts stay
-        when one fails and one is out: all that was promised can be kept without an upgrade."""
-        self.chance = Random(seed)
-        self.grown: set[str] = set()
+        """Every host can run a VM of every tenant, and no tenant has more VMs than hosts remain
+        when one fails and one is out. So all SLAs can be kept without an upgrade.
+        """
+        self.random = Random(seed)
+        self.scaled: set[str] = set()
         self.failing = 0.0
         self.requests = 1
         most = hosts - 2
         vms, tenants = [], []
-        for place, size in enumerate(sizes):
-            name = f"t{place}"
-            here = [f"{name}-{n}" for n in range(min(size, most))]
-            spots = self.chance.sample(range(1, hosts + 1), len(here))
-            vms += [a_vm(vm, spot, name) for vm, spot in zip(here, spots, strict=True)]
-            tenants.append(a_tenant(name, here, most=most))
+        for index, size in enumerate(sizes):
+            name = f"t{index}"
+            names = [f"{name}-{n}" for n in range(min(size, most))]
+            spots = self.random.sample(range(1, hosts + 1), len(names))
+            vms += [a_vm(vm, spot, name) for vm, spot in zip(names, spots, strict=True)]
+            tenants.append(a_tenant(name, names, most=most))
         resources = hypervisors(hosts) + switches(2)
         peers = [binds("s1", "s2", DependencyKind.PEER_STATELESS)]
         links = [
@@ -137,11 +150,11 @@ class Upgrades(RuleBasedStateMachine):
         nets = [a_set("net", upgrade_of(["s1", "s2"], undo_threshold=2), attempts_max=2)]
         if shape == "apart":  # two sets about one unit
             nets = [a_set(f"net-{s}", upgrade_of([s]), attempts_max=2) for s in ("s1", "s2")]
-        if shape == "built":  # switches that only a later request asks for, and that build on this
+        if shape == "built":  # only a later request changes the switches, and it needs this one
             nets = []
         self.guarded = 0 if guarded is None else guarded[0]
         groups = self._groups(*guarded) if guarded is not None else []
-        self.stage = Stage(
+        self.harness = UpgradeHarness(
             a_campaign(
                 a_request(a_set("hosts", *changes, attempts_max=2), *nets),
                 hosts=[a_host(n, len(sizes)) for n in range(1, hosts + 1)],
@@ -152,39 +165,39 @@ class Upgrades(RuleBasedStateMachine):
                 groups=groups,
                 catalog=CATALOGS.get(shape, CATALOG),
                 settings=UpgradeSettings(
-                    vms=Mixing.DIVIDED if divided else Mixing.FREE,
+                    vms=VmCompatibility.DIVIDED if divided else VmCompatibility.FREE,
                     vm_move_s=5,
-                    # Looking at one side alone does turn tenants away, as its docstring says.
-                    readings=PAPER.but(sides_alone=False) if literal else Readings(),
+                    # The reading ``sides_alone`` does refuse tenants, as its docstring says.
+                    readings=PAPER_READINGS.but(sides_alone=False) if literal else PaperReadings(),
                 ),
             ),
             fails=self._fails,
         )
-        self.stage.watch.append(self._judge)
+        self.harness.watch.append(self._check_event)
 
     def _groups(self, least: int, chosen: bool) -> list[ResourceGroup]:
-        """The first four hosts stand in for one another; perhaps two of them are assigned."""
-        able = self.targets[:4]
+        """The first four hosts cover for each other; perhaps two of them hold the assignment."""
+        members = self.targets[:4]
         if not chosen:
-            return [protects("guarded", able, in_service_min=least)]
+            return [protects("guarded", members, in_service_min=least)]
         return [
-            protects("able", able, kind=ResourceGroupKind.POTENTIAL_PROTECTION),
-            protects("guarded", able[:2], within="able", in_service_min=least),
+            protects("able", members, kind=ResourceGroupKind.POTENTIAL_PROTECTION),
+            protects("guarded", members[:2], within="able", in_service_min=least),
         ]
 
-    def _fails(self, task: Task) -> str:
-        if task.errand not in (Errand.APPLY, Errand.REVERT):
+    def _fails(self, task: UpgradeTask) -> str:
+        if task.errand not in (TaskKind.APPLY, TaskKind.REVERT):
             return ""
-        if self.chance.random() >= self.failing:
+        if self.random.random() >= self.failing:
             return ""
-        return "lost" if self.chance.random() < 0.1 else "by chance"
+        return "lost" if self.random.random() < 0.1 else "injected"
 
-    # What others do
+    # Actions of the environment
 
     def _scale_out(self, tenant: str) -> None:
-        if tenant not in self.grown:
-            self.grown.add(tenant)
-            self.stage.scale(tenant, +1)
+        if tenant not in self.scaled:
+            self.scaled.add(tenant)
+            self.harness.scale(tenant, +1)
 
     @rule(data=st.data())
     def scale_out(self, data: st.DataObject) -> None:
@@ -192,17 +205,19 @@ class Upgrades(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def scale_in(self, data: st.DataObject) -> None:
-        self.stage.scale(data.draw(st.sampled_from(self._tenants())), -1)
+        self.harness.scale(data.draw(st.sampled_from(self._tenants())), -1)
 
-    @precondition(lambda self: not self.stage.down)
+    @precondition(lambda self: not self.harness.down)
     @rule(data=st.data())
     def host_fails(self, data: st.DataObject) -> None:
-        self.stage.fail_host(data.draw(st.sampled_from(list(self.stage.coordinator.state.places))))
+        self.harness.fail_host(
+            data.draw(st.sampled_from(list(self.harness.coordinator.state.compute_hosts)))
+        )
 
-    @precondition(lambda self: self.stage.down)
+    @precondition(lambda self: self.harness.down)
     @rule()
     def host_recovers(self) -> None:
-        self.stage.recover_host(next(iter(self.stage.down)))
+        self.harness.recover_host(next(iter(self.harness.down)))
 
     @rule(rate=st.sampled_from([0.0, 0.2, 0.6]))
     def actions_fail(self, rate: float) -> None:
@@ -216,167 +231,200 @@ class Upgrades(RuleBasedStateMachine):
         version = f"v{self.requests}"
         change = upgrade_of(targets, version, undo_threshold=0)
         name = f"more-{self.requests}"
-        self.stage.ask(a_request(a_set(name, change, attempts_max=2), name=name))
+        self.harness.ask(a_request(a_set(name, change, attempts_max=2), name=name))
 
-    @rule(data=st.data(), order=st.sampled_from(list(Order)))
-    def command(self, data: st.DataObject, order: Order) -> None:
-        sets = list(self.stage.coordinator.state.standings)
+    @rule(data=st.data(), order=st.sampled_from(list(CommandKind)))
+    def command(self, data: st.DataObject, order: CommandKind) -> None:
+        sets = list(self.harness.coordinator.state.set_status)
         if sets:
-            self.stage.command(order, data.draw(st.sampled_from(sets)), priority=1)
+            self.harness.command(order, data.draw(st.sampled_from(sets)), priority=1)
 
     @rule(seed=st.integers(0, 2**32))
     def iterate(self, seed: int) -> None:
-        """Go to the end of an iteration; tenants grow and a host fails in the middle of it."""
-        chance = Random(seed)
+        """Run to the end of an iteration; tenants scale in the middle of it."""
+        random = Random(seed)
         for _ in range(400):
-            if chance.random() < 0.05:
-                self._scale_out(chance.choice(self._tenants()))
-            before = self.stage.coordinator.state.iteration
-            if not self.stage.step() or self.stage.coordinator.state.iteration > before:
+            if random.random() < 0.05:
+                self._scale_out(random.choice(self._tenants()))
+            before = self.harness.coordinator.state.iteration
+            if not self.harness.step() or self.harness.coordinator.state.iteration > before:
                 break
 
     @rule()
     def crash(self) -> None:
-        """A coordinator that knows the journal alone is the coordinator that crashed."""
+        """A coordinator that has only read the journal equals the coordinator that crashed."""
         again = Coordinator()
-        for event in self.stage.journal.events():
+        for event in self.harness.journal.events():
             again.handle(event)
-        assert again.decide(self.stage.now_ms) == self.stage.coordinator.decide(self.stage.now_ms)
-        assert again.alarm_ms() == self.stage.coordinator.alarm_ms()
-        assert _but_caches(again) == _but_caches(self.stage.coordinator), "the state is identical"
-        self.stage.coordinator = again
-        self.stage.answer_again()
+        assert again.decide(self.harness.now_ms) == self.harness.coordinator.decide(
+            self.harness.now_ms
+        )
+        assert again.alarm_ms() == self.harness.coordinator.alarm_ms()
+        assert _without_caches(again) == _without_caches(self.harness.coordinator), (
+            "the state is identical"
+        )
+        self.harness.coordinator = again
+        self.harness.next_repeated_answer()
 
     def _tenants(self) -> list[str]:
-        return list(self.stage.coordinator.state.tenants)
+        return list(self.harness.coordinator.state.tenants)
 
-    # What must hold
+    # The laws
 
-    def _judge(self, event: Event) -> None:
-        state = self.stage.coordinator.state
+    def _check_event(self, event: Event) -> None:
+        state = self.harness.coordinator.state
         match event:
             case IterationEnded():
-                self.grown = set()
+                self.scaled = set()
             case ScalingAnswered(refused=refused):
-                assert not refused or self._is_too_small(), "demand within the SLA was not placed"
+                assert not refused or self._is_too_small(), "VMs within the SLA found no host"
             case VmsRestarted(unplaced=unplaced):
-                assert not unplaced or self._is_too_small(), "VMs of one failed host have no place"
+                assert not unplaced or self._is_too_small(), "VMs of one failed host found no host"
             case VmBatchStarted(batch=batch):
-                groups = [state.seats[move.vm].group for move in batch.moves]
+                groups = [state.placements[move.vm].group for move in batch.moves]
                 assert len(groups) == len(set(groups)), "two VMs of a group are disturbed at once"
-                assert not refusal(state, batch.moves), "moves that the gate does not let pass"
+                assert not refusal_reason(state, batch.moves), "the gate refuses the moves"
             case BatchDecided(z=z):
                 assert z >= 0
             case VmBatchDecided(v=v):
                 assert v >= 0
             case BatchStarted(batch=batch):
-                out = {task.resource for task in batch.tasks if task.errand is Errand.APPLY}
+                out = {task.resource for task in batch.tasks if task.errand is TaskKind.APPLY}
                 assert not {"s1", "s2"} <= out, "both peers are out of service"
-                busy = [one for one in out if one[0] == "k" and self._is_used(one)]
+                busy = [name for name in out if name[0] == "k" and self._is_used(name)]
                 assert not busy, "a host with VMs is changed"
-                self._judge_group(batch)
-            case TaskFinished(errand=Errand.APPLY, resource=resource):
-                part = state.parts[resource]
-                for work in part.levels[0].works:
-                    assert part.components.get(work.component) == work.before, "changed twice"
+                self._check_group(batch)
+            case TaskFinished(errand=TaskKind.APPLY, resource=resource):
+                resource_state = state.resource_states[resource]
+                for work in resource_state.levels[0].works:
+                    assert resource_state.components.get(work.component) == work.before, (
+                        "changed twice"
+                    )
 
-    def _judge_group(self, batch: Batch) -> None:
-        """So many of the group are in service beside the batch, unless something is taken back."""
-        works = [task for task in batch.tasks if task.errand is Errand.APPLY]
+    def _check_group(self, batch: TaskBatch) -> None:
+        """Check that the group keeps its minimum in service, except during an undo."""
+        works = [task for task in batch.tasks if task.errand is TaskKind.APPLY]
         out = {task.resource for task in works} & set(self.targets[:4])
-        if not self.guarded or not out or any(work.undoing for one in works for work in one.works):
+        if (
+            not self.guarded
+            or not out
+            or any(work.undoing for task in works for work in task.works)
+        ):
             return
-        state = self.stage.coordinator.state
-        serving = [
-            one
-            for n, one in enumerate(self.targets[:4], 1)
-            if one not in out
-            and (part := state.parts[ResourceId(one)]).active
-            and part.operational
-            and state.places[HostId(f"h{n}")].up
+        state = self.harness.coordinator.state
+        in_service = [
+            name
+            for n, name in enumerate(self.targets[:4], 1)
+            if name not in out
+            and (resource_state := state.resource_states[ResourceId(name)]).active
+            and resource_state.operational
+            and state.compute_hosts[HostId(f"h{n}")].up
         ]
-        assert len(serving) >= self.guarded, "more of a protection group are out than it can spare"
+        assert len(in_service) >= self.guarded, (
+            "the protection group has too few members in service"
+        )
 
     def _is_too_small(self) -> bool:
-        """Whether failed attempts have cost so many hosts that nobody could keep the promises."""
-        state = self.stage.coordinator.state
-        able = [
+        """Return whether failed attempts have cost so many hosts that the SLAs cannot be kept."""
+        state = self.harness.coordinator.state
+        operational = [
             host
-            for n, host in enumerate(state.places, 1)
-            if state.places[host].up and state.parts[ResourceId(f"k{n}")].operational
+            for n, host in enumerate(state.compute_hosts, 1)
+            if state.compute_hosts[host].up
+            and state.resource_states[ResourceId(f"k{n}")].operational
         ]
-        needed = max(one.sla.vms_max for one in state.tenants.values()) + 1
-        alone = not all(state.parts[ResourceId(one)].operational for one in ("s1", "s2"))
-        return alone or len(able) + len(self.stage.down) <= needed
+        needed = max(tenant.sla.vms_max for tenant in state.tenants.values()) + 1
+        alone = not all(
+            state.resource_states[ResourceId(name)].operational for name in ("s1", "s2")
+        )
+        return alone or len(operational) + len(self.harness.down) <= needed
 
     def _is_used(self, resource: str) -> bool:
-        state = self.stage.coordinator.state
-        host = state.parts[ResourceId(resource)].resource.host
+        state = self.harness.coordinator.state
+        host = state.resource_states[ResourceId(resource)].resource.host
         return host is not None and bool(state.residents.get(host))
 
     @invariant()
-    def vms_are_where_they_may_be(self) -> None:
-        state = self.stage.coordinator.state
+    def vms_are_on_allowed_hosts(self) -> None:
+        state = self.harness.coordinator.state
         for host, vms in state.residents.items():
-            assert len(vms) <= state.places[host].places
-            groups = [state.seats[vm].group for vm in vms]
+            assert len(vms) <= state.compute_hosts[host].vms_max
+            groups = [state.placements[vm].group for vm in vms]
             assert len(groups) == len(set(groups)), "two VMs of a group on one host"
-            assert not vms or state.places[host].up
+            assert not vms or state.compute_hosts[host].up
 
     @invariant()
-    def nobody_is_lost(self) -> None:
-        state = self.stage.coordinator.state
-        for tenant, size in state.sizes.items():
-            assert size == sum(seat.tenant == tenant for seat in state.seats.values())
-        assert set(state.parts) >= {ResourceId(one) for one in self.targets}
-
-    @invariant()
-    def incompatible_versions_do_not_talk(self) -> None:
-        state = self.stage.coordinator.state
-        for bond in state.bonds:
-            one, other = (
-                state.parts[end] for end in (bond.dependency.dependent, bond.dependency.sponsor)
+    def no_vm_and_no_resource_is_lost(self) -> None:
+        state = self.harness.coordinator.state
+        for tenant, size in state.vm_counts.items():
+            assert size == sum(
+                placement.tenant == tenant for placement in state.placements.values()
             )
-            in_service = all(end.present and end.active and end.operational for end in (one, other))
-            if in_service and presence(state, bond) in (Presence.CURRENT, Presence.CURRENT_FUTURE):
-                mixed = dict(one.components), dict(other.components)
-                assert talk(state, bond.dependency, *mixed), "they do not understand each other"
+        assert set(state.resource_states) >= {ResourceId(name) for name in self.targets}
+
+    @invariant()
+    def incompatible_versions_do_not_communicate(self) -> None:
+        state = self.harness.coordinator.state
+        for tracked in state.dependencies:
+            dependent, sponsor = (
+                state.resource_states[end]
+                for end in (tracked.dependency.dependent, tracked.dependency.sponsor)
+            )
+            in_service = all(
+                end.present and end.active and end.operational for end in (dependent, sponsor)
+            )
+            if in_service and presence(state, tracked) in (
+                DependencyPresence.CURRENT,
+                DependencyPresence.CURRENT_FUTURE,
+            ):
+                mixed = dict(dependent.components), dict(sponsor.components)
+                assert are_compatible(state, tracked.dependency, *mixed), (
+                    "incompatible versions are in service together"
+                )
 
     def teardown(self) -> None:
-        """Once load falls and machines are well, every set comes to its end."""
-        if not hasattr(self, "stage"):
+        """After load falls and hosts recover, every set comes to its end."""
+        if not hasattr(self, "harness"):
             return
         self.failing = 0.0
-        for host in list(self.stage.down):
-            self.stage.recover_host(host)
-        self.stage.run()
+        for host in list(self.harness.down):
+            self.harness.recover_host(host)
+        self.harness.run()
         for tenant in self._tenants():
-            self.stage.scale(tenant, -10)
-        for set_ in list(self.stage.coordinator.state.standings):
-            self.stage.command(Order.RESUME, set_)
-        self.stage.run()
-        state = self.stage.coordinator.state
-        assert set(self.stage.outcomes().values()) <= {"applied", "undone", "cancelled", "refused"}
-        for standing in state.standings.values():
-            self._check_end(standing.id)
-        assert all(not part.levels or not part.operational for part in state.parts.values())
+            self.harness.scale(tenant, -10)
+        for set_ in list(self.harness.coordinator.state.set_status):
+            self.harness.command(CommandKind.RESUME, set_)
+        self.harness.run()
+        state = self.harness.coordinator.state
+        assert set(self.harness.outcomes().values()) <= {
+            "applied",
+            "undone",
+            "cancelled",
+            "refused",
+        }
+        for status in state.set_status.values():
+            self._check_end(status.id)
+        assert all(
+            not resource_state.levels or not resource_state.operational
+            for resource_state in state.resource_states.values()
+        )
 
     def _check_end(self, name: str) -> None:
-        """What a set leads to is there if it was applied, and not if it was undone."""
-        state = self.stage.coordinator.state
-        standing = state.standings[name]  # type: ignore[index]
-        for change, targets in zip(standing.set.changes, standing.targets, strict=True):
+        """Check that the result of a set exists if it was applied, and not if it was undone."""
+        state = self.harness.coordinator.state
+        status = state.set_status[name]  # type: ignore[index]
+        for change, targets in zip(status.set.changes, status.targets, strict=True):
             for id_ in targets:
-                part = state.parts[id_]
-                component = change.component or part.main
-                done = [work for work in part.applied if work.component == component]
-                if not part.operational or standing.outcome in ("cancelled", "refused"):
+                resource_state = state.resource_states[id_]
+                component = change.component or resource_state.own_component
+                applied = [work for work in resource_state.applied if work.component == component]
+                if not resource_state.operational or status.outcome in ("cancelled", "refused"):
                     continue
-                if standing.outcome == "undone":
-                    assert all(work.set != name for work in done)
-                elif done and done[-1].set == name:
-                    assert part.components.get(component) == done[-1].after
+                if status.outcome == "undone":
+                    assert all(work.set != name for work in applied)
+                elif applied and applied[-1].set == name:
+                    assert resource_state.components.get(component) == applied[-1].after
 
 
-Upgrades.TestCase.settings = settings(max_examples=100, stateful_step_count=25, deadline=None)
-TestUpgrades = Upgrades.TestCase
+UpgradeMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=25, deadline=None)
+TestUpgrades = UpgradeMachine.TestCase

@@ -1,9 +1,11 @@
-"""Balance: moves VMs so that every host can give its VMs what they deserve, if that is worth it.
+"""Balance: moves VMs so that every host can give its VMs what they are entitled to.
 
-Enter by ``Balance``. Never reads a clock, never draws a number, never proposes what the gate would
-refuse; says why it acts and why it does not.
+Enter by ``BalanceDecider`` or ``run_pass``. One pass first repairs broken rules (``repair``), then
+reduces the imbalance if a move is worth its cost (``rebalance``). Never reads a clock;
+random numbers are drawn from the seed only. Never proposes what the gate refuses, and gives a
+reason for every action and every inaction.
 """
 
-from equipoise.balance.propose import Balance
+from equipoise.balance.propose import BalanceDecider
 
-__all__ = ["Balance"]
+__all__ = ["BalanceDecider"]

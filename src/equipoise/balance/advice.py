@@ -1,4 +1,4 @@
-"""Advice: what one pass recommends, with everything a person wants to know about it."""
+"""Balance advice: the moves and host switches that a pass recommends, with reasons and figures."""
 
 from __future__ import annotations
 
@@ -8,95 +8,96 @@ from enum import StrEnum
 from math import ceil, sqrt
 from typing import Final
 
-from equipoise.balance.mending.fault import Fault
+from equipoise.balance.repair.faults import BalanceFault
 from equipoise.model.action import Action, EnterMaintenance, Migrate, PowerOff
-from equipoise.model.host import HostWish
+from equipoise.model.host import RequestedHostState
 from equipoise.model.plan import Rejection
 from equipoise.model.quantity import HostId, RuleId, VmId
 
-MANDATORY: Final = 1
-LEAST_URGENT: Final = 5
+MANDATORY_PRIORITY: Final = 1
+"""The priority of a move that a rule or a requested host state needs."""
+LOWEST_PRIORITY: Final = 5
 
 
-class Code(StrEnum):
-    """Why something is recommended."""
+class BalanceCode(StrEnum):
+    """Why a move is recommended. The values are stable and are keys of ``CODES``."""
 
     BALANCE = "balance"
-    RULE = "rule"
+    RULE = "repair-rule"
     EVACUATE = "evacuate"
-    MAKE_ROOM = "make_room"
+    FREE_CAPACITY = "free-capacity"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Advised:
-    """A VM that should move."""
+class MoveAdvice:
+    """A recommended move."""
 
     vm: VmId
     source: HostId
     target: HostId
-    code: Code
+    code: BalanceCode
     priority: int
-    """1 mends rules; 2 to 5 balance, the more uneven hosts are the more urgent."""
+    """1 repairs a rule. 2 to 5 reduce the imbalance; a larger imbalance is more urgent."""
     reason: str
     gain: Mapping[str, float]
-    """What is expected of it: less imbalance; demand met that was not, by resource and second."""
+    """The fall of the imbalance, and the demand that becomes met, by resource and second."""
     cost: Mapping[str, float]
     risk: Mapping[str, float]
-    """How long things are taken to stay, and what is gained if the worst comes after that."""
+    """The seconds that demand is assumed to stay, and the gain if the worst case follows."""
     considered: tuple[Rejection, ...] = ()
     after: tuple[VmId, ...] = ()
-    """Those that must have moved before."""
+    """The VMs that must have moved before."""
     automatic: bool = True
-    """Whether it is made without asking."""
+    """Whether the move runs without approval."""
 
     @property
     def action(self) -> Action:
-        """What is to be done."""
+        """The migration as an action."""
         return Migrate(vm=self.vm, source=self.source, target=self.target)
 
 
 @dataclass(frozen=True, slots=True)
-class Switch:
-    """A host that is to be switched once it is empty."""
+class HostSwitchAdvice:
+    """A host that goes into the requested state once it is empty."""
 
     host: HostId
-    wish: HostWish
+    desired: RequestedHostState
     after: tuple[VmId, ...]
     automatic: bool = True
-    """Whether it is done without asking."""
+    """Whether the switch runs without approval."""
 
     @property
     def action(self) -> Action:
-        """What is to be done."""
-        if self.wish is HostWish.MAINTENANCE:
+        """The switch as an action."""
+        if self.desired is RequestedHostState.MAINTENANCE:
             return EnterMaintenance(host=self.host)
         return PowerOff(host=self.host)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Advice:
-    """What one pass has found."""
+class BalanceAdvice:
+    """The result of one pass."""
 
-    moves: tuple[Advised, ...] = ()
-    switches: tuple[Switch, ...] = ()
-    faults: tuple[Fault, ...] = ()
+    moves: tuple[MoveAdvice, ...] = ()
+    switches: tuple[HostSwitchAdvice, ...] = ()
+    faults: tuple[BalanceFault, ...] = ()
     rejected: tuple[Rejection, ...] = ()
-    """What was wanted and given up: by the gate, or because it is not urgent enough."""
-    mends: tuple[RuleId, ...] = ()
+    """Moves that were found and dropped: by the gate, or below the threshold."""
+    repairs: tuple[RuleId, ...] = ()
     before: float = 0.0
     after: float = 0.0
-    """The imbalance, as it is and as it would be."""
+    """The imbalance before and after the moves."""
     fewest: bool = True
-    """Whether the rules cannot be mended with fewer moves."""
+    """Whether no repair of the rules has fewer moves."""
     crowded: int = 0
-    """How many hosts would have to give more than they have."""
+    """The number of hosts whose load exceeds their capacity after the moves."""
     summary: str = ""
 
 
-def priority(imbalance: float, hosts: int) -> int:
-    """How urgent a move is that is made while hosts are so uneven: from 2 to 5.
+def move_priority(imbalance: float, hosts: int) -> int:
+    """Return the priority of a move at an imbalance among so many hosts: 2 to 5.
 
-    As vSphere reckons it: in steps of a tenth, smaller ones the more hosts there are.
+    As in vSphere: one level per tenth of imbalance; the steps are smaller with more hosts.
     """
     steps = ceil(imbalance / 0.1 * sqrt(max(1, hosts)))
-    return min(LEAST_URGENT, max(MANDATORY + 1, 6 - steps))
+    return min(LOWEST_PRIORITY, max(MANDATORY_PRIORITY + 1, 6 - steps))

@@ -1,176 +1,198 @@
-"""Explanations: for every VM and host, what a pass does with it, or why it does nothing.
+"""Explanations: what a pass does with each VM and host, or why it does nothing.
 
-The codes are stable and meant for machines; the sentence is meant for people.
+The codes are stable and machine-readable; the sentence is for the operator.
 """
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from equipoise.balance.advise import Pass
-from equipoise.balance.levelling.climber import Verdict
-from equipoise.balance.levelling.field import FINE, USELESS
-from equipoise.balance.levelling.reasons import NAMES
-from equipoise.balance.stuck import stuck_vms
+from equipoise.balance.pinned import pinned_vms
+from equipoise.balance.rebalance.cluster_arrays import NO_GAIN, NO_OBSTACLE
+from equipoise.balance.rebalance.greedy import HostRating
+from equipoise.balance.rebalance.move_reasons import OBSTACLE_CODES
+from equipoise.balance.run_pass import PassResult
 from equipoise.model.host import HostState
 from equipoise.model.plan import Rejection
 from equipoise.model.policy import HostOverride
-from equipoise.model.quantity import HostId, VmId
+from equipoise.model.quantity import HostId, VmId, format_count
 from equipoise.model.vm import VmState
 
-EVEN: Final = 0.02
-"""A host that is no further from the mean than this is about as loaded as the others."""
+EVEN_LOAD_TOLERANCE: Final = 0.02
+"""A host whose load differs from the mean by at most this has an average load."""
 
 
-class Told(NamedTuple):
-    """What is to be said about a VM or a host."""
+class Explanation(NamedTuple):
+    """The explanation for one VM or host."""
 
     subject: str
     code: str
     sentence: str
 
 
-class Explainer:
-    """Answers questions about a pass."""
+class BalanceExplainer:
+    """Explains the result of a pass, VM by VM and host by host."""
 
-    def __init__(self, done: Pass) -> None:
-        self._pass, self._snapshot = done, done.snapshot
-        self._policy = done.snapshot.settings.balance
-        self._moves = {move.vm: move for move in done.advice.moves}
-        self._stuck = stuck_vms(done.snapshot)
+    def __init__(self, result: PassResult) -> None:
+        self._pass, self._snapshot = result, result.snapshot
+        self._policy = result.snapshot.settings.balance
+        self._moves = {move.vm: move for move in result.advice.moves}
+        self._pinned = pinned_vms(result.snapshot)
         self._unit = {
             vm: unit
-            for unit, names in reversed(list(enumerate(done.state.members)))
+            for unit, names in reversed(list(enumerate(result.assessment.members)))
             for vm in names
         }
-        self._row = {host: row for row, host in enumerate(done.state.host_ids)}
-        self._before = done.climber.measure()
+        self._row = {host: row for row, host in enumerate(result.assessment.host_ids)}
+        self._before = result.search.measure_imbalance()
 
-    def vm(self, name: VmId) -> Told:
-        """Say why a VM moves, or why it does not."""
+    def vm(self, name: VmId) -> Explanation:
+        """Return why a VM moves or stays."""
         vm = self._snapshot.vms[name]
         if name in self._moves:
             move = self._moves[name]
-            return Told(name, "moves", f"goes to {move.target}: {move.reason}")
+            return Explanation(name, "moves", f"moves to {move.target}: {move.reason}")
         if vm.state is not VmState.RUNNING:
-            return Told(name, "not_running", f"it is {vm.state}, and only running VMs are moved")
+            return Explanation(name, "not-running", f"it is {vm.state}; only running VMs move")
         faults = self._pass.advice.faults
-        fault = next((one for one in faults if one.subject == name or name in one.vms), None)
+        fault = next(
+            (fault for fault in faults if fault.subject == name or name in fault.vms), None
+        )
         if fault is not None:
-            return Told(name, fault.code, fault.detail)
-        if name in self._stuck:
-            return Told(name, *self._stuck[name])
+            return Explanation(name, fault.code, fault.detail)
+        if name in self._pinned:
+            return Explanation(name, *self._pinned[name])
         if self._policy.rules_only:
-            return Told(name, "rules_only", "no rule needs it elsewhere, and nothing else is done")
-        return self._stays(name)
+            return Explanation(
+                name, "rules-only", "no rule requires a move, and the policy is rules_only"
+            )
+        return self._why_not_moved(name)
 
-    def host(self, name: HostId) -> Told:
-        """Say how a host is doing, who leaves and who comes, or why nobody does."""
+    def host(self, name: HostId) -> Explanation:
+        """Return the load of a host, the moves from and to it, or why there are none."""
         host = self._snapshot.hosts[name]
         if host.state is not HostState.ON:
-            return Told(name, "host_off", f"it is {host.state}, not on")
-        gone = [move.vm for move in self._pass.advice.moves if move.source == name]
-        come = [move.vm for move in self._pass.advice.moves if move.target == name]
+            return Explanation(name, "host-off", f"it is {host.state}, not on")
+        leaving = [move.vm for move in self._pass.advice.moves if move.source == name]
+        arriving = [move.vm for move in self._pass.advice.moves if move.target == name]
         if host.requested is not None:
             vms = self._snapshot.vms
-            there = self._snapshot.residents[name]
-            left = [vm for vm in there if vm not in gone and not vms[vm].agent]
-            staying = f"; {len(left)} cannot leave" if left else ""
-            sentence = f"it is to go into {host.requested}; {len(gone)} leave{staying}"
-            return Told(name, "evacuated", sentence)
+            residents = self._snapshot.residents[name]
+            remaining = [vm for vm in residents if vm not in leaving and not vms[vm].agent]
+            staying = f"; {len(remaining)} cannot leave" if remaining else ""
+            sentence = (
+                f"it goes into {host.requested}; {format_count(len(leaving), 'VM')} leave{staying}"
+            )
+            return Explanation(name, "evacuated", sentence)
         if self._policy.hosts.get(name) is HostOverride.OFF:
-            return Told(name, "override", "it is left alone by the policy")
-        if self._row[name] not in self._pass.state.hosts:
-            return Told(
-                name, "kept_free", "it takes no part: all are kept off by a rule, or it has nothing"
+            return Explanation(name, "policy-override", "the balance policy excludes it")
+        if self._row[name] not in self._pass.assessment.hosts:
+            return Explanation(
+                name, "kept-free", "rules keep all VMs off it, or it has no capacity"
             )
         sentence, side = self._load(name)
-        if gone or come:
-            moves = [f"{len(gone)} leave"] * bool(gone) + [f"{len(come)} come"] * bool(come)
-            code = "source" if len(gone) >= len(come) else "target"
-            return Told(name, code, f"{sentence}; {' and '.join(moves)}")
-        return Told(name, *self._quiet(name, sentence, side))
+        if leaving or arriving:
+            moves = [f"{len(leaving)} VMs leave"] * bool(leaving)
+            moves += [f"{len(arriving)} VMs arrive"] * bool(arriving)
+            code = "source" if len(leaving) >= len(arriving) else "target"
+            return Explanation(name, code, f"{sentence}; {' and '.join(moves)}")
+        return Explanation(name, *self._why_no_moves(name, sentence, side))
 
     def _load(self, name: HostId) -> tuple[str, float]:
-        """How loaded a host is in the end, in words, and how far above the others."""
-        state = self._pass.state
+        """Return the load of a host after the pass in words, and its distance from the mean."""
+        state = self._pass.assessment
         row = self._row[name]
-        loads = state.field.host_load[row] * state.field.inverse[row]
-        scale = self._pass.climber.scale
-        mean = scale.sums / scale.there.clip(min=1)
-        words = f"{loads[0]:.0%} CPU and {loads[1]:.0%} memory in the end"
-        others = f"the mean is {mean[0]:.0%} and {mean[1]:.0%}"
-        return f"{words}, {others}", float((scale.weight * (loads - mean)).sum())
+        loads = state.arrays.host_load[row] * state.arrays.inverse[row]
+        totals = self._pass.search.totals
+        mean = totals.sums / totals.host_count.clip(min=1)
+        words = f"load after the pass {loads[0]:.0%} CPU and {loads[1]:.0%} memory"
+        others = f"mean {mean[0]:.0%} and {mean[1]:.0%}"
+        return f"{words}, {others}", float((totals.weight * (loads - mean)).sum())
 
-    def _quiet(self, name: HostId, sentence: str, side: float) -> tuple[str, str]:
+    def _why_no_moves(self, name: HostId, sentence: str, side: float) -> tuple[str, str]:
         if self._policy.rules_only:
-            return "rules_only", f"{sentence}; only rules are mended"
+            return "rules-only", f"{sentence}; the policy is rules_only"
         if self._before <= self._policy.imbalance_target:
             target = f"{self._policy.imbalance_target:g}"
-            return "balanced", f"{sentence}; the imbalance is at most {target}, the target"
-        if abs(side) <= EVEN:
-            return "even", f"{sentence}; it is about as loaded as the others"
+            return "balanced", f"{sentence}; the imbalance is within the target of {target}"
+        if abs(side) <= EVEN_LOAD_TOLERANCE:
+            return "average-load", f"{sentence}; its load is close to the mean"
         if side > 0:
-            why = [self.vm(vm) for vm in self._snapshot.residents[name]]
-            causes = ", ".join(sorted({told.code for told in why})) or "it has no VM"
-            return "nobody_leaves", f"{sentence}; nobody leaves it ({causes})"
+            explanations = [self.vm(vm) for vm in self._snapshot.residents[name]]
+            causes = ", ".join(sorted({item.code for item in explanations})) or "it has no VM"
+            return "vms-pinned", f"{sentence}; no VM leaves it ({causes})"
         closed = self._policy.hosts.get(name) is HostOverride.CLOSED
         if closed:
-            return "closed", f"{sentence}; it is closed by the policy"
-        code, cause = self._not_taken("moves to it would be good")
-        if code == "too_little":
-            code, cause = "nobody_comes", "no move to it is good and worth it"
+            return "host-closed", f"{sentence}; the balance policy closes it"
+        code, cause = self._why_not_chosen("moves to it would reduce the imbalance")
+        if code == "not-selected":
+            code, cause = "no-useful-move", "no move to it is worth its cost"
         return code, f"{sentence}; {cause}"
 
-    def _stays(self, name: VmId) -> Told:
-        """Why a VM that could move does not: by its best host, or what keeps it from there."""
+    def _why_not_moved(self, name: VmId) -> Explanation:
+        """Return why a VM that may move stays: its best host, and what prevents the move."""
         if self._before <= self._policy.imbalance_target:
-            said = f"the imbalance is {self._before:.3f}, at most the target"
-            return Told(name, "balanced", f"{said} of {self._policy.imbalance_target:g}")
-        given_up = self._given_up(name)
-        if given_up is not None:
-            return Told(name, given_up.code, f"{given_up.subject}: {given_up.detail}")
+            target = f"{self._policy.imbalance_target:g}"
+            sentence = f"the imbalance is {self._before:.3f}, within the target of {target}"
+            return Explanation(name, "balanced", sentence)
+        rejection = self._rejection_of(name)
+        if rejection is not None:
+            return Explanation(name, rejection.code, f"{rejection.subject}: {rejection.detail}")
         unit = self._unit[name]
-        if not self._pass.state.field.movable[unit]:
-            return self._held(name, unit)
-        verdicts = self._pass.climber.verdicts(unit, self._before)
-        useful = [one for one in verdicts if one.gain > 0 and one.code != USELESS]
+        if not self._pass.assessment.arrays.movable[unit]:
+            return self._why_pinned(name, unit)
+        ratings = self._pass.search.ratings(unit, self._before)
+        useful = [rating for rating in ratings if rating.gain > 0 and rating.code != NO_GAIN]
         if not useful:
-            return Told(name, "no_gain", "no other host would make the cluster more even")
-        return self._hindered(name, useful[0])
+            return Explanation(
+                name, "no-gain", "a move to another host would not reduce the imbalance"
+            )
+        return self._why_blocked(name, useful[0])
 
-    def _held(self, name: VmId, unit: int) -> Told:
-        """Why a VM is held where it is, by itself or by those it must be together with."""
-        for other in self._pass.state.members[unit]:
-            if other in self._stuck:
-                code, why = self._stuck[other]
-                return Told(name, code, f"it stays together with {other}: {why}")
-        return Told(name, "just_came", "it, or one it stays together with, moved a moment ago")
+    def _why_pinned(self, name: VmId, unit: int) -> Explanation:
+        """Return why a VM is pinned, by itself or by a VM it must stay together with."""
+        for member in self._pass.assessment.members[unit]:
+            if member in self._pinned:
+                code, why = self._pinned[member]
+                return Explanation(name, code, f"it must stay together with {member}: {why}")
+        return Explanation(
+            name, "recently-moved", "it, or a VM it must stay together with, moved recently"
+        )
 
-    def _hindered(self, name: VmId, best: Verdict) -> Told:
-        host, code = self._pass.state.host_ids[best.host], best.code
-        wish = f"{host} would be best (imbalance {-best.gain:+.4f})"
-        if code == FINE:
-            return Told(name, *self._not_taken(wish))
-        standing = self._pass.mended.standing
-        word, why = NAMES[code]
-        for one in self._pass.state.members[self._unit[name]]:
-            who = "it" if one == name else one
-            if word == "rule" and standing.barred_by(one, host):
-                why = f"rule {standing.barred_by(one, host)[0]} keeps {who} off"
-            elif word == "keep_apart" and standing.clashes(one, host):
-                rule, other = standing.clashes(one, host)[0]
-                why = f"{rule} keeps {who} apart from {other}"
-        return Told(name, word, f"{wish}, but {why}")
+    def _why_blocked(self, name: VmId, best: HostRating) -> Explanation:
+        host, obstacle = self._pass.assessment.host_ids[best.host], best.code
+        preferred = f"the best host is {host} (imbalance {-best.gain:+.4f})"
+        if obstacle == NO_OBSTACLE:
+            return Explanation(name, *self._why_not_chosen(preferred))
+        placement_state = self._pass.repair.placement_state
+        code, why = OBSTACLE_CODES[obstacle]
+        for member in self._pass.assessment.members[self._unit[name]]:
+            subject = "it" if member == name else member
+            if code == "rule-forbids" and placement_state.banning_rules(member, host):
+                why = f"rule {placement_state.banning_rules(member, host)[0]} keeps {subject} off"
+            elif code == "keep-apart" and placement_state.conflicts(member, host):
+                rule, other = placement_state.conflicts(member, host)[0]
+                why = f"rule {rule} keeps {subject} apart from {other}"
+        return Explanation(name, code, f"{preferred}, but {why}")
 
-    def _not_taken(self, wish: str) -> tuple[str, str]:
-        """Why a move that is good in itself is not made."""
-        if any(one.code == "below_threshold" for one in self._pass.advice.rejected):
+    def _why_not_chosen(self, preferred: str) -> tuple[str, str]:
+        """Return why a useful move is not recommended."""
+        if any(rejection.code == "below-threshold" for rejection in self._pass.advice.rejected):
             threshold = self._policy.threshold
-            return "below_threshold", f"{wish}, but not urgent enough for the threshold {threshold}"
-        return "too_little", f"{wish}, but that is too little, or there are enough moves"
+            return (
+                "below-threshold",
+                f"{preferred}, but the priority is below the threshold {threshold}",
+            )
+        return (
+            "not-selected",
+            f"{preferred}, but the gain is too small or the move limit is reached",
+        )
 
-    def _given_up(self, name: VmId) -> Rejection | None:
+    def _rejection_of(self, name: VmId) -> Rejection | None:
         start = f"move {name} from "
-        found = (one for one in self._pass.advice.rejected if one.subject.startswith(start))
-        return next(found, None)
+        matching = (
+            rejection
+            for rejection in self._pass.advice.rejected
+            if rejection.subject.startswith(start)
+        )
+        return next(matching, None)

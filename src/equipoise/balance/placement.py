@@ -1,8 +1,8 @@
-"""Initial placement: where new VMs should start, one by one or many in one decision.
+"""Initial placement: the hosts on which new VMs start, for one VM or many at once.
 
-Nothing is known yet about what a new VM will ask for, so it is taken to ask for all it can: its
-memory, and a core for each vCPU. Where no host fits, others make way; where that does not help
-either, hosts are woken.
+The demand of a new VM is unknown, so the placement assumes the maximum: its whole memory and one
+core per vCPU. If no host fits, other VMs move out of the way. If that does not help, hosts are
+powered on.
 """
 
 from __future__ import annotations
@@ -12,301 +12,340 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Final, NamedTuple
 
-from equipoise.balance.goodness import Goodness
-from equipoise.balance.mending.fault import Fault, blocks_of
-from equipoise.balance.mending.feasible import Choice
-from equipoise.balance.mending.mend import Transfer
-from equipoise.balance.mending.settle import settle
-from equipoise.balance.mending.standing import Problem, Standing
+from equipoise.balance.intents import BalanceIntentBuilder, move_step_id
+from equipoise.balance.placement_score import PlacementScore
+from equipoise.balance.repair.faults import BalanceFault, find_host_obstacles
+from equipoise.balance.repair.move_order import VmAssignment
+from equipoise.balance.repair.placement_state import PlacementProblem, PlacementState, ProblemKind
+from equipoise.balance.repair.repair_search import search_repair
+from equipoise.balance.repair.rule_repair import Transfer
 from equipoise.balance.rules import read_rules
-from equipoise.balance.wishes import Wishes, step_of
+from equipoise.capacity.admission import CPU_RESERVATIONS, MEMORY_RESERVATIONS, PoolReservations
 from equipoise.model.action import Boot, PowerOn
 from equipoise.model.estimate import Estimates
 from equipoise.model.host import HostState
 from equipoise.model.plan import Intent
 from equipoise.model.quantity import HostId, StepId, VmId
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.value import FrozenMap
 from equipoise.model.vm import Demand, Vm, VmState
-from equipoise.place.admission import CPU, MEMORY, Books
-from equipoise.plan.passing import Passing
+from equipoise.plan.order import GateFilter
 
-MHZ_MAX: Final = 10**9
-WAKING: Final = "no host that is on will do"
-"""Why a host is woken."""
+UNLIMITED_MHZ: Final = 10**9
+"""More than any host has."""
+POWER_ON_REASON: Final = "no host that is on can take the VM"
+"""The reason of every power-on of a placement."""
 
 
-class Option(NamedTuple):
-    """A host where a VM could start, and how uneven the cluster would be then."""
+class PlacementOption(NamedTuple):
+    """A host on which a VM could start, and the imbalance of the cluster then."""
 
     host: HostId
     imbalance: float
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """Where a VM should start, and where else it could."""
+class StartAdvice:
+    """The host on which a VM should start, and the alternatives."""
 
     vm: VmId
     host: HostId
     imbalance: float
-    alternatives: tuple[Option, ...]
+    alternatives: tuple[PlacementOption, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
-    """Where VMs should start, and what has to be done before."""
+class PlacementAdvice:
+    """The hosts of new VMs, and the moves and power-ons that must come first."""
 
-    placed: tuple[Placed, ...]
+    placed: tuple[StartAdvice, ...]
     moves: tuple[Transfer, ...]
     wakes: tuple[HostId, ...]
-    faults: tuple[Fault, ...]
+    faults: tuple[BalanceFault, ...]
     intents: tuple[Intent, ...]
-    """All of it as wishes that pass the gate."""
+    """All of it as intents that pass the gate."""
 
 
-def place(
+def place_vms(
     snapshot: Snapshot, vms: Sequence[VmId], estimates: Estimates, *, known: bool = False
-) -> Placement:
-    """Find hosts for VMs of the snapshot that are ready to start.
+) -> PlacementAdvice:
+    """Return a host for each of the VMs, which must be in state ready.
 
-    What VMs that have run before ask for may be ``known``.
+    With ``known``, the demand of the VMs is taken from the snapshot, because they have run before.
     """
     ready = [vm for vm in vms if snapshot.vms[vm].state is VmState.READY]
-    running = [
-        Fault(code="not_ready", subject=vm, detail=f"{vm} is {snapshot.vms[vm].state}, not ready")
+    faults = [
+        BalanceFault(
+            code="not-ready", subject=vm, detail=f"{vm} is {snapshot.vms[vm].state}, not ready"
+        )
         for vm in vms
         if vm not in ready
     ]
-    wanted = [snapshot.vms[vm] for vm in ready]
-    found = _Placing(snapshot, wanted if known else map(at_full_load, wanted), estimates).run()
-    return replace(found, faults=(*running, *found.faults))
+    new_vms = [snapshot.vms[vm] for vm in ready]
+    advice = _Placer(snapshot, new_vms if known else map(at_full_load, new_vms), estimates).run()
+    return replace(advice, faults=(*faults, *advice.faults))
 
 
-class _Placing:
+class _Placer:
+    """Places VMs one by one, the hardest to place first."""
+
     def __init__(self, snapshot: Snapshot, vms: Iterable[Vm], estimates: Estimates) -> None:
         self._snapshot, self._estimates = snapshot, estimates
         self._vms = {vm.id: vm for vm in vms}
         hosts = snapshot.hosts.values()
-        self._usual = (
+        self._mean_capacity = (
             fmean(max(1, host.usable_cpu_mhz) for host in hosts),
             fmean(max(1, host.usable_memory_mib) for host in hosts),
         )
         self._cores = fmean(host.cores for host in hosts)
-        # Hosts that sleep count: they can be woken.
+        # Standby hosts count for admission, because they can be powered on.
         woken = [
             host.but(state=HostState.ON) if host.state is HostState.STANDBY else host
             for host in hosts
         ]
-        self._books = [
-            Books(woken, snapshot.vms.values(), snapshot.settings.pools, resource)
-            for resource in (CPU, MEMORY)
+        self._reservations = [
+            PoolReservations(woken, snapshot.vms.values(), snapshot.settings.pools, resource)
+            for resource in (CPU_RESERVATIONS, MEMORY_RESERVATIONS)
         ]
         self._rules = read_rules(snapshot)
-        self._placed: dict[VmId, Placed] = {}
+        self._placed: dict[VmId, StartAdvice] = {}
         self._moves: dict[VmId, Transfer] = {}
         self._wakes: list[HostId] = []
-        self._faults: list[Fault] = []
-        self._look_at(snapshot)
+        self._faults: list[BalanceFault] = []
+        self._load_state(snapshot)
 
-    def _look_at(self, snapshot: Snapshot) -> None:
-        """See the cluster anew: hosts may have been woken since."""
-        self._standing = Standing(snapshot, self._rules, self._vms.values())
+    def _load_state(self, snapshot: Snapshot) -> None:
+        """Build the placement state and the scores; powered-on hosts are part of ``snapshot``."""
+        self._placement_state = PlacementState(snapshot, self._rules, self._vms.values())
         for vm, transfer in self._moves.items():
-            self._standing.place(vm, transfer.target)
+            self._placement_state.place(vm, transfer.target)
         for vm, placed in self._placed.items():
-            self._standing.place(vm, placed.host)
-        self._goodness = Goodness(snapshot, self._standing)
+            self._placement_state.place(vm, placed.host)
+        self._score = PlacementScore(snapshot, self._placement_state)
 
-    def run(self) -> Placement:
+    def run(self) -> PlacementAdvice:
+        """Return the advice for all VMs."""
         for vm in sorted(self._vms.values(), key=self._size):
             if vm.id in self._placed:
-                continue  # with its other half
+                continue  # together with its partner
             if not self._is_admitted(vm):
                 continue
-            if not self._place_somewhere(vm.id):
-                self._let_go(vm)
+            if not self._place_vm(vm.id):
+                self._release_admission(vm)
                 self._faults.append(self._fault(vm.id))
-        return self._checked()
+        return self._verified()
 
     def _is_admitted(self, vm: Vm) -> bool:
-        """Whether its pools let it in, and its other half too."""
-        for one in self._with_half(vm):
-            shortages = [books.shortage(one) for books in self._books]
-            short = next((found for found in shortages if found is not None), None)
-            if short is not None:
-                detail = f"{vm.id} is not admitted: {short.sentence}"
-                self._faults.append(Fault(code="admission", subject=vm.id, detail=detail))
-                self._let_go(vm, until=one)
+        """Return whether the pools admit a VM and its fault-tolerant partner; reserve if so."""
+        for member in self._with_ft_pair(vm):
+            shortages = [reservations.shortage(member) for reservations in self._reservations]
+            shortage = next((shortage for shortage in shortages if shortage is not None), None)
+            if shortage is not None:
+                detail = f"the pool does not admit {vm.id}: {shortage.sentence}"
+                self._faults.append(
+                    BalanceFault(code="admission-refused", subject=vm.id, detail=detail)
+                )
+                self._release_admission(vm, until=member)
                 return False
-            for books in self._books:
-                books.admit(one)
+            for reservations in self._reservations:
+                reservations.admit(member)
         return True
 
-    def _let_go(self, vm: Vm, until: Vm | None = None) -> None:
-        """Give back what the pools had reserved for it."""
-        for one in self._with_half(vm):
-            if one is until:
+    def _release_admission(self, vm: Vm, until: Vm | None = None) -> None:
+        """Remove the reservations of a VM and its partner, up to ``until``."""
+        for member in self._with_ft_pair(vm):
+            if member is until:
                 break
-            for books in self._books:
-                books.admit(one, back=True)
+            for reservations in self._reservations:
+                reservations.release(member)
 
-    def _with_half(self, vm: Vm) -> list[Vm]:
-        """A VM and, if that is to be placed with it, the other half of a fault-tolerant pair."""
-        half = None if vm.ft_pair is None else self._vms.get(vm.ft_pair)
-        together = half is not None and half.id not in self._placed
-        return [vm, half] if half is not None and together else [vm]
+    def _with_ft_pair(self, vm: Vm) -> list[Vm]:
+        """Return a VM and its fault-tolerant partner, if that is to be placed as well."""
+        partner = None if vm.ft_pair is None else self._vms.get(vm.ft_pair)
+        together = partner is not None and partner.id not in self._placed
+        return [vm, partner] if partner is not None and together else [vm]
 
     def _size(self, vm: Vm) -> tuple[float, float, str]:
-        """What fits in the fewest places comes first: by what is reserved, then what it may ask."""
-        cpu_mhz, memory_mib = self._usual
+        """Return a sort key: large reservations first, then large demands."""
+        cpu_mhz, memory_mib = self._mean_capacity
         held = max(vm.cpu.reservation_mhz / cpu_mhz, vm.memory.reservation_mib / memory_mib)
         asked = max(vm.vcpus / self._cores, vm.demand.memory_mib / memory_mib)
         return -held, -asked, vm.id
 
-    def _place_somewhere(self, vm: VmId) -> bool:
-        return self._as_is(vm) or self._with_moves(vm) or self._with_a_host_more(vm)
+    def _place_vm(self, vm: VmId) -> bool:
+        return (
+            self._place_directly(vm) or self._place_with_moves(vm) or self._place_with_power_on(vm)
+        )
 
-    def _as_is(self, vm: VmId) -> bool:
-        """Put it onto the best host where nothing is in the way, and its other half elsewhere."""
+    def _place_directly(self, vm: VmId) -> bool:
+        """Place a VM on the best host without obstacle, and its partner on another host."""
         options = self._options(vm)
-        other = next((one.id for one in self._with_half(self._vms[vm]) if one.id != vm), None)
+        partner = next(
+            (member.id for member in self._with_ft_pair(self._vms[vm]) if member.id != vm), None
+        )
         for number, option in enumerate(options):
-            self._note(vm, option, options[number:])
-            second = self._options(other) if other is not None else []
-            if other is None or second:
-                if other is not None:
-                    self._note(other, second[0], second)
+            self._record(vm, option, options[number:])
+            partner_options = self._options(partner) if partner is not None else []
+            if partner is None or partner_options:
+                if partner is not None:
+                    self._record(partner, partner_options[0], partner_options)
                 return True
-            self._forget(vm)
+            self._undo(vm)
         return False
 
-    def _options(self, vm: VmId) -> list[Option]:
-        """The hosts where it could start now, the best first."""
-        standing = self._standing
-        hosts = [host for host in standing.open_hosts() if not standing.obstacles(vm, host)]
-        found = [Option(host, self._goodness.with_(self._vms[vm], host)) for host in hosts]
-        return sorted(found, key=lambda one: (one.imbalance, one.host))
+    def _options(self, vm: VmId) -> list[PlacementOption]:
+        """Return the hosts on which a VM can start now, best first."""
+        placement_state = self._placement_state
+        hosts = [
+            host
+            for host in placement_state.open_hosts()
+            if not placement_state.has_obstacle(vm, host)
+        ]
+        options = [
+            PlacementOption(host, self._score.imbalance_with(self._vms[vm], host)) for host in hosts
+        ]
+        return sorted(options, key=lambda option: (option.imbalance, option.host))
 
-    def _note(self, vm: VmId, option: Option, options: Sequence[Option]) -> None:
-        """Let it be there."""
+    def _record(
+        self, vm: VmId, option: PlacementOption, options: Sequence[PlacementOption]
+    ) -> None:
+        """Place a VM on a host."""
         if vm in self._placed:
-            self._forget(vm)
-        others = tuple(one for one in options if one.host != option.host)
-        self._placed[vm] = Placed(vm, option.host, option.imbalance, others)
-        self._standing.place(vm, option.host)
-        self._goodness.add(self._vms[vm], option.host)
+            self._undo(vm)
+        others = tuple(other for other in options if other.host != option.host)
+        self._placed[vm] = StartAdvice(vm, option.host, option.imbalance, others)
+        self._placement_state.place(vm, option.host)
+        self._score.add(self._vms[vm], option.host)
 
-    def _forget(self, vm: VmId) -> None:
-        """Let it be nowhere again."""
-        self._goodness.take(self._vms[vm], self._placed.pop(vm).host)
-        self._standing.place(vm, None)
+    def _undo(self, vm: VmId) -> None:
+        """Remove a VM from its host."""
+        self._score.remove(self._vms[vm], self._placed.pop(vm).host)
+        self._placement_state.place(vm, None)
 
-    def _with_moves(self, vm: VmId) -> bool:
-        """Put it onto a host where others make way, as few as possible."""
-        standing = self._standing
-        standing.problems = {}
-        standing.look(Problem("out", vm))
-        settlement = settle(standing)
-        if standing.where[vm] is None:
+    def _place_with_moves(self, vm: VmId) -> bool:
+        """Place a VM on a host from which the fewest other VMs move away."""
+        placement_state = self._placement_state
+        placement_state.problems = {}
+        placement_state.refresh_problem(PlacementProblem(ProblemKind.MUST_MOVE, vm))
+        search_result = search_repair(placement_state)
+        if placement_state.host_of[vm] is None:
             return False
-        for choice in sorted(settlement.choices, key=lambda one: one.vm in self._vms):
-            self._take(choice)  # first those who make way
+        for assignment in sorted(
+            search_result.assignments, key=lambda assignment: assignment.vm in self._vms
+        ):
+            self._apply_assignment(assignment)  # VMs that move away come first
         return True
 
-    def _take(self, choice: Choice) -> None:
-        vm, host, before = choice
-        if vm in self._vms:  # it does not run yet, so it need not move
-            self._note(vm, Option(host, self._goodness.with_(self._vms[vm], host)), ())
+    def _apply_assignment(self, assignment: VmAssignment) -> None:
+        vm, host, before = assignment
+        if vm in self._vms:  # not started yet: it is placed elsewhere instead of moved
+            self._record(
+                vm, PlacementOption(host, self._score.imbalance_with(self._vms[vm], host)), ()
+            )
             return
         assert before is not None
         source = self._moves.pop(vm).source if vm in self._moves else before
         if source != host:
             self._moves[vm] = Transfer(vm, source, host)
-        self._goodness.move(self._snapshot.vms[vm], before, host)
+        self._score.move(self._snapshot.vms[vm], before, host)
 
-    def _with_a_host_more(self, vm: VmId) -> bool:
-        """Wake the standby host that suits it best."""
-        asleep = [
+    def _place_with_power_on(self, vm: VmId) -> bool:
+        """Power on the largest standby host on which a VM can start."""
+        standby = [
             host.id
             for host in self._snapshot.hosts.values()
             if host.state is HostState.STANDBY and host.id not in self._wakes
         ]
-        for host in sorted(asleep, key=lambda name: (-self._snapshot.hosts[name].cpu_mhz, name)):
-            before = self._standing, self._goodness
+        for host in sorted(standby, key=lambda name: (-self._snapshot.hosts[name].cpu_mhz, name)):
+            before = self._placement_state, self._score
             self._wakes.append(host)
-            self._look_at(_woken(self._snapshot, self._wakes))
-            if self._as_is(vm) or self._with_moves(vm):
+            self._load_state(_with_hosts_on(self._snapshot, self._wakes))
+            if self._place_directly(vm) or self._place_with_moves(vm):
                 return True
             self._wakes.pop()
-            self._standing, self._goodness = before
+            self._placement_state, self._score = before
         return False
 
-    def _fault(self, vm: VmId) -> Fault:
-        blocks = blocks_of(self._standing, vm)
-        return Fault(
-            code="no_host",
+    def _fault(self, vm: VmId) -> BalanceFault:
+        obstacles = find_host_obstacles(self._placement_state, vm)
+        return BalanceFault(
+            code="no-target-host",
             subject=vm,
-            detail=f"{vm} {blocks.sentence}",
-            rules=tuple(dict.fromkeys(map(str, blocks.rules))),
-            unblock="; or ".join(blocks.helps),
+            detail=f"{vm} {obstacles.sentence}",
+            rules=tuple(dict.fromkeys(map(str, obstacles.rules))),
+            unblock="; or ".join(obstacles.remedies),
         )
 
-    def _checked(self) -> Placement:
-        """Leave out what the gate would refuse."""
-        passing, wishes = Passing(self._snapshot), Wishes(self._snapshot, self._estimates)
-        first = [self._wake(host) for host in self._wakes]
-        first += [wishes.move(*one) for one in self._moves.values()]
-        boots = [self._boot(one) for one in self._placed.values()]
-        against = passing.objections((*first, *boots))
+    def _verified(self) -> PlacementAdvice:
+        """Return the advice without what the gate refuses."""
+        passing, builder = (
+            GateFilter(self._snapshot),
+            BalanceIntentBuilder(self._snapshot, self._estimates),
+        )
+        first = [self._power_on_intent(host) for host in self._wakes]
+        first += [builder.move(*transfer) for transfer in self._moves.values()]
+        boots = [self._boot_intent(start) for start in self._placed.values()]
+        violations = passing.objections((*first, *boots))
         passed = boots
-        if against:
-            made = passing.of(first)
-            passed = list(passing.of(boots, made))
-            first = list(made)
+        if violations:
+            accepted = passing.of(first)
+            passed = list(passing.of(boots, accepted))
+            first = list(accepted)
         started = {intent.id for intent in passed}
-        said = "; ".join(dict.fromkeys(f"{one.constraint}: {one.detail}" for one in against[:3]))
-        for one in self._placed.values():
-            if _boot_step(one.vm) not in started:
-                detail = f"{one.vm} should start on {one.host}, but {said}"
-                self._faults.append(Fault(code="refused", subject=one.vm, detail=detail))
+        objections = "; ".join(
+            dict.fromkeys(
+                f"{violation.constraint}: {violation.detail}" for violation in violations[:3]
+            )
+        )
+        for start in self._placed.values():
+            if _start_step_id(start.vm) not in started:
+                detail = f"the gate refuses the start of {start.vm} on {start.host}: {objections}"
+                self._faults.append(
+                    BalanceFault(code="gate-refuses", subject=start.vm, detail=detail)
+                )
         kept = {intent.id for intent in first}
-        return Placement(
-            placed=tuple(p for p in self._placed.values() if _boot_step(p.vm) in started),
-            moves=tuple(m for m in self._moves.values() if step_of(m.vm) in kept),
+        return PlacementAdvice(
+            placed=tuple(
+                start for start in self._placed.values() if _start_step_id(start.vm) in started
+            ),
+            moves=tuple(
+                transfer for transfer in self._moves.values() if move_step_id(transfer.vm) in kept
+            ),
             wakes=tuple(self._wakes),
             faults=tuple(self._faults),
             intents=(*first, *passed),
         )
 
-    def _wake(self, host: HostId) -> Intent:
+    def _power_on_intent(self, host: HostId) -> Intent:
         action = PowerOn(host=host)
         return Intent(
             id=StepId(f"wake-{host}"),
             action=action,
             duration_ms=self._estimates.duration_ms(action, self._snapshot),
-            reason=WAKING,
+            reason=POWER_ON_REASON,
         )
 
-    def _boot(self, one: Placed) -> Intent:
-        action = Boot(vm=one.vm, target=one.host)
+    def _boot_intent(self, start: StartAdvice) -> Intent:
+        action = Boot(vm=start.vm, target=start.host)
         return Intent(
-            id=_boot_step(one.vm),
+            id=_start_step_id(start.vm),
             action=action,
             duration_ms=self._estimates.duration_ms(action, self._snapshot),
-            reason=f"the imbalance would be {one.imbalance:.3f}",
+            reason=f"the imbalance is {start.imbalance:.3f} with the VM there",
         )
 
 
 def at_full_load(vm: Vm) -> Vm:
-    """A VM that asks for all it can: how many MHz that is depends on the host, which sees to it."""
-    return vm.but(demand=Demand(cpu_mhz=MHZ_MAX, memory_mib=vm.memory_mib, named=vm.consumption))
+    """Return a VM with the maximum demand; the score limits the MHz to what a host can give."""
+    return vm.but(
+        demand=Demand(cpu_mhz=UNLIMITED_MHZ, memory_mib=vm.memory_mib, named=vm.consumption)
+    )
 
 
-def _woken(snapshot: Snapshot, hosts: Sequence[HostId]) -> Snapshot:
+def _with_hosts_on(snapshot: Snapshot, hosts: Sequence[HostId]) -> Snapshot:
     on = {host: snapshot.hosts[host].but(state=HostState.ON) for host in hosts}
     return replace(snapshot, hosts=FrozenMap({**snapshot.hosts, **on}))
 
 
-def _boot_step(vm: VmId) -> StepId:
+def _start_step_id(vm: VmId) -> StepId:
     return StepId(f"start-{vm}")

@@ -1,88 +1,106 @@
-"""The proposal: what a pass recommends, in the form that the control loop takes."""
+"""The balance decider: turns the advice of a pass into a proposal for the control loop."""
 
 from __future__ import annotations
 
-from equipoise.balance.advice import Advice, Advised
-from equipoise.balance.advise import advise, leave
-from equipoise.balance.levelling.forecast import Forecast
-from equipoise.balance.levelling.foresight import foreseen
-from equipoise.balance.wishes import Wishes, step_of, switch_of
+from equipoise.balance.advice import BalanceAdvice, MoveAdvice
+from equipoise.balance.intents import BalanceIntentBuilder, move_step_id, switch_step_id
+from equipoise.balance.rebalance.forecast import DemandForecaster, with_forecast_demand
+from equipoise.balance.run_pass import PassResult, run_balance_pass
 from equipoise.model.estimate import Estimates
 from equipoise.model.plan import Intent, Proposal, Purpose, Rejection
-from equipoise.model.snapshot import Snapshot
-from equipoise.model.story.scenario import Scenario
-from equipoise.plan.passing import Passing
+from equipoise.model.quantity import format_count
+from equipoise.model.scenario.scenario import Scenario
+from equipoise.model.state.snapshot import Snapshot
+from equipoise.plan.order import GateFilter
 
 
-def for_scenario(scenario: Scenario) -> Balance:
-    """The decider for a simulated run."""
-    return Balance(scenario.estimates, seed=scenario.seed)
+def for_scenario(scenario: Scenario) -> BalanceDecider:
+    """Return the decider for a simulated run."""
+    return BalanceDecider(scenario.estimates, seed=scenario.seed)
 
 
-class Balance:
-    """Wants the rules kept, and VMs spread so that all hosts can give what their VMs deserve."""
+class BalanceDecider:
+    """The decider that repairs rules and moves VMs to reduce the imbalance."""
 
     def __init__(self, estimates: Estimates, *, seed: int = 0) -> None:
         self._estimates, self._seed = estimates, seed
-        self._forecast = Forecast()
+        self._forecast = DemandForecaster()
 
     def propose(self, snapshot: Snapshot) -> Proposal:
-        """Say which VMs should move, or why none should.
+        """Return the moves that the loop should execute, with the reasons."""
+        return self.propose_with_pass(snapshot)[0]
 
-        Where it is asked to look ahead, it learns from each snapshot it is shown.
+    def propose_with_pass(self, snapshot: Snapshot) -> tuple[Proposal, PassResult]:
+        """Return the proposal and the pass behind it, which the power decider can reuse.
+
+        With ``foresight_s`` in the policy, the forecast learns from every snapshot, and the pass
+        runs on the snapshot with the forecast demand.
         """
         ahead_s, reason = snapshot.settings.balance.foresight_s, ""
         if ahead_s:
-            self._forecast = self._forecast.learnt(snapshot)
-            snapshot, count = foreseen(snapshot, self._forecast.ahead(snapshot, ahead_s))
-            reason = f"; the demand of {count} VMs is foretold for {ahead_s} s" if count else ""
-        done = advise(snapshot, self._estimates, seed=self._seed)
-        leave(done, self._estimates, self._seed)
-        advice = done.advice
-        made, advised = self._intents(snapshot, advice)
-        if advised:
-            reason += f"; {len(advised)} of {len(made) + len(advised)} actions wait to be approved"
+            self._forecast = self._forecast.learn(snapshot)
+            snapshot, count = with_forecast_demand(
+                snapshot, self._forecast.ahead(snapshot, ahead_s)
+            )
+            vms = format_count(count, "VM")
+            reason = f"; the demand of {vms} is a forecast for {ahead_s} s ahead" if count else ""
+        result = run_balance_pass(snapshot, self._estimates, seed=self._seed)
+        return self._proposal(snapshot, result.advice, reason), result
+
+    def _proposal(self, snapshot: Snapshot, advice: BalanceAdvice, reason: str) -> Proposal:
+        automatic, to_approve = self._intents(snapshot, advice)
+        if to_approve:
+            reason += (
+                f"; {len(to_approve)} of {len(automatic) + len(to_approve)} actions need approval"
+            )
         faults = tuple(
             Rejection(subject=fault.subject, code=fault.code, detail=fault.detail)
             for fault in advice.faults
         )
-        mending = bool(advice.switches) or any(one.priority == 1 for one in advice.moves)
+        repairs = bool(advice.switches) or any(move.priority == 1 for move in advice.moves)
         return Proposal(
             decider="balance",
-            purpose=Purpose.REPAIR if mending else Purpose.BALANCE,
-            intents=made,
+            purpose=Purpose.REPAIR if repairs else Purpose.BALANCE,
+            intents=automatic,
             reason=f"{advice.summary}{reason}",
-            gain={"imbalance": advice.before - advice.after} if made else {},
+            gain={"imbalance": advice.before - advice.after} if automatic else {},
             rejected=(*faults, *advice.rejected),
-            advised=advised,
-            mends=advice.mends if made else (),
+            advised=to_approve,
+            mends=advice.repairs if automatic else (),
         )
 
     def _intents(
-        self, snapshot: Snapshot, advice: Advice
+        self, snapshot: Snapshot, advice: BalanceAdvice
     ) -> tuple[tuple[Intent, ...], tuple[Intent, ...]]:
-        """What is done without asking, and what somebody has to approve."""
-        asked = {one.vm for one in advice.moves if not one.automatic}
-        while True:  # what waits for something that has to be approved has to be approved too
-            more = {one.vm for one in advice.moves if not asked.isdisjoint(one.after)} - asked
+        """Return the automatic intents, and the intents that need approval."""
+        vms_to_approve = {move.vm for move in advice.moves if not move.automatic}
+        while True:  # a move that waits for one that needs approval needs approval too
+            more = {
+                move.vm for move in advice.moves if not vms_to_approve.isdisjoint(move.after)
+            } - vms_to_approve
             if not more:
                 break
-            asked |= more
-        wishes = Wishes(snapshot, self._estimates)
-        wanted = [
-            _with_reason(wishes.move(one.vm, one.source, one.target), one) for one in advice.moves
+            vms_to_approve |= more
+        builder = BalanceIntentBuilder(snapshot, self._estimates)
+        intents = [
+            _with_reason(builder.move(move.vm, move.source, move.target), move)
+            for move in advice.moves
         ]
-        wanted += map(wishes.switch, advice.switches)
-        waiting = {step_of(vm) for vm in asked}
-        waiting |= {switch_of(one.host) for one in advice.switches if not one.automatic}
-        made = [one for one in wanted if waiting.isdisjoint((one.id, *one.after))]
-        if waiting and made:  # the gate was asked about all of them together
-            made = list(Passing(snapshot, advice.mends).of(made))
-        done = {one.id for one in made}
-        return tuple(made), tuple(one for one in wanted if one.id not in done)
+        intents += map(builder.switch, advice.switches)
+        waiting = {move_step_id(vm) for vm in vms_to_approve}
+        waiting |= {
+            switch_step_id(switch.host) for switch in advice.switches if not switch.automatic
+        }
+        automatic = [intent for intent in intents if waiting.isdisjoint((intent.id, *intent.after))]
+        if waiting and automatic:  # the gate has accepted all of them together, not this subset
+            automatic = list(GateFilter(snapshot, advice.repairs).of(automatic))
+        automatic_ids = {intent.id for intent in automatic}
+        return tuple(automatic), tuple(
+            intent for intent in intents if intent.id not in automatic_ids
+        )
 
 
-def _with_reason(wish: Intent, one: Advised) -> Intent:
-    gain = one.gain.get("imbalance")
+def _with_reason(intent: Intent, move: MoveAdvice) -> Intent:
+    gain = move.gain.get("imbalance")
     expected = f"; imbalance falls by {gain:.4f}" if gain is not None else ""
-    return wish.but(after=tuple(map(step_of, one.after)), reason=f"{one.reason}{expected}")
+    return intent.but(after=tuple(map(move_step_id, move.after)), reason=f"{move.reason}{expected}")

@@ -1,7 +1,8 @@
-"""The rules as deciders see them: who must be apart or together, and who is barred from where.
+"""The placement rules in the form that balance, placement and power search with.
 
-The gate judges every rule, whatever it says. Here are those whose meaning can be planned for;
-constraints of the library that say the same as a plain rule are read as that rule.
+The gate judges every rule with the specification. This module reads those rules that a search can
+plan for: VMs apart, VMs together, VMs banned from hosts, failover reserves. Library constraints
+with the same meaning are read as the same kind.
 """
 
 from __future__ import annotations
@@ -14,21 +15,21 @@ from typing import Any, Final, NamedTuple
 from equipoise.model.host import HostState
 from equipoise.model.quantity import HostId, RuleId, VmId
 from equipoise.model.rule import KeepApart, KeepTogether, Rule, Satisfy, StayOff, StayWithin
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state.snapshot import Snapshot
 
-FT: Final = RuleId("ft_pair")
-"""The rule that nobody has to write: the halves of a fault-tolerant pair never share a host."""
+FT_PAIR_RULE: Final = RuleId("ft_pair")
+"""The implicit rule that the VMs of a fault-tolerant pair never share a host."""
 
 
-class Group(NamedTuple):
-    """VMs that must be apart, or together."""
+class RuleGroup(NamedTuple):
+    """VMs that a rule keeps apart or together."""
 
     rule: RuleId
     vms: tuple[VmId, ...]
 
 
-class Bar(NamedTuple):
-    """VMs that must not be on hosts."""
+class HostBan(NamedTuple):
+    """VMs that a rule keeps off hosts."""
 
     rule: RuleId
     vms: frozenset[VmId]
@@ -36,52 +37,52 @@ class Bar(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """What the rules say, about VMs and hosts that are there."""
+class PlacementRules:
+    """The rules about VMs and hosts of the snapshot, in the form that searches use."""
 
-    apart: tuple[Group, ...] = ()
-    together: tuple[Group, ...] = ()
-    bars: tuple[Bar, ...] = ()
-    like: tuple[str, ...] = ()
-    """Labels in which the hosts of a fault-tolerant pair must agree."""
-    failures: tuple[tuple[RuleId, int], ...] = ()
-    """How many hosts may be lost so that everything can start again, by the rule that says so."""
-    others: tuple[RuleId, ...] = ()
-    """Rules that only the gate understands."""
+    apart: tuple[RuleGroup, ...] = ()
+    together: tuple[RuleGroup, ...] = ()
+    bans: tuple[HostBan, ...] = ()
+    ft_labels: tuple[str, ...] = ()
+    """Labels that must be equal on both hosts of a fault-tolerant pair."""
+    failover_counts: tuple[tuple[RuleId, int], ...] = ()
+    """Per rule, how many hosts may fail such that all VMs can restart."""
+    gate_only_rules: tuple[RuleId, ...] = ()
+    """Rules that only the gate can judge."""
     continuous: frozenset[RuleId] = frozenset()
-    ft_apart: tuple[RuleId, ...] = ()
-    """The rules that say in words what holds anyway: fault-tolerant pairs are apart."""
-    ft_alike: tuple[RuleId, ...] = ()
-    """The rules that ask for like hosts."""
-    failover_hosts: tuple[RuleId, ...] = ()
-    """The rules that keep hosts free for what may be lost elsewhere."""
+    ft_apart_rules: tuple[RuleId, ...] = ()
+    """Explicit rules that repeat ``FT_PAIR_RULE``."""
+    ft_compatible_rules: tuple[RuleId, ...] = ()
+    """Rules that require compatible hosts for fault-tolerant pairs."""
+    failover_host_rules: tuple[RuleId, ...] = ()
+    """Rules that keep hosts free for failover."""
 
 
-def read_rules(snapshot: Snapshot, *, wishes: bool = False) -> Rules:
-    """Read the hard rules and, with ``wishes``, the soft ones about hosts as if they were hard."""
-    found = _Found(snapshot)
+def read_rules(snapshot: Snapshot, *, with_soft: bool = False) -> PlacementRules:
+    """Return the hard rules; ``with_soft`` adds the soft rules about hosts as hard ones."""
+    reader = _RuleReader(snapshot)
     rules = snapshot.settings.rules
     for rule in rules:
-        if rule.hard or (wishes and _is_about_hosts(rule)):
-            found.read(rule)
-    # In the order of the VMs: what is decided must not depend on how Python hashes.
+        if rule.hard or (with_soft and _is_about_hosts(rule)):
+            reader.read(rule)
+    # A dict keeps the order of the VMs: decisions must not depend on hash values.
     pairs = dict.fromkeys(
         (min(vm.id, vm.ft_pair), max(vm.id, vm.ft_pair))
         for vm in snapshot.vms.values()
         if vm.ft_pair is not None and vm.ft_pair in snapshot.vms
     )
-    found.apart += [Group(FT, pair) for pair in pairs]
-    return Rules(
-        tuple(found.apart),
-        tuple(found.together),
-        tuple(found.bars),
-        tuple(dict.fromkeys(found.like)),
-        tuple(found.failures),
-        tuple(found.others),
+    reader.apart += [RuleGroup(FT_PAIR_RULE, pair) for pair in pairs]
+    return PlacementRules(
+        tuple(reader.apart),
+        tuple(reader.together),
+        tuple(reader.bans),
+        tuple(dict.fromkeys(reader.ft_labels)),
+        tuple(reader.failover_counts),
+        tuple(reader.gate_only_rules),
         frozenset(rule.id for rule in rules if rule.continuous),
-        tuple(found.ft_apart),
-        tuple(found.ft_alike),
-        tuple(found.failover_hosts),
+        tuple(reader.ft_apart_rules),
+        tuple(reader.ft_compatible_rules),
+        tuple(reader.failover_host_rules),
     )
 
 
@@ -97,84 +98,87 @@ _WITHIN: Final = frozenset({"MustRunOn", "ShouldRunOn", "Fence"})
 _OFF: Final = frozenset({"MustNotRunOn", "ShouldNotRunOn", "Ban"})
 
 
-class _Found:
-    """What was found so far."""
+class _RuleReader:
+    """Collects the rules of each kind."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._vms, self._hosts = snapshot.vms, frozenset(snapshot.hosts)
         self._failed = sum(host.state is HostState.FAILED for host in snapshot.hosts.values())
-        self._own_words = frozenset(findall(r"\w+", snapshot.settings.specification))
-        self.apart: list[Group] = []
-        self.together: list[Group] = []
-        self.bars: list[Bar] = []
-        self.like: list[str] = []
-        self.failures: list[tuple[RuleId, int]] = []
-        self.others: list[RuleId] = []
-        self.ft_apart: list[RuleId] = []
-        self.ft_alike: list[RuleId] = []
-        self.failover_hosts: list[RuleId] = []
+        self._spec_words = frozenset(findall(r"\w+", snapshot.settings.specification))
+        self.apart: list[RuleGroup] = []
+        self.together: list[RuleGroup] = []
+        self.bans: list[HostBan] = []
+        self.ft_labels: list[str] = []
+        self.failover_counts: list[tuple[RuleId, int]] = []
+        self.gate_only_rules: list[RuleId] = []
+        self.ft_apart_rules: list[RuleId] = []
+        self.ft_compatible_rules: list[RuleId] = []
+        self.failover_host_rules: list[RuleId] = []
 
     def read(self, rule: Rule) -> None:
+        """Add one rule."""
         match rule:
             case KeepApart():
                 self._group(self.apart, rule.id, rule.vms)
             case KeepTogether():
                 self._group(self.together, rule.id, rule.vms)
             case StayWithin():
-                self._bar(rule.id, rule.vms, self._hosts.difference(rule.hosts))
+                self._ban(rule.id, rule.vms, self._hosts.difference(rule.hosts))
             case StayOff():
-                self._bar(rule.id, rule.vms, self._hosts.intersection(rule.hosts))
+                self._ban(rule.id, rule.vms, self._hosts.intersection(rule.hosts))
             case Satisfy():
                 self._satisfy(rule)
 
     def _satisfy(self, rule: Satisfy) -> None:
-        name, given = rule.constraint, rule.arguments
-        vms = _names(given.get("vs", given.get("v", ())))
-        hosts = _names(given.get("ns", ()))
-        if name in self._own_words:  # it may mean something else there
-            self.others.append(rule.id)
+        name, arguments = rule.constraint, rule.arguments
+        vms = _names(arguments.get("vs", arguments.get("v", ())))
+        hosts = _names(arguments.get("ns", ()))
+        if name in self._spec_words:  # the specification may redefine the word
+            self.gate_only_rules.append(rule.id)
         elif name in _APART:
             self._group(self.apart, rule.id, vms)
         elif name in _TOGETHER:
             self._group(self.together, rule.id, vms)
         elif name in _WITHIN:
-            self._bar(rule.id, vms, self._hosts.difference(hosts))
+            self._ban(rule.id, vms, self._hosts.difference(hosts))
         elif name in _OFF:
-            self._bar(rule.id, vms, self._hosts.intersection(hosts))
+            self._ban(rule.id, vms, self._hosts.intersection(hosts))
         else:
             self._failover(rule)
 
     def _failover(self, rule: Satisfy) -> None:
-        name, given = rule.constraint, rule.arguments
+        name, arguments = rule.constraint, rule.arguments
         if name == "FailoverHosts":
-            inmates = (vm.id for vm in self._vms.values() if not vm.agent)
-            if not self._failed:  # otherwise it is what they are for
-                self._bar(rule.id, inmates, self._hosts.intersection(_names(given["ns"])))
-                self.failover_hosts.append(rule.id)
+            vms = (vm.id for vm in self._vms.values() if not vm.agent)
+            if not self._failed:  # after a failure, the reserved hosts may be used
+                self._ban(rule.id, vms, self._hosts.intersection(_names(arguments["ns"])))
+                self.failover_host_rules.append(rule.id)
         elif name == "Failover":
-            more = int(str(given["nb"])) - self._failed
-            self.failures.append((rule.id, max(0, more)))
+            more = int(str(arguments["nb"])) - self._failed
+            self.failover_counts.append((rule.id, max(0, more)))
         else:
             self._of_pairs(rule)
 
     def _of_pairs(self, rule: Satisfy) -> None:
         if rule.constraint == "FtCompatible":
-            self.like.append(str(rule.arguments["key"]))
-            self.ft_alike.append(rule.id)
+            self.ft_labels.append(str(rule.arguments["key"]))
+            self.ft_compatible_rules.append(rule.id)
         elif rule.constraint == "FtApart":
-            self.ft_apart.append(rule.id)
+            self.ft_apart_rules.append(rule.id)
         else:
-            self.others.append(rule.id)
+            self.gate_only_rules.append(rule.id)
 
-    def _group(self, kind: list[Group], rule: RuleId, vms: Iterable[Any]) -> None:
-        there = tuple(vm for vm in dict.fromkeys(vms) if vm in self._vms)
-        if len(there) > 1:
-            kind.append(Group(rule, there))
+    def _group(self, kind: list[RuleGroup], rule: RuleId, vms: Iterable[Any]) -> None:
+        """Add a group, if at least two of its VMs exist."""
+        known = tuple(vm for vm in dict.fromkeys(vms) if vm in self._vms)
+        if len(known) > 1:
+            kind.append(RuleGroup(rule, known))
 
-    def _bar(self, rule: RuleId, vms: Iterable[Any], hosts: Collection[Any]) -> None:
-        there = frozenset(vm for vm in vms if vm in self._vms)
-        if there and hosts:
-            self.bars.append(Bar(rule, there, frozenset(hosts)))
+    def _ban(self, rule: RuleId, vms: Iterable[Any], hosts: Collection[Any]) -> None:
+        """Add a ban, if some of its VMs and hosts exist."""
+        known = frozenset(vm for vm in vms if vm in self._vms)
+        if known and hosts:
+            self.bans.append(HostBan(rule, known, frozenset(hosts)))
 
 
 def _names(argument: Any) -> Sequence[str]:
@@ -182,6 +186,6 @@ def _names(argument: Any) -> Sequence[str]:
 
 
 def _flat(argument: Iterable[Any]) -> Iterator[str]:
-    for one in argument:
-        if isinstance(one, str):
-            yield one
+    for item in argument:
+        if isinstance(item, str):
+            yield item

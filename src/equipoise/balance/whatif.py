@@ -1,33 +1,33 @@
-"""What if: the same pass on a cluster from which hosts are taken, by and by or all at once."""
+"""What-if: the same balance pass on a cluster with hosts removed, failed or VMs added."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from equipoise.balance.advise import Pass, advise
-from equipoise.balance.placement import Placement, place
-from equipoise.model.change import transition
+from equipoise.balance.placement import PlacementAdvice, place_vms
+from equipoise.balance.run_pass import PassResult, run_balance_pass
 from equipoise.model.estimate import Estimates
 from equipoise.model.event import HostFailed
-from equipoise.model.host import HostState, HostWish
+from equipoise.model.host import HostState, RequestedHostState
 from equipoise.model.quantity import HostId, VmId
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state import transition
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.value import FrozenMap
 from equipoise.model.vm import VmState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Imagined:
-    """What a pass would do then, after everything that was lost has been started elsewhere."""
+class WhatIfResult:
+    """The pass after the change, and the restarts of the VMs that were lost."""
 
-    done: Pass
-    restarts: Placement
+    done: PassResult
+    restarts: PlacementAdvice
     unplaced: tuple[VmId, ...]
-    """The VMs that would run nowhere, or could not leave."""
+    """The VMs without a host, and the VMs that cannot leave a removed host."""
 
 
-def imagine(
+def run_whatif(
     snapshot: Snapshot,
     estimates: Estimates,
     *,
@@ -35,9 +35,9 @@ def imagine(
     fail: Sequence[HostId] = (),
     new: Sequence[VmId] = (),
     seed: int = 0,
-) -> Imagined:
-    """Let hosts go and fail, start what was lost and what is new, and let a pass follow."""
-    lost = [
+) -> WhatIfResult:
+    """Remove and fail hosts, start lost and new VMs, then run a balance pass."""
+    lost_vms = [
         vm
         for host in fail
         for vm in snapshot.residents[host]
@@ -45,33 +45,35 @@ def imagine(
     ]
     for host in fail:
         snapshot = transition.apply(snapshot, HostFailed(at_ms=snapshot.at_ms, host=host))
-    going = {
-        host: snapshot.hosts[host].but(requested=HostWish.MAINTENANCE)
+    removed = {
+        host: snapshot.hosts[host].but(requested=RequestedHostState.MAINTENANCE)
         for host in remove
         if snapshot.hosts[host].state is HostState.ON
     }
-    snapshot = replace(snapshot, hosts=FrozenMap({**snapshot.hosts, **going}))
-    restarts = place(snapshot, lost, estimates, known=True)
-    after = _carried_out(snapshot, restarts)
-    starts = place(after, new, estimates)
-    after = _carried_out(after, starts)
-    done = advise(after, estimates, seed=seed, alternatives=True)
-    leaving = {move.vm for move in done.advice.moves}
-    held = [
+    snapshot = replace(snapshot, hosts=FrozenMap({**snapshot.hosts, **removed}))
+    restarts = place_vms(snapshot, lost_vms, estimates, known=True)
+    after = _after_placement(snapshot, restarts)
+    starts = place_vms(after, new, estimates)
+    after = _after_placement(after, starts)
+    result = run_balance_pass(after, estimates, seed=seed, alternatives=True)
+    leaving = {move.vm for move in result.advice.moves}
+    staying = [
         vm
         for host in remove
         for vm in after.residents[host]
         if vm not in leaving and not after.vms[vm].agent
     ]
-    nowhere = [vm for vm in (*lost, *new) if after.vms[vm].host is None]
-    return Imagined(done=done, restarts=_both(restarts, starts), unplaced=(*nowhere, *held))
+    unplaced = [vm for vm in (*lost_vms, *new) if after.vms[vm].host is None]
+    return WhatIfResult(
+        done=result, restarts=_joined(restarts, starts), unplaced=(*unplaced, *staying)
+    )
 
 
-def _carried_out(snapshot: Snapshot, placement: Placement) -> Snapshot:
-    """The cluster once VMs have started, and hosts been woken for them."""
+def _after_placement(snapshot: Snapshot, placement: PlacementAdvice) -> Snapshot:
+    """Return the snapshot after the moves, power-ons and starts of a placement."""
     vms = {move.vm: snapshot.vms[move.vm].but(host=move.target) for move in placement.moves}
-    for one in placement.placed:
-        vms[one.vm] = snapshot.vms[one.vm].but(state=VmState.RUNNING, host=one.host)
+    for start in placement.placed:
+        vms[start.vm] = snapshot.vms[start.vm].but(state=VmState.RUNNING, host=start.host)
     hosts = {host: snapshot.hosts[host].but(state=HostState.ON) for host in placement.wakes}
     return replace(
         snapshot,
@@ -80,11 +82,12 @@ def _carried_out(snapshot: Snapshot, placement: Placement) -> Snapshot:
     )
 
 
-def _both(one: Placement, other: Placement) -> Placement:
-    return Placement(
-        placed=one.placed + other.placed,
-        moves=one.moves + other.moves,
-        wakes=one.wakes + other.wakes,
-        faults=one.faults + other.faults,
-        intents=one.intents + other.intents,
+def _joined(first: PlacementAdvice, second: PlacementAdvice) -> PlacementAdvice:
+    """Return both advices as one."""
+    return PlacementAdvice(
+        placed=first.placed + second.placed,
+        moves=first.moves + second.moves,
+        wakes=first.wakes + second.wakes,
+        faults=first.faults + second.faults,
+        intents=first.intents + second.intents,
     )

@@ -1,4 +1,4 @@
-"""The door: calls a command, and says what each exit code means."""
+"""The entry point of the command line: calls a command and turns errors into exit codes."""
 
 from __future__ import annotations
 
@@ -11,20 +11,25 @@ from typing import NoReturn
 import typer
 
 from equipoise.cli.commands import app
+from equipoise.cli.output import (
+    EXIT_BAD_INPUT,
+    EXIT_BUG,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EXIT_WORLD_FAILED,
+)
 from equipoise.errors import (
-    Bug,
     EquipoiseError,
+    InternalError,
     Interrupted,
     InvalidInput,
     MissingExtra,
     WorldError,
 )
 
-FINE, REFUSED, BAD_INPUT, WORLD_FAILED, INTERRUPTED, BUG = 0, 1, 2, 3, 130, 70
-
 
 def main() -> NoReturn:
-    """Run the command line and leave with its exit code."""
+    """Run the command line and exit with its exit code."""
     sys.exit(_main())
 
 
@@ -32,44 +37,46 @@ def _main() -> int:
     as_json = "--json" in sys.argv[1:]
     _prepare_output()
     try:
-        code = _called()
+        code = _run_app()
         sys.stdout.flush()
     except typer.TyperException as error:  # a wrong option or a missing argument
-        return _apologise(BAD_INPUT, "usage", _usage(error), as_json=as_json)
-    except (InvalidInput, MissingExtra, WorldError, Bug) as error:
-        return _apologise(*_meaning(error), error, as_json=as_json)
-    except Interrupted:  # the answer is printed, in JSON as well if that was asked
+        return _report_error(EXIT_BAD_INPUT, "usage", _usage_text(error), as_json=as_json)
+    except (InvalidInput, MissingExtra, WorldError, InternalError) as error:
+        return _report_error(*_exit_code_of(error), error, as_json=as_json)
+    except Interrupted:  # the result is printed already
         sys.stdout.flush()
         sys.stderr.write("interrupted\n")
-        return INTERRUPTED
+        return EXIT_INTERRUPTED
     except (KeyboardInterrupt, typer.Abort):
-        return _apologise(INTERRUPTED, "interrupted", "interrupted", as_json=as_json)
+        return _report_error(EXIT_INTERRUPTED, "interrupted", "interrupted", as_json=as_json)
     except BrokenPipeError:
         return _stop_printing()
-    except SystemExit as error:  # the parser leaves like this, also when a pipe is broken
+    except SystemExit as error:  # the parser exits like this, also after a broken pipe
         broken = isinstance(error.__context__, OSError)
-        return _stop_printing() if broken else int(error.code or FINE)
-    except OSError as error:  # files that are read or kept have been taken care of elsewhere
+        return _stop_printing() if broken else int(error.code or EXIT_OK)
+    except (
+        OSError
+    ) as error:  # errors of named files are InvalidInput already, so this is standard output
         _stop_printing()
-        sys.stderr.write(f"cannot print: {error.strerror or error}\n")
-        return WORLD_FAILED
-    except Exception as error:  # the one place where everything is caught
+        sys.stderr.write(f"cannot write to standard output: {error.strerror or error}\n")
+        return EXIT_WORLD_FAILED
+    except Exception as error:  # the last resort: a bug
         traceback.print_exc()
         text = f"this is a bug in Equipoise ({type(error).__name__}); please report it"
-        return _apologise(BUG, "bug", text, as_json=as_json)
-    return code if isinstance(code, int) else FINE
+        return _report_error(EXIT_BUG, "bug", text, as_json=as_json)
+    return code if isinstance(code, int) else EXIT_OK
 
 
-def _called() -> object:
-    """Call the command; the parser makes an exit code of an interrupt, of which people are told."""
+def _run_app() -> object:
+    """Call the command; raise ``KeyboardInterrupt`` where the parser returns its exit code."""
     code = app(standalone_mode=False)
-    if code == INTERRUPTED:
+    if code == EXIT_INTERRUPTED:
         raise KeyboardInterrupt
     return code
 
 
 def _prepare_output() -> None:
-    """See to it that printing works wherever it goes: closed, or without our characters."""
+    """Make printing safe: into a closed stream, and in an encoding without our characters."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -79,40 +86,40 @@ def _prepare_output() -> None:
 
 
 def _stop_printing() -> int:
-    """The reader, such as head, has seen enough: that is no error of ours."""
+    """Drop further output: the reader, such as ``head``, closed the pipe, which is no error."""
     sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    return FINE
+    return EXIT_OK
 
 
-def _meaning(error: EquipoiseError) -> tuple[int, str]:
-    """The exit code of something that went wrong, and what it is called."""
+def _exit_code_of(error: EquipoiseError) -> tuple[int, str]:
+    """Return the exit code of an error and its kind."""
     match error:
         case WorldError():
-            return WORLD_FAILED, "the world failed"
-        case Bug():
-            return BUG, "bug"
-    return BAD_INPUT, "bad input"
+            return EXIT_WORLD_FAILED, "the world failed"
+        case InternalError():
+            return EXIT_BUG, "bug"
+    return EXIT_BAD_INPUT, "bad input"
 
 
-def _usage(error: typer.TyperException) -> str:
-    said = error.format_message()
-    return said if said.startswith("Usage:") else f"{said} See 'equipoise --help'."
+def _usage_text(error: typer.TyperException) -> str:
+    message = error.format_message()
+    return message if message.startswith("Usage:") else f"{message} See 'equipoise --help'."
 
 
-def _apologise(code: int, kind: str, error: EquipoiseError | str, *, as_json: bool) -> int:
-    """Say on standard error what went wrong, and in JSON on standard output if that was asked."""
+def _report_error(code: int, kind: str, error: EquipoiseError | str, *, as_json: bool) -> int:
+    """Print the error on standard error, and with ``--json`` as a document on standard output."""
     sys.stderr.write(f"{error}\n")
     if as_json:
         try:
-            _apologise_in_json(kind, error)
+            _print_error_json(kind, error)
             sys.stdout.flush()
-        except OSError:  # nobody listens; the exit code still says it
+        except OSError:  # the pipe is closed; the exit code still reports the error
             _stop_printing()
     return code
 
 
-def _apologise_in_json(kind: str, error: EquipoiseError | str) -> None:
-    from equipoise.cli.answer import print_json
+def _print_error_json(kind: str, error: EquipoiseError | str) -> None:
+    from equipoise.cli.output import print_json
 
     problems = error.problems if isinstance(error, InvalidInput) else ()
     source = error.source if isinstance(error, InvalidInput) else None
@@ -123,13 +130,14 @@ def _apologise_in_json(kind: str, error: EquipoiseError | str) -> None:
             "problems": [
                 {
                     "file": source,
-                    "line": p.line,
-                    "column": p.column,
-                    "key": p.key,
-                    "what": p.what,
-                    "cure": p.cure,
+                    "line": problem.line,
+                    "column": problem.column,
+                    "key": problem.key,
+                    "what": problem.what,
+                    "cure": problem.cure,
+                    "code": problem.code,
                 }
-                for p in problems
+                for problem in problems
             ],
         }
     )

@@ -1,16 +1,27 @@
-"""``equipoise show``: a cluster at one glance."""
+"""``equipoise show`` and ``equipoise schema``: a cluster at a glance, and the JSON Schema of our
+files.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
-from equipoise.cli.answer import console, fitted, mib, plain, print_json, table
-from equipoise.cli.read import read_inventory
-from equipoise.model.quantity import VmId
-from equipoise.model.snapshot import Snapshot
-from equipoise.model.words import counted
-from equipoise.plan.ledger import Ledger
+from equipoise import files
+from equipoise.api.loading import read_inventory
+from equipoise.capacity.ledger import CapacityLedger
+from equipoise.cli.output import (
+    console,
+    fit_to_terminal,
+    format_mib,
+    make_table,
+    print_json,
+    printable,
+)
+from equipoise.errors import InputProblem, InvalidInput
+from equipoise.files.schema import FileKind
+from equipoise.model.quantity import VmId, format_count
+from equipoise.model.state.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -20,37 +31,36 @@ NAMES_SHOWN = 8
 
 
 def run(path: Path, *, with_vms: bool, as_json: bool) -> int:
-    """Print the cluster."""
+    """Print a cluster."""
     snapshot = Snapshot.of(read_inventory(path))
     if as_json:
-        print_json(_document(snapshot))
+        print_json(cluster_document(snapshot))
         return 0
-    console().print(headline(snapshot))
+    console().print(cluster_headline(snapshot))
     console().print(host_table(snapshot))
     if with_vms:
         console().print(vm_table(snapshot))
     return 0
 
 
-def headline(snapshot: Snapshot) -> str:
-    """The cluster in one line."""
+def cluster_headline(snapshot: Snapshot) -> str:
+    """Return the name and the size of a cluster in one line."""
     settings = snapshot.settings
     counts = {"host": len(snapshot.hosts), "VM": len(snapshot.vms)}
     extras = {"pool": settings.pools, "rule": settings.rules, "tenant": settings.tenants}
-    counts |= {word: len(some) for word, some in extras.items() if some}
-    return (
-        f"[bold]{plain(snapshot.name)}[/bold]: {', '.join(map(counted, counts.values(), counts))}"
-    )
+    counts |= {word: len(items) for word, items in extras.items() if items}
+    summary = ", ".join(map(format_count, counts.values(), counts))
+    return f"[bold]{printable(snapshot.name)}[/bold]: {summary}"
 
 
 def host_table(snapshot: Snapshot) -> Table:
-    """One row per host: what it has, what is asked for, what is reserved."""
-    ledger = Ledger(snapshot)
-    columns = ("host", "state", "size", "CPU asked", "mem asked", "reserved", "VMs")
-    rows = table(*columns, right=("size", "reserved"))
+    """Return one row per host: capacity, demand and reservations."""
+    ledger = CapacityLedger(snapshot)
+    columns = ("host", "state", "capacity", "CPU demand", "mem demand", "reserved", "VMs")
+    rows = make_table(*columns, right=("capacity", "reserved"))
     for host in snapshot.hosts.values():
         guests = [snapshot.vms[vm] for vm in snapshot.residents[host.id]]
-        held, cpu_mhz, memory_mib = (
+        used, cpu_mhz, memory_mib = (
             ledger.usage(host.id),
             host.usable_cpu_mhz,
             host.usable_memory_mib,
@@ -58,53 +68,54 @@ def host_table(snapshot: Snapshot) -> Table:
         rows.add_row(
             host.id,
             host.state,
-            f"{cpu_mhz / 1000:,.1f} GHz, {mib(memory_mib)}",
-            bar(sum(vm.demand.cpu_mhz for vm in guests), cpu_mhz),
-            bar(sum(vm.demand.memory_mib for vm in guests), memory_mib),
-            f"{share(held.cpu_mhz, cpu_mhz)} / {share(held.memory_mib, memory_mib)}",
-            _names([vm.id for vm in guests]),
+            f"{cpu_mhz / 1000:,.1f} GHz, {format_mib(memory_mib)}",
+            usage_bar(sum(vm.demand.cpu_mhz for vm in guests), cpu_mhz),
+            usage_bar(sum(vm.demand.memory_mib for vm in guests), memory_mib),
+            f"{format_share(used.cpu_mhz, cpu_mhz)} / {format_share(used.memory_mib, memory_mib)}",
+            _vm_names([vm.id for vm in guests]),
         )
-    return fitted(rows, wrap=False)
+    return fit_to_terminal(rows, wrap=False)
 
 
-def _names(vms: list[VmId]) -> str:
+def _vm_names(vms: list[VmId]) -> str:
     more = len(vms) - NAMES_SHOWN
     return " ".join(vms[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def vm_table(snapshot: Snapshot) -> Table:
-    """One row per VM."""
-    numbers = ("vCPUs", "memory", "MHz asked", "mem asked", "MHz res.", "mem res.")
-    rows = table("VM", "state", "host", *numbers, "pool", right=numbers)
+    """Return one row per VM."""
+    numbers = ("vCPUs", "memory", "MHz demand", "mem demand", "MHz res.", "mem res.")
+    rows = make_table("VM", "state", "host", *numbers, "pool", right=numbers)
     for vm in snapshot.vms.values():
         rows.add_row(
             vm.id,
             vm.state,
             vm.host or "",
             str(vm.vcpus),
-            mib(vm.memory_mib),
+            format_mib(vm.memory_mib),
             f"{vm.demand.cpu_mhz:,}",
-            mib(vm.demand.memory_mib),
+            format_mib(vm.demand.memory_mib),
             f"{vm.cpu.reservation_mhz:,}",
-            mib(vm.memory.reservation_mib),
+            format_mib(vm.memory.reservation_mib),
             vm.pool or "",
         )
-    return fitted(rows, wrap=False)
+    return fit_to_terminal(rows, wrap=False)
 
 
-def bar(asked: int, capacity: int) -> str:
-    """A bar with the share in words: ``████░░░░░░  40%``."""
-    cells = min(BAR_CELLS, round(asked / capacity * BAR_CELLS)) if capacity > 0 else 0
-    return f"{'█' * cells}{'░' * (BAR_CELLS - cells)} {share(asked, capacity):>4}"
+def usage_bar(demand: int, capacity: int) -> str:
+    """Return a bar and the share as text: ``████░░░░░░  40%``."""
+    cells = min(BAR_CELLS, round(demand / capacity * BAR_CELLS)) if capacity > 0 else 0
+    return f"{'█' * cells}{'░' * (BAR_CELLS - cells)} {format_share(demand, capacity):>4}"
 
 
-def share(amount: int, capacity: int) -> str:
-    """An amount as a share of what there is."""
+def format_share(amount: int, capacity: int) -> str:
+    """Return an amount as a share of the capacity."""
     return f"{amount / capacity:.0%}" if capacity > 0 else "-"
 
 
-def _document(snapshot: Snapshot) -> dict[str, object]:
-    ledger = Ledger(snapshot)
+def cluster_document(snapshot: Snapshot) -> dict[str, object]:
+    """Return the JSON document of ``equipoise show``."""
+    ledger = CapacityLedger(snapshot)
     return {
         "name": snapshot.name,
         "hosts": [
@@ -121,3 +132,22 @@ def _document(snapshot: Snapshot) -> dict[str, object]:
         ],
         "vms": [{"id": vm.id, "state": vm.state, "host": vm.host} for vm in snapshot.vms.values()],
     }
+
+
+FILE_KINDS: tuple[FileKind, ...]
+FILE_KINDS = get_args(FileKind)
+
+
+def run_schema(kind: str, *, as_json: bool) -> int:
+    """Print the JSON Schema of a kind of file."""
+    for known in FILE_KINDS:
+        if kind == known:
+            print_json(files.json_schema(known))
+            return 0
+    problem = InputProblem(
+        key=kind,
+        what="there is no such kind of file",
+        cure=f"use one of {', '.join(FILE_KINDS)}",
+        code="unknown-name",
+    )
+    raise InvalidInput("schema", [problem])

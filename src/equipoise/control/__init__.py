@@ -1,20 +1,28 @@
-"""Control: the loop that observes, decides, verifies, executes and records; it owns the ports.
+"""Control: the loop that observes, decides, verifies, executes and records; and its ports.
 
-Enter by ``Loop``. Never touches a host or a disk itself: a ``World`` and a ``Journal`` do.
+Start with ``ControlLoop``. It touches hosts and disks only through a ``World`` and a journal.
 """
 
 from equipoise.control.config import ControlConfig
-from equipoise.control.loop import Loop
-from equipoise.control.ports import Cancel, Decider, Heeding, Instruction, Journal, Start, World
+from equipoise.control.loop import ControlLoop
+from equipoise.control.ports import (
+    CancelAction,
+    Decider,
+    EventDriven,
+    EventLog,
+    Instruction,
+    StartAction,
+    World,
+)
 
 __all__ = [
-    "Cancel",
+    "CancelAction",
     "ControlConfig",
+    "ControlLoop",
     "Decider",
-    "Heeding",
+    "EventDriven",
+    "EventLog",
     "Instruction",
-    "Journal",
-    "Loop",
-    "Start",
+    "StartAction",
     "World",
 ]

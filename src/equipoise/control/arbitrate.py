@@ -1,114 +1,148 @@
-"""Arbitration: when two proposals want opposite things, the more urgent one wins.
+"""Arbitration: of proposals in conflict, the more urgent one is kept.
 
-Repair a broken rule, then upgrade, then wake hosts, then balance, then put hosts to sleep. What is
-dropped is said, with the reason.
+The order is: repair a broken rule, upgrade, power hosts on, balance, power hosts off. Every
+dropped intent is reported with its reason.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from equipoise.control.ports import Decider, PassConsumer, PassProvider
 from equipoise.model.action import describe, footprint
 from equipoise.model.plan import Intent, Proposal, Purpose, Rejection
 from equipoise.model.quantity import HostId, PlanId, RuleId, StepId, VmId
+from equipoise.model.state.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from equipoise.balance.run_pass import PassResult
 
 
 class Arbitration(NamedTuple):
-    """What is left of all that was wanted, and what is not."""
+    """The intents that remain, and those that were dropped."""
 
     intents: tuple[Intent, ...]
     dropped: tuple[Rejection, ...]
-    mends: tuple[RuleId, ...] = ()
-    """The broken rules that are mended by what is left."""
+    repairs: tuple[RuleId, ...] = ()
+    """The broken rules that the remaining intents repair."""
+
+
+def ask_deciders(deciders: Iterable[Decider], snapshot: Snapshot) -> list[Proposal]:
+    """Return the proposal of each decider, in their order.
+
+    The balance pass of one decider is handed to those after it, so that it runs once per turn. It
+    is no part of the proposal, because proposals are journalled.
+    """
+    proposals: list[Proposal] = []
+    balance_pass: PassResult | None = None
+    for decider in deciders:
+        if isinstance(decider, PassConsumer):
+            proposals.append(decider.propose_from_pass(snapshot, balance_pass))
+        elif isinstance(decider, PassProvider):
+            proposal, balance_pass = decider.propose_with_pass(snapshot)
+            proposals.append(proposal)
+        else:
+            proposals.append(decider.propose(snapshot))
+    return proposals
 
 
 def arbitrate(proposals: Iterable[Proposal], plan: PlanId) -> Arbitration:
-    """Merge proposals into one list of intents that do not contradict each other."""
+    """Merge proposals into one list of intents without conflicts."""
     claims = _Claims()
     intents: list[Intent] = []
     dropped: list[Rejection] = []
-    mends: list[RuleId] = []
-    in_order = sorted(proposals, key=lambda one: one.purpose)
-    for proposal, name in zip(in_order, _names(in_order), strict=True):
+    repairs: list[RuleId] = []
+    # The sort is stable: of two proposals with the same purpose, the earlier decider is first.
+    in_order = sorted(proposals, key=lambda proposal: proposal.purpose)
+    for proposal, name in zip(in_order, _proposal_names(in_order), strict=True):
         refused = _refused(proposal, claims)
         kept = [intent for intent in proposal.intents if intent.id not in refused]
         for intent in kept:
             claims.add(intent, proposal.decider)
-        intents += (_named(intent, f"{plan}/{name}/") for intent in kept)
+        intents += (_with_unique_ids(intent, f"{plan}/{name}/") for intent in kept)
         dropped += refused.values()
-        mends += () if refused else proposal.mends
-    return Arbitration(tuple(intents), tuple(dropped), tuple(dict.fromkeys(mends)))
+        # A proposal repairs its rules as a whole, so a single dropped intent voids the promise.
+        repairs += () if refused else proposal.mends
+    return Arbitration(tuple(intents), tuple(dropped), tuple(dict.fromkeys(repairs)))
 
 
-def _names(proposals: Sequence[Proposal]) -> Iterator[str]:
-    """The deciders' names, numbered where one has made several proposals."""
-    times: Counter[str] = Counter()
+def _proposal_names(proposals: Sequence[Proposal]) -> Iterator[str]:
+    """Yield the name of each decider, with a number from its second proposal on."""
+    counts: Counter[str] = Counter()
     for proposal in proposals:
-        times[proposal.decider] += 1
-        number = times[proposal.decider]
+        counts[proposal.decider] += 1
+        number = counts[proposal.decider]
         yield proposal.decider if number == 1 else f"{proposal.decider}.{number}"
 
 
 def _refused(proposal: Proposal, claims: _Claims) -> dict[StepId, Rejection]:
-    """The intents of a proposal that cannot stay, and those that fall with them."""
+    """Return the intents of a proposal that are dropped, each with its rejection."""
     refused: dict[StepId, Rejection] = {}
     for intent in proposal.intents:
-        for detail in claims.against(intent):
-            refused.setdefault(intent.id, _rejection(intent, "conflict", detail))
-    if refused and proposal.whole:
+        for detail in claims.conflicts(intent):
+            refused.setdefault(intent.id, _rejection(intent, "intent-conflict", detail))
+    if refused and proposal.all_or_nothing:
         cause = next(iter(refused.values())).detail
         for intent in proposal.intents:
-            detail = f"is only worth doing as a whole, and {cause}"
-            refused.setdefault(intent.id, _rejection(intent, "whole", detail))
-    for intent in _useless(proposal, refused):
-        detail = "empties a host that is not put to sleep now"
-        refused[intent.id] = _rejection(intent, "useless", detail)
-    for intent, before in _fallen(proposal.intents, refused):
-        detail = f"needs {before}, which was dropped"
-        refused[intent.id] = _rejection(intent, "prerequisite", detail)
+            detail = f"the proposal is all-or-nothing, and {cause}"
+            refused.setdefault(intent.id, _rejection(intent, "proposal-incomplete", detail))
+    for intent in _pointless_evacuations(proposal, refused):
+        detail = "it would empty a host that is not powered off now"
+        refused[intent.id] = _rejection(intent, "evacuation-pointless", detail)
+    for intent, prerequisite in _dependents_of_refused(proposal.intents, refused):
+        detail = f"it needs {prerequisite}, which was dropped"
+        refused[intent.id] = _rejection(intent, "prerequisite-dropped", detail)
     return refused
 
 
-def _useless(proposal: Proposal, refused: dict[StepId, Rejection]) -> list[Intent]:
-    """What would only be done so that a host can sleep which cannot."""
+def _pointless_evacuations(proposal: Proposal, refused: dict[StepId, Rejection]) -> list[Intent]:
+    """Return the intents that only prepare the power-off of a host which stays on."""
     if proposal.purpose is not Purpose.SLEEP:
         return []
-    lost = {step for one in proposal.intents if one.id in refused for step in one.after}
-    needed = {step for one in proposal.intents if one.id not in refused for step in one.after}
-    return [one for one in proposal.intents if one.id in lost - needed and one.id not in refused]
+    intents = proposal.intents
+    lost = {step for intent in intents if intent.id in refused for step in intent.after}
+    needed = {step for intent in intents if intent.id not in refused for step in intent.after}
+    pointless = lost - needed - refused.keys()
+    return [intent for intent in intents if intent.id in pointless]
 
 
-def _fallen(
+def _dependents_of_refused(
     intents: Sequence[Intent], refused: dict[StepId, Rejection]
 ) -> Iterator[tuple[Intent, StepId]]:
-    """Intents that need a refused one, directly or not; the caller adds them as they come."""
-    found = True
-    while found:
-        found = False
+    """Yield the intents that need a refused one, directly or not, each with that one.
+
+    The caller adds each yielded intent to ``refused``; so the dependents of it follow.
+    """
+    changed = True
+    while changed:
+        changed = False
         for intent in intents:
-            before = next((step for step in intent.after if step in refused), None)
-            if before is not None and intent.id not in refused:
-                found = True
-                yield intent, before
+            prerequisite = next((step for step in intent.after if step in refused), None)
+            if prerequisite is not None and intent.id not in refused:
+                changed = True
+                yield intent, prerequisite
 
 
 def _rejection(intent: Intent, code: str, detail: str) -> Rejection:
     return Rejection(subject=describe(intent.action), code=code, detail=detail)
 
 
-def _named(intent: Intent, prefix: str) -> Intent:
-    """Step ids are unique in a journal; those of an intent only within its proposal."""
+def _with_unique_ids(intent: Intent, prefix: str) -> Intent:
+    """Return an intent with prefixed ids.
+
+    Step ids are unique in a journal; intent ids are unique only within their proposal.
+    """
     return intent.but(
-        id=StepId(prefix + intent.id), after=tuple(StepId(prefix + one) for one in intent.after)
+        id=StepId(prefix + intent.id), after=tuple(StepId(prefix + step) for step in intent.after)
     )
 
 
 class _Claims:
-    """Which decider already does something to which VM or host.
+    """The VMs and hosts that the accepted intents use, each with its decider.
 
-    A VM belongs to one decider. A host may be used by many, or be switched by one.
+    At most one decider acts on a VM. Many deciders may use a host, or one may change its state.
     """
 
     def __init__(self) -> None:
@@ -117,20 +151,22 @@ class _Claims:
         self._switched: dict[HostId, str] = {}
 
     def add(self, intent: Intent, decider: str) -> None:
-        seen = footprint(intent.action)
-        if seen.vm is not None:
-            self._vms.setdefault(seen.vm, decider)
-        for host in seen.hosts:
+        """Claim the VM and the hosts of an accepted intent."""
+        touched = footprint(intent.action)
+        if touched.vm is not None:
+            self._vms.setdefault(touched.vm, decider)
+        for host in touched.hosts:
             self._used.setdefault(host, decider)
-        if seen.switched is not None:
-            self._switched.setdefault(seen.switched, decider)
+        if touched.switched is not None:
+            self._switched.setdefault(touched.switched, decider)
 
-    def against(self, intent: Intent) -> Iterator[str]:
-        seen = footprint(intent.action)
-        if seen.vm in self._vms:
-            yield f"{self._vms[seen.vm]} already does something with {seen.vm}"
-        for host in seen.hosts:
+    def conflicts(self, intent: Intent) -> Iterator[str]:
+        """Yield the reasons why an intent is in conflict with the accepted ones."""
+        touched = footprint(intent.action)
+        if touched.vm in self._vms:
+            yield f"{self._vms[touched.vm]} already acts on {touched.vm}"
+        for host in touched.hosts:
             if host in self._switched:
-                yield f"{self._switched[host]} switches {host}"
-        if seen.switched in self._used:
-            yield f"{self._used[seen.switched]} uses {seen.switched}"
+                yield f"{self._switched[host]} changes the state of {host}"
+        if touched.switched in self._used:
+            yield f"{self._used[touched.switched]} uses {touched.switched}"

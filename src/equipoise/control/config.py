@@ -1,31 +1,36 @@
-"""The knobs of the control loop."""
+"""Configuration of the control loop."""
 
 from __future__ import annotations
 
-from equipoise.model.quantity import CountPresent, Milliseconds, MillisecondsPresent, PercentMore
+from equipoise.model.quantity import (
+    Milliseconds,
+    PercentFrom100,
+    PositiveCount,
+    PositiveMilliseconds,
+)
 from equipoise.model.value import Value
 
 
 class ControlConfig(Value):
-    """How often to think, and how patient to be with the world."""
+    """Intervals of the passes, timeouts and retries of actions."""
 
-    pass_interval_ms: MillisecondsPresent = 5 * 60 * 1000
-    """From one pass to the next; the DRS paper's five minutes."""
-    hurry_ms: Milliseconds = 60_000
-    """A pass that something calls for begins so long after the last one at the soonest."""
-    timeout_factor: CountPresent = 3
-    """An action may take this many times as long as planned ..."""
+    pass_interval_ms: PositiveMilliseconds = 5 * 60 * 1000
+    """Time from one pass to the next; five minutes, as in the DRS paper."""
+    pass_delay_ms_min: Milliseconds = 60_000
+    """Shortest time between two passes when an event calls for an earlier one."""
+    timeout_factor: PositiveCount = 3
+    """An action is cancelled when it takes more than this multiple of its planned duration ..."""
     timeout_ms_min: Milliseconds = 60_000
-    """... but never less than this, before it is cancelled."""
-    grace_ms: MillisecondsPresent = 30_000
-    """How long the answer to a cancelling is waited for before the outcome counts as unknown."""
-    attempts_max: CountPresent = 3
-    """How often an action is tried."""
-    wake_attempts_max: CountPresent = 1
-    """How often a plan tries to wake a host: the next pass may wake another one instead ..."""
-    wake_timeout_pct: PercentMore = 200
-    """... as soon as it has taken so much of the planned time: VMs are waiting for it."""
+    """... but never before this time."""
+    cancel_grace_ms: PositiveMilliseconds = 30_000
+    """Time to wait for the answer to a cancellation; then the outcome counts as unknown."""
+    attempts_max: PositiveCount = 3
+    """Attempts per action."""
+    power_on_attempts_max: PositiveCount = 1
+    """Attempts per power-on: the next pass can power on another host instead."""
+    power_on_timeout_pct: PercentFrom100 = 200
+    """Timeout of a power-on in percent of its planned duration: VMs wait for the host."""
     retry_delay_ms: Milliseconds = 10_000
-    """How long after a failure it is tried again."""
-    role_attempts_max: CountPresent = 1
-    """How often a plan tries to start or stop a role: the next attempt may be elsewhere."""
+    """Time between a failure and the next attempt."""
+    role_attempts_max: PositiveCount = 1
+    """Attempts per start or stop of a role: the next plan can use another processor."""

@@ -1,6 +1,7 @@
-"""Drift: how the observed cluster differs from the one we believed in, as events.
+"""Drift: the events that turn the recorded state of the cluster into the observed one.
 
-So the journal stays complete: replaying it gives what was observed, whoever changed it.
+With them the journal stays complete: replaying it gives what was observed, also after changes
+from outside.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
-from equipoise.model.change.draft import Draft
 from equipoise.model.event import (
     DemandObserved,
     Event,
@@ -26,20 +26,21 @@ from equipoise.model.event import (
     VmLeft,
 )
 from equipoise.model.quantity import ProcessorId
-from equipoise.model.roles.duty import Mark
-from equipoise.model.snapshot import Snapshot
-from equipoise.model.vm import same_but_demand
+from equipoise.model.roles.state import ProcessorStatus
+from equipoise.model.state.draft import Draft
+from equipoise.model.state.snapshot import Snapshot
+from equipoise.model.vm import equal_except_demand
 
 T = TypeVar("T")
 
 
 def drift(believed: Snapshot, observed: Snapshot) -> tuple[Event, ...]:
-    """List the events that turn what was believed into what is observed."""
-    # Hosts come first and go last, so that no VM is ever on a host that is not there.
+    """Return the events that turn the recorded state into the observed one."""
+    # New hosts come first and removed hosts last, so that the host of every VM always exists.
     return (
         *_hosts(believed, observed),
         *_vms(believed, observed),
-        *_gone(believed, observed),
+        *_removed(believed, observed),
         *_settings(believed, observed),
         *_roles(believed, observed),
         *_demand(believed, observed),
@@ -60,11 +61,11 @@ def _vms(believed: Snapshot, observed: Snapshot) -> Iterator[Event]:
         known = believed.vms.get(name)
         if known is None:
             yield VmArrived(at_ms=observed.at_ms, vm=vm)
-        elif known is not vm and not same_but_demand(known, vm):
+        elif known is not vm and not equal_except_demand(known, vm):
             yield VmChanged(at_ms=observed.at_ms, vm=vm)
 
 
-def _gone(believed: Snapshot, observed: Snapshot) -> Iterator[Event]:
+def _removed(believed: Snapshot, observed: Snapshot) -> Iterator[Event]:
     for vm in believed.vms:
         if vm not in observed.vms:
             yield VmLeft(at_ms=observed.at_ms, vm=vm)
@@ -79,38 +80,42 @@ def _settings(believed: Snapshot, observed: Snapshot) -> Iterator[Event]:
 
 
 def _roles(believed: Snapshot, observed: Snapshot) -> Iterator[Event]:
-    """What processors really run, and what was said of them while nobody listened.
+    """Yield the changes of running roles and of processor status.
 
-    What they lost because they went down or left follows from that.
+    A processor that goes down loses its roles by the transition, so that needs no event here.
     """
     if observed.settings.layout is None:
         return
-    at_ms, before, now = observed.at_ms, believed.duties, observed.duties
-    up = Draft(observed).is_up
-    for name in _different(before.held, now.held):
-        if not now.held.get(name) and not up(name):
-            continue  # it follows from that it is down
+    at_ms, before, now = observed.at_ms, believed.role_state, observed.role_state
+    is_up = Draft(observed).is_up
+    for name in _changed_processors(before.held, now.held):
+        if not now.held.get(name) and not is_up(name):
+            continue
         yield RolesFound(at_ms=at_ms, processor=name, held=now.held.get(name, ()))
-    for name in _different(before.marks, now.marks):
-        yield from _marks(at_ms, name, before.mark(name), now.mark(name))
+    for name in _changed_processors(before.statuses, now.statuses):
+        yield from _status_events(at_ms, name, before.status(name), now.status(name))
 
 
-def _different(before: Mapping[ProcessorId, T], now: Mapping[ProcessorId, T]) -> list[ProcessorId]:
-    """The processors of whom the two say different things."""
+def _changed_processors(
+    before: Mapping[ProcessorId, T], now: Mapping[ProcessorId, T]
+) -> list[ProcessorId]:
+    """Return the processors with different values in the two maps."""
     if before is now:
         return []
-    everybody = dict.fromkeys((*now, *before))
-    return [name for name in everybody if (now.get(name) or ()) != (before.get(name) or ())]
+    processors = dict.fromkeys((*now, *before))
+    return [name for name in processors if (now.get(name) or ()) != (before.get(name) or ())]
 
 
-def _marks(at_ms: int, name: ProcessorId, was: Mark, mark: Mark) -> Iterator[Event]:
-    if mark.locked != was.locked and mark.locked is not None:
-        yield ProcessorLocked(at_ms=at_ms, processor=name, reason=mark.locked)
-    elif mark.locked != was.locked:
+def _status_events(
+    at_ms: int, name: ProcessorId, before: ProcessorStatus, status: ProcessorStatus
+) -> Iterator[Event]:
+    if status.locked != before.locked and status.locked is not None:
+        yield ProcessorLocked(at_ms=at_ms, processor=name, reason=status.locked)
+    elif status.locked != before.locked:
         yield ProcessorUnlocked(at_ms=at_ms, processor=name)
-    if mark.suspected_ms is not None and was.suspected_ms is None:
+    if status.suspected_ms is not None and before.suspected_ms is None:
         yield ProcessorSuspected(at_ms=at_ms, processor=name)
-    elif mark.suspected_ms is None and was.suspected_ms is not None:
+    elif status.suspected_ms is None and before.suspected_ms is not None:
         yield ProcessorTrusted(at_ms=at_ms, processor=name)
 
 
@@ -120,5 +125,5 @@ def _demand(believed: Snapshot, observed: Snapshot) -> Iterator[Event]:
         for name, vm in observed.vms.items()
         if name not in believed.vms or believed.vms[name].demand != vm.demand
     }
-    # Also when nothing changed: that demand stayed the same is an observation, too.
+    # Recorded also without changes: it marks the end of an observation, and the time of a sample.
     yield DemandObserved(at_ms=observed.at_ms, demand=changed)

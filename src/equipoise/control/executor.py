@@ -1,10 +1,10 @@
-"""The executor: carries out one verified plan, as a state machine without input or output.
+"""The executor: executes one verified plan, as a state machine without I/O.
 
-It is driven from outside: ``handle`` takes in an event that was written down, ``decide`` gives the
-next thing to write down, until there is none. What it knows follows from the events alone, so after
-a crash the same events bring it back to where it was. ``instruction`` says what a decision asks
-of the world. It never starts a step whose prerequisite did not succeed, never exceeds a limit, and
-comes to an end whatever the world answers or does not answer.
+It is driven from outside. ``handle`` applies a recorded event; ``decide`` returns the next event
+to record, until there is none. Its state follows from the events alone, so the same events
+restore it after a crash. ``instruction_for`` gives what a decision asks of the world. It never
+starts a step whose prerequisite did not succeed, never exceeds a limit, and terminates whatever
+the world answers.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from equipoise.capacity.ledger import CapacityLedger
 from equipoise.control.config import ControlConfig
-from equipoise.control.ports import Cancel, Instruction, Start
+from equipoise.control.ports import CancelAction, Instruction, StartAction
 from equipoise.errors import Conflict
 from equipoise.model.action import PowerOn, RoleAction
-from equipoise.model.change.draft import Touched
 from equipoise.model.event import (
     ActionFailed,
     ActionFinished,
@@ -25,20 +25,20 @@ from equipoise.model.event import (
     ActionStarted,
     ActionTimedOut,
     Event,
-    Outcome,
     PlanAccepted,
     PlanCancelled,
     PlanEnded,
+    PlanOutcome,
     SlotsFilled,
 )
 from equipoise.model.plan import Step
 from equipoise.model.quantity import StepId
+from equipoise.model.state.draft import TouchedEntities
 from equipoise.plan import VerifiedPlan
-from equipoise.plan.ledger import Ledger
-from equipoise.plan.waiting import Waiting
+from equipoise.plan.step_queue import StepQueue
 
 NEVER_MS: Final = 10**18
-_OWN_BUSINESS: Final = (
+_EXECUTION_EVENTS: Final = (
     ActionStarted,
     ActionFinished,
     ActionFailed,
@@ -49,64 +49,73 @@ _OWN_BUSINESS: Final = (
     PlanEnded,
     SlotsFilled,
 )
-"""Events that break off nothing but what they name."""
+"""Events that cannot interrupt any action other than the one that they name."""
 
 
 @dataclass(slots=True)
-class _Attempt:
-    """A step that was started and has not ended."""
+class _RunningAttempt:
+    """An attempt of a step that has started and has not ended."""
 
     step: Step
     number: int
     deadline_ms: int
     cancelling: bool = False
+    """Whether the world has received a cancellation."""
 
 
 class Executor:
-    """One verified plan on its way."""
+    """The execution of one verified plan."""
 
-    def __init__(self, verified: VerifiedPlan, ledger: Ledger, config: ControlConfig) -> None:
+    def __init__(
+        self, verified: VerifiedPlan, ledger: CapacityLedger, config: ControlConfig
+    ) -> None:
         if verified.plan.base_version != ledger.draft.version:
             raise Conflict(
                 f"plan {verified.plan.id} was verified for version {verified.plan.base_version}, "
-                f"the cluster is at {ledger.draft.version}: observe again"
+                f"but the cluster has version {ledger.draft.version}: observe and plan again",
+                code="stale-plan",
             )
         self.plan = verified.plan
         self.ended = False
         self._ledger = ledger
         self._config = config
-        self._waiting = Waiting(self.plan.steps, verified.prerequisites, ledger)
+        self._waiting = StepQueue(self.plan.steps, verified.prerequisites, ledger)
         self._steps = {step.id: step for step in self.plan.steps}
-        self._running: dict[StepId, _Attempt] = {}
-        self._broken_off: dict[StepId, _Attempt] = {}
-        self._earliest_ms = NEVER_MS
-        """Before this nothing that runs is overdue."""
+        self._running: dict[StepId, _RunningAttempt] = {}
+        self._interrupted: dict[StepId, _RunningAttempt] = {}
+        self._first_deadline_ms = NEVER_MS
+        """No running attempt has an earlier deadline; a lower bound, updated when it passes."""
         self._retries: dict[StepId, int] = {}
+        """Failed steps that will be tried again, each with the time of the next attempt."""
         self._attempts: dict[StepId, int] = {}
-        self._to_skip: dict[StepId, str] = {}
+        self._to_skip: dict[StepId, tuple[str, str]] = {}
+        """Steps that will be skipped, each with the code and the reason."""
         self._finished = self._failed = self._skipped = 0
         self._cancelled = self._aborted = False
 
     def alarm_ms(self) -> int | None:
-        """When ``decide`` must be asked again even if nothing happens."""
+        """Return the time of the next ``decide`` if no event comes before; ``None`` for never."""
         times = [attempt.deadline_ms for attempt in self._running.values()]
         return min([*times, *self._retries.values()], default=None)
 
-    def left(self) -> tuple[Step, ...]:
-        """The steps that have not been started yet."""
+    def remaining(self) -> tuple[Step, ...]:
+        """Return the steps that have not started yet."""
         return self._waiting.steps()
 
-    def unanswered(self) -> tuple[Instruction, ...]:
-        """The instructions to give again after a crash: the world may or may not have got them."""
-        given: list[Instruction] = []
+    def open_instructions(self) -> tuple[Instruction, ...]:
+        """Return the instructions to repeat after a crash: the world may not have received them."""
+        instructions: list[Instruction] = []
         for attempt in self._running.values():
-            given.append(Start(attempt.step, attempt.number))
+            instructions.append(StartAction(attempt.step, attempt.number))
             if attempt.cancelling:
-                given.append(Cancel(attempt.step.id, attempt.number))
-        return tuple(given)
+                instructions.append(CancelAction(attempt.step.id, attempt.number))
+        return tuple(instructions)
 
-    def concerns(self, event: Event) -> bool:
-        """Whether an event may change what it does; answers to others matter while steps wait."""
+    def is_affected_by(self, event: Event) -> bool:
+        """Whether an event can change the next decision.
+
+        The end of an action of another plan matters only while steps wait: it may free capacity.
+        """
         match event:
             case ActionFinished() | ActionFailed() | ActionLost() | ActionTimedOut():
                 return event.step in self._steps or bool(self._waiting)
@@ -115,33 +124,33 @@ class Executor:
             case _:
                 return True
 
-    # Taking in what happened
+    # Events in
 
-    def handle(self, event: Event, touched: Touched) -> None:
-        """Take in an event that was written down and that the ledger has settled."""
+    def handle(self, event: Event, touched: TouchedEntities) -> None:
+        """Apply an event that is in the journal and that the ledger has applied."""
         self._waiting.wake(touched)
-        self._take(event)
-        if not isinstance(event, _OWN_BUSINESS):
-            self._notice_broken_off()
+        self._apply(event)
+        if not isinstance(event, _EXECUTION_EVENTS):
+            self._find_interrupted()
 
-    def _take(self, event: Event) -> None:
+    def _apply(self, event: Event) -> None:
         match event:
             case ActionStarted():
                 self._started(event)
             case ActionTimedOut() if self._is_running(event):
                 attempt = self._running[event.step]
                 attempt.cancelling = True
-                attempt.deadline_ms = event.at_ms + self._config.grace_ms
-                self._earliest_ms = min(self._earliest_ms, attempt.deadline_ms)
+                attempt.deadline_ms = event.at_ms + self._config.cancel_grace_ms
+                self._first_deadline_ms = min(self._first_deadline_ms, attempt.deadline_ms)
             case ActionFinished() if self._is_running(event):
                 del self._running[event.step]
                 self._finished += 1
                 self._waiting.succeeded(event.step)
-            case ActionFailed() if event.step in self._broken_off:
-                del self._broken_off[event.step]
+            case ActionFailed() if event.step in self._interrupted:
+                del self._interrupted[event.step]
                 self._give_up(event.step)
             case ActionFailed() if self._is_running(event):
-                self._answered_failed(event)
+                self._retry_or_give_up(event)
             case ActionLost() if self._is_running(event):
                 self._give_up(event.step)
             case ActionSkipped() if event.step in self._steps:
@@ -154,7 +163,7 @@ class Executor:
     def _is_running(
         self, event: ActionTimedOut | ActionFinished | ActionFailed | ActionLost
     ) -> bool:
-        """Whether an answer belongs to what is running; late and repeated ones do not."""
+        """Whether an answer belongs to a running attempt; late and repeated answers do not."""
         attempt = self._running.get(event.step)
         return attempt is not None and attempt.number == event.attempt
 
@@ -166,20 +175,20 @@ class Executor:
         if step.id in self._waiting:
             self._waiting.take(step.id)
         self._attempts[step.id] = event.attempt
-        deadline_ms = event.at_ms + self._patience_ms(step)
-        self._running[step.id] = _Attempt(step, event.attempt, deadline_ms)
-        self._earliest_ms = min(self._earliest_ms, deadline_ms)
+        deadline_ms = event.at_ms + self._timeout_ms(step)
+        self._running[step.id] = _RunningAttempt(step, event.attempt, deadline_ms)
+        self._first_deadline_ms = min(self._first_deadline_ms, deadline_ms)
 
-    def _patience_ms(self, step: Step) -> int:
+    def _timeout_ms(self, step: Step) -> int:
         config, expected_ms = self._config, step.duration_ms
-        most_ms = config.timeout_factor * expected_ms
+        timeout_ms = config.timeout_factor * expected_ms
         if isinstance(step.action, PowerOn):
-            most_ms = min(most_ms, config.wake_timeout_pct * expected_ms // 100)
-        return max(config.timeout_ms_min, most_ms)
+            timeout_ms = min(timeout_ms, config.power_on_timeout_pct * expected_ms // 100)
+        return max(config.timeout_ms_min, timeout_ms)
 
-    def _answered_failed(self, event: ActionFailed) -> None:
-        most = self._attempts_max(self._steps[event.step])
-        if event.attempt < most and not self._cancelled:
+    def _retry_or_give_up(self, event: ActionFailed) -> None:
+        attempts_max = self._attempts_max(self._steps[event.step])
+        if event.attempt < attempts_max and not self._cancelled:
             del self._running[event.step]
             self._retries[event.step] = event.at_ms + self._config.retry_delay_ms
         else:
@@ -187,7 +196,7 @@ class Executor:
 
     def _attempts_max(self, step: Step) -> int:
         if isinstance(step.action, PowerOn):
-            return self._config.wake_attempts_max
+            return self._config.power_on_attempts_max
         if isinstance(step.action, RoleAction):
             return self._config.role_attempts_max
         return self._config.attempts_max
@@ -199,7 +208,7 @@ class Executor:
 
     def _drop_followers(self, step: StepId) -> None:
         for follower in self._waiting.drop_followers(step):
-            self._to_skip[follower] = f"{step}, which it needs, did not succeed"
+            self._to_skip[follower] = ("prerequisite-failed", f"it needs {step}, which failed")
 
     def _skip(self, event: ActionSkipped) -> None:
         self._skipped += 1
@@ -212,45 +221,53 @@ class Executor:
     def _cancel(self, event: PlanCancelled) -> None:
         self._cancelled = True
         self._aborted = self._aborted or event.abort
-        for step in self._waiting.steps():
-            self._to_skip[step.id] = "the plan was cancelled"
-        for name in self._retries:
-            self._to_skip[name] = "the plan was cancelled"
+        for name in (*(step.id for step in self._waiting.steps()), *self._retries):
+            self._to_skip[name] = ("plan-cancelled", "the plan was cancelled")
 
-    def _notice_broken_off(self) -> None:
-        """What is no longer in flight, and was not answered, lost its host or its VM."""
-        for name in [one for one in self._running if one not in self._ledger.draft.in_flight]:
-            self._broken_off[name] = self._running.pop(name)
+    def _find_interrupted(self) -> None:
+        """Move attempts that the transition has ended from the running to the interrupted ones.
 
-    # Deciding what to do
+        An attempt that is no longer in flight, and has no answer, lost its host or its VM.
+        """
+        in_flight = self._ledger.draft.in_flight
+        for name in [step for step in self._running if step not in in_flight]:
+            self._interrupted[name] = self._running.pop(name)
+
+    # Decisions out
 
     def decide(self, now_ms: int) -> Event | None:
-        """Give the next thing to write down, or nothing if there is nothing to do now."""
-        if self.ended or (now_ms < self._earliest_ms and self._only_runs()):
+        """Return the next event to record, or ``None`` if there is nothing to do now."""
+        if self.ended or (now_ms < self._first_deadline_ms and self._only_waits_for_answers()):
             return None
+        # The order matters: ends free capacity and drop followers before a new step may start.
         return (
-            self._loss(now_ms)
+            self._report_interrupted(now_ms)
             or self._overdue(now_ms)
             or self._pending_skip(now_ms)
             or self._next_start(now_ms)
-            or self._stuck(now_ms)
+            or self._skip_blocked(now_ms)
             or self._end(now_ms)
         )
 
-    def _only_runs(self) -> bool:
-        """Whether there is nothing to do but to wait for answers."""
+    def _only_waits_for_answers(self) -> bool:
+        """Whether all remaining work is to wait for answers of the world."""
         return bool(self._running) and not (
-            self._waiting or self._retries or self._to_skip or self._broken_off or self._aborted
+            self._waiting or self._retries or self._to_skip or self._interrupted or self._aborted
         )
 
-    def _loss(self, now_ms: int) -> Event | None:
-        for name, attempt in self._broken_off.items():
-            reason = "the host or VM it worked on was lost"
-            return ActionFailed(at_ms=now_ms, step=name, attempt=attempt.number, reason=reason)
+    def _report_interrupted(self, now_ms: int) -> Event | None:
+        for name, attempt in self._interrupted.items():
+            return ActionFailed(
+                at_ms=now_ms,
+                step=name,
+                attempt=attempt.number,
+                reason="the host or VM of the action failed or was removed",
+                code="action-interrupted",
+            )
         return None
 
     def _overdue(self, now_ms: int) -> Event | None:
-        if now_ms < self._earliest_ms and not self._aborted:
+        if now_ms < self._first_deadline_ms and not self._aborted:
             return None
         for name, attempt in self._running.items():
             late = now_ms >= attempt.deadline_ms
@@ -259,16 +276,16 @@ class Executor:
             if (late or self._aborted) and not attempt.cancelling:
                 return ActionTimedOut(at_ms=now_ms, step=name, attempt=attempt.number)
         deadlines = (attempt.deadline_ms for attempt in self._running.values())
-        self._earliest_ms = min(deadlines, default=NEVER_MS)
+        self._first_deadline_ms = min(deadlines, default=NEVER_MS)
         return None
 
     def _pending_skip(self, now_ms: int) -> Event | None:
-        for step, reason in self._to_skip.items():
-            return ActionSkipped(at_ms=now_ms, step=step, reason=reason)
+        for step, (code, reason) in self._to_skip.items():
+            return ActionSkipped(at_ms=now_ms, step=step, reason=reason, code=code)
         return None
 
     def _next_start(self, now_ms: int) -> Event | None:
-        for name in [one for one, due_ms in self._retries.items() if due_ms <= now_ms]:
+        for name in [step for step, due_ms in self._retries.items() if due_ms <= now_ms]:
             del self._retries[name]
             self._waiting.put_back(self._steps[name])
         step = self._waiting.next_startable(self._ledger, self._ledger.draft.settings.limits)
@@ -277,37 +294,42 @@ class Executor:
         attempt = self._attempts.get(step.id, 0) + 1
         return ActionStarted(at_ms=now_ms, step=step, attempt=attempt)
 
-    def _stuck(self, now_ms: int) -> Event | None:
-        """If nothing runs that could change it, what may not start now never will."""
+    def _skip_blocked(self, now_ms: int) -> Event | None:
+        """Skip the first waiting step if no own action runs that could make it startable."""
         if self._running or self._retries:
             return None
         step = self._waiting.first()
         if step is None:
             return None
-        why = "; ".join(one.detail for one in self._waiting.why_not(self._ledger, step))
-        return ActionSkipped(at_ms=now_ms, step=step.id, reason=why or "too much is going on")
+        objections = self._waiting.why_not(self._ledger, step)
+        reason = "; ".join(objection.detail for objection in objections)
+        if not reason:  # every precondition holds, so only the limits are in the way
+            code, reason = "concurrency-limit", "the concurrency limit is reached"
+        else:
+            code = "step-blocked"
+        return ActionSkipped(at_ms=now_ms, step=step.id, reason=reason, code=code)
 
     def _end(self, now_ms: int) -> Event | None:
         if self._running or self._retries or self._waiting:
             return None
         complete = self._finished == len(self._steps)
-        outcome = Outcome.CANCELLED if self._cancelled else Outcome.PARTIAL
+        outcome = PlanOutcome.CANCELLED if self._cancelled else PlanOutcome.PARTIAL
         return PlanEnded(
             at_ms=now_ms,
             plan=self.plan.id,
-            outcome=Outcome.DONE if complete else outcome,
+            outcome=PlanOutcome.DONE if complete else outcome,
             finished=self._finished,
             failed=self._failed,
             skipped=self._skipped,
         )
 
 
-def instruction(decision: Event) -> Instruction | None:
-    """Say what a decision, once it is written down, asks of the world."""
+def instruction_for(decision: Event) -> Instruction | None:
+    """Return the instruction that the world receives after a decision is recorded."""
     match decision:
         case ActionStarted():
-            return Start(decision.step, decision.attempt)
+            return StartAction(decision.step, decision.attempt)
         case ActionTimedOut():
-            return Cancel(decision.step, decision.attempt)
+            return CancelAction(decision.step, decision.attempt)
         case _:
             return None

@@ -1,8 +1,8 @@
-"""The loop: observe, propose, arbitrate, order, verify, execute, and write everything down.
+"""The control loop: observe, propose, arbitrate, order, verify, execute, record.
 
-It owns what we believe of the world (the ledger) and the order of things: nothing is asked of the
-world before the decision is in the journal. A loop that starts on a journal with events in it goes
-on where the last one stopped.
+It owns the believed state of the world (the ledger). A decision is in the journal before the
+world receives it. A loop that starts on a journal with events continues where the last one
+stopped.
 """
 
 from __future__ import annotations
@@ -10,12 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from equipoise.control.arbitrate import arbitrate
+from equipoise.capacity.ledger import CapacityLedger
+from equipoise.control.arbitrate import arbitrate, ask_deciders
 from equipoise.control.config import ControlConfig
 from equipoise.control.drift import drift
-from equipoise.control.executor import Executor, instruction
-from equipoise.control.ports import Cancel, Decider, Heeding, Journal, Reconsidering, World
-from equipoise.control.reopen import reopen, written_off
+from equipoise.control.executor import Executor, instruction_for
+from equipoise.control.leader_epoch import next_leader_epoch
+from equipoise.control.ports import (
+    CancelAction,
+    Decider,
+    EventDriven,
+    EventLog,
+    PlanReviewer,
+    World,
+)
+from equipoise.control.recovery import end_abandoned_plan, recover_run
 from equipoise.errors import Conflict
 from equipoise.model.action import PowerOn, RoleAction
 from equipoise.model.event import (
@@ -24,28 +33,27 @@ from equipoise.model.event import (
     ActionLost,
     ClusterLoaded,
     Event,
+    LeaderEpochStarted,
     PlanAccepted,
     PlanCancelled,
     PlanRefused,
     ProposalMade,
     ProposalsArbitrated,
-    ReignBegan,
     SlotsFilled,
 )
 from equipoise.model.plan import Intent, Plan, Violation
 from equipoise.model.quantity import PlanId, StepId
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.plan import Judge, Refusal, VerifiedPlan, order, verify
-from equipoise.plan.ledger import Ledger
 
 
-class Loop:
+class ControlLoop:
     """One control loop over one world, with one journal."""
 
     def __init__(
         self,
         world: World,
-        journal: Journal,
+        journal: EventLog,
         *,
         deciders: Sequence[Decider] = (),
         judges: Sequence[Judge] = (),
@@ -53,199 +61,204 @@ class Loop:
     ) -> None:
         self._world = world
         self._journal = journal
-        self._deciders = [one for one in deciders if not isinstance(one, Heeding)]
-        self._heeding = [one for one in deciders if isinstance(one, Heeding)]
+        self._deciders = [each for each in deciders if not isinstance(each, EventDriven)]
+        self._event_deciders = [each for each in deciders if isinstance(each, EventDriven)]
         self._judges = judges
         self._config = config or ControlConfig()
-        self._ledger = Ledger(Snapshot())
+        self._ledger = CapacityLedger(Snapshot())
         self._executor: Executor | None = None
-        self._beside: dict[PlanId, Executor] = {}
-        """The plans of those who heed events; they do not wait for the plan of the others."""
-        self._lanes: tuple[Executor, ...] | None = None
-        self._used: set[StepId] = set()
-        """The ids of all steps so far: a world knows an attempt by them."""
-        self._unsure = False
-        """Whether the outcome of an action is unknown, and nobody has looked since."""
-        self._lost_journal = False
-        self._watchers = [one for one in deciders if isinstance(one, Reconsidering)]
-        self._next_pass_ms = self._next_look_ms = self._last_pass_ms = 0
+        self._role_executors: dict[PlanId, Executor] = {}
+        """The plans of event-driven deciders, which run beside the plan of the other deciders."""
+        self._executors_cache: tuple[Executor, ...] | None = None
+        self._used_step_ids: set[StepId] = set()
+        """The ids of all steps so far: a world identifies an attempt by its step id."""
+        self._outcome_unknown = False
+        """Whether the outcome of an action is unknown since the last observation."""
+        self._journal_failed = False
+        self._reviewers = [each for each in deciders if isinstance(each, PlanReviewer)]
+        self._next_pass_ms = self._next_review_ms = self._last_pass_ms = 0
         if len(journal):
             self._recover()
         else:
-            self._begin()
+            self._load_cluster()
         self._now_ms = self._ledger.draft.at_ms
-        self._reign()
+        self._start_leader_epoch()
         self._now_ms = self._ledger.draft.at_ms
-        self._next_pass_ms = self._next_look_ms = self._last_pass_ms = self._now_ms
+        self._next_pass_ms = self._next_review_ms = self._last_pass_ms = self._now_ms
 
     @property
     def now_ms(self) -> int:
-        """The time up to which the world is known."""
+        """The time of the latest event, or up to which the loop has waited."""
         return self._now_ms
 
     @property
     def idle(self) -> bool:
-        """Whether no plan is being carried out, other than of those who heed events."""
+        """Whether no plan runs, except plans of event-driven deciders."""
         return self._executor is None
 
     def snapshot(self) -> Snapshot:
-        """What we believe of the world."""
+        """Return the state of the world as the loop believes it."""
         return self._ledger.draft.freeze()
 
     def run(self, until_ms: int) -> None:
-        """Think every few minutes and act on it, until the given time."""
+        """Run a pass every ``pass_interval_ms`` and execute its plan, until the given time."""
         while True:
             if self.idle and self._now_ms >= self._next_pass_ms:
                 self._last_pass_ms = self._now_ms
                 self._next_pass_ms = self._now_ms + self._config.pass_interval_ms
-                self._think()
-            elif not self.idle and self._watched and self._now_ms >= self._next_look_ms:
-                self._look_again()
-            self._act()
+                self._run_pass()
+            elif not self.idle and self._has_review and self._now_ms >= self._next_review_ms:
+                self._review_plan()
+            self._advance()
             if self._now_ms >= until_ms:
                 return
             self._wait(min(until_ms, self._next_ms(until_ms)))
 
     def _next_ms(self, until_ms: int) -> int:
-        """When it is time to think again, or to look again at the plan under way."""
+        """Return the time of the next pass, or of the next review of the running plan."""
         if self.idle:
             return self._next_pass_ms
-        return self._next_look_ms if self._watched else until_ms
+        return self._next_review_ms if self._has_review else until_ms
 
     @property
-    def _watched(self) -> bool:
-        """Whether somebody looks again at the plan under way, if it is the loop's own."""
-        if not self._watchers or self._executor is None:
+    def _has_review(self) -> bool:
+        """Whether the deciders review the running plan: only a plan that this loop has made."""
+        if not self._reviewers or self._executor is None:
             return False
-        plan = self._executor.plan  # every step of an own plan has its name before its own
+        plan = self._executor.plan
+        # Arbitration prefixes the step ids of the loop's own plans with the id of the plan.
         return any(step.id.startswith(f"{plan.id}/") for step in plan.steps[:1])
 
-    def carry_out(self, plan: Plan) -> VerifiedPlan | Refusal:
-        """Verify a plan that somebody made for the present state, and execute it to its end."""
+    def execute(self, plan: Plan) -> VerifiedPlan | Refusal:
+        """Verify a plan of the caller for the present state, and execute it to its end."""
         verdict = self.submit(plan)
         if isinstance(verdict, VerifiedPlan):
             self.finish()
         return verdict
 
     def submit(self, plan: Plan) -> VerifiedPlan | Refusal:
-        """Verify a plan for the present state, and begin to execute it with the next ``run``."""
+        """Verify a plan for the present state; the next ``run`` starts to execute it."""
         if self._executor is not None:
-            raise Conflict(f"plan {self._executor.plan.id} is still under way: one at a time")
+            running = self._executor.plan.id
+            raise Conflict(
+                f"plan {running} is still running: wait for its end or cancel it",
+                code="plan-running",
+            )
         return self._submit(plan)
 
     def finish(self) -> None:
-        """Go on with the plan under way, if there is one, to its end."""
-        self._act()
-        while self._executor is not None or (self._beside and not self._heeding):
+        """Execute the running plan, if there is one, to its end."""
+        self._advance()
+        while self._executor is not None or (self._role_executors and not self._event_deciders):
             self._wait(None)
-            self._act()
+            self._advance()
 
     def cancel(self, *, abort: bool = False, reason: str = "") -> None:
-        """Stop the plan under way: nothing new starts; with ``abort`` what runs is cancelled."""
+        """Cancel the running plan: no further step starts. ``abort`` cancels running actions."""
         if self._executor is not None:
             plan = self._executor.plan.id
             self._record([PlanCancelled(at_ms=self._now_ms, plan=plan, abort=abort, reason=reason)])
-            self._react()
+            self._run_executors()
 
-    def _begin(self) -> None:
+    def _load_cluster(self) -> None:
         observed = self._world.observe()
         self._record([ClusterLoaded(at_ms=observed.at_ms, inventory=observed.inventory())])
 
-    def _reign(self) -> None:
-        """Take over from whoever gave out roles before."""
-        if self._heeding and self._ledger.draft.settings.layout is not None:
-            if self._ledger.draft.duties.epoch:
-                self._observe()  # nobody has listened for a while
-            epoch = self._ledger.draft.duties.epoch + 1
-            self._record([ReignBegan(at_ms=self._now_ms, epoch=epoch)])
+    def _start_leader_epoch(self) -> None:
+        """Become the leader: start an epoch higher than that of every earlier controller."""
+        if self._event_deciders and self._ledger.draft.settings.layout is not None:
+            if self._ledger.draft.role_state.epoch:
+                self._observe()  # the journal has no events of the time without a controller
+            epoch = next_leader_epoch(self._ledger.draft.role_state.epoch)
+            self._record([LeaderEpochStarted(at_ms=self._now_ms, epoch=epoch)])
 
     def _recover(self) -> None:
-        """Go on where the journal ends, and give the world its open instructions again."""
-        past = reopen(self._journal)
-        self._ledger = Ledger(past.snapshot)
-        self._used = past.used
-        self._unsure = past.unsure
+        """Continue where the journal ends, and send the open instructions to the world again."""
+        recovered = recover_run(self._journal)
+        self._ledger = CapacityLedger(recovered.snapshot)
+        self._used_step_ids = recovered.used_step_ids
+        self._outcome_unknown = recovered.outcome_unknown
         refused: list[Plan] = []
-        for event in past.events:
-            if isinstance(event, PlanAccepted) and event.plan.id in past.open:
+        for event in recovered.events:
+            if isinstance(event, PlanAccepted) and event.plan.id in recovered.open_plans:
                 verdict = verify(self.snapshot(), event.plan, self._judges)
                 if isinstance(verdict, VerifiedPlan):
-                    self._carry(Executor(verdict, self._ledger, self._config))
-                else:  # today's judges are stricter than those who let it pass
+                    self._start_executor(Executor(verdict, self._ledger, self._config))
+                else:  # the judges of this loop are stricter than those of the last one
                     refused.append(event.plan)
-            self._take_in(event)
+            self._apply(event)
         for executor in self._executors():
-            for given in executor.unanswered():
-                self._world.perform(given)
+            for instruction in executor.open_instructions():
+                self._world.perform(instruction)
         for plan in refused:
-            mine = {step.id for step in plan.steps}
+            own = {step.id for step in plan.steps}
             for running in self._ledger.draft.in_flight.values():
-                if running.step.id in mine:
-                    self._world.perform(Cancel(running.step.id, running.attempt))
-            self._record(written_off(plan, past.events, self._ledger.draft))
+                if running.step.id in own:
+                    self._world.perform(CancelAction(running.step.id, running.attempt))
+            self._record(end_abandoned_plan(plan, recovered.events, self._ledger.draft))
 
-    def _carry(self, executor: Executor) -> None:
-        """Begin to carry out a plan: beside the others if there is nothing but roles in it."""
+    def _start_executor(self, executor: Executor) -> None:
+        """Add an executor: beside the main plan if all its actions are role actions."""
         if all(isinstance(step.action, RoleAction) for step in executor.plan.steps):
-            self._beside[executor.plan.id] = executor
+            self._role_executors[executor.plan.id] = executor
         else:
             self._executor = executor
-        self._lanes = None
+        self._executors_cache = None
 
     def _executors(self) -> tuple[Executor, ...]:
-        """All that are under way, the one of the slow deciders first."""
-        if self._lanes is None:
+        """Return all executors, the one of the main plan first."""
+        if self._executors_cache is None:
             main = () if self._executor is None else (self._executor,)
-            self._lanes = (*main, *self._beside.values())
-        return self._lanes
+            self._executors_cache = (*main, *self._role_executors.values())
+        return self._executors_cache
 
-    def _think(self) -> None:
-        """One pass: from what is observed to a plan under way, or to the reasons why not."""
+    def _run_pass(self) -> None:
+        """Run one pass: observe, propose, arbitrate, order, verify, and start the plan."""
         self._observe()
         snapshot = self.snapshot()
-        proposals = [decider.propose(snapshot) for decider in self._deciders]
-        self._record(ProposalMade(at_ms=self._now_ms, proposal=one) for one in proposals)
+        proposals = ask_deciders(self._deciders, snapshot)
+        self._record(ProposalMade(at_ms=self._now_ms, proposal=proposal) for proposal in proposals)
         plan_id = PlanId(f"plan-{self._ledger.draft.version}")
-        intents, dropped, mends = arbitrate(proposals, plan_id)
+        intents, dropped, repairs = arbitrate(proposals, plan_id)
         if dropped:
             self._record([ProposalsArbitrated(at_ms=self._now_ms, dropped=dropped)])
         if intents:
-            ordered = order(self.snapshot(), intents, plan_id, mends)
+            ordered = order(self.snapshot(), intents, plan_id, repairs)
             if isinstance(ordered, Refusal):
                 self._refuse(ordered)
             else:
                 self._submit(ordered)
 
-    def _act(self) -> None:
-        """Do all that can be done now, and ask those who heed events until they want no more."""
-        self._react()
-        while self._hasten():
-            self._react()
+    def _advance(self) -> None:
+        """Run executors and event-driven deciders until none of them has anything to do now."""
+        self._run_executors()
+        while self._run_event_deciders():
+            self._run_executors()
 
-    def _hasten(self) -> bool:
-        """Ask those who heed events, if it is time; and say whether somebody was asked."""
-        asked = False
-        for decider in self._heeding:
+    def _run_event_deciders(self) -> bool:
+        """Run the event-driven deciders that are due; return whether any of them was."""
+        was_due = False
+        for decider in self._event_deciders:
             due_ms = decider.due_ms()
             if due_ms is None or due_ms > self._now_ms:
                 continue
-            asked = True
-            if self._unsure:
+            was_due = True
+            if self._outcome_unknown:
                 self._observe()
             at_ms = self._now_ms
             proposal = decider.propose(replace(self.snapshot(), at_ms=at_ms))
-            if proposal.intents or proposal.fillings:
+            if proposal.intents or proposal.slot_assignments:
                 self._record([ProposalMade(at_ms=at_ms, proposal=proposal)])
             self._record(
-                SlotsFilled(at_ms=at_ms, group=one.group, slots=one.slots, reason=one.reason)
-                for one in proposal.fillings
+                SlotsFilled(at_ms=at_ms, group=each.group, slots=each.slots, reason=each.reason)
+                for each in proposal.slot_assignments
             )
             plan_id = PlanId(f"{proposal.decider}-{self._ledger.draft.version}")
-            self._begin_beside(arbitrate([proposal], plan_id).intents, plan_id)
-        return asked
+            self._start_role_plan(arbitrate([proposal], plan_id).intents, plan_id)
+        return was_due
 
-    def _begin_beside(self, intents: Sequence[Intent], plan_id: PlanId) -> None:
-        """Have what is wanted verified and begun; what cannot start does not hold up the rest."""
+    def _start_role_plan(self, intents: Sequence[Intent], plan_id: PlanId) -> None:
+        """Verify and start a plan of role actions, without the intents that the gate refuses."""
         while intents:
             ordered = order(self.snapshot(), intents, plan_id, base=self._ledger)
             if isinstance(ordered, Plan):
@@ -253,33 +266,40 @@ class Loop:
                 return
             self._refuse(ordered)
             plan_id = PlanId(f"{plan_id}.")
-            blamed = {one.step for one in ordered.violations}
-            left = [one for one in intents if one.id not in blamed]
-            intents = left if len(left) < len(intents) else ()
+            blamed = {violation.step for violation in ordered.violations}
+            remaining = [intent for intent in intents if intent.id not in blamed]
+            # A refusal that names no step would come again for ever: give up then.
+            intents = remaining if len(remaining) < len(intents) else ()
 
-    def _look_again(self) -> None:
-        """A plan may take longer than things stay as they are: ask whether to go on with it."""
-        self._next_look_ms = self._now_ms + self._config.pass_interval_ms
+    def _review_plan(self) -> None:
+        """Observe, and cancel the running plan if a reviewer has a reason.
+
+        A plan may take longer than the state stays as it was when the plan was made.
+        """
+        self._next_review_ms = self._now_ms + self._config.pass_interval_ms
         assert self._executor is not None
         self._observe()
-        for watcher in self._watchers:
-            left = self._executor.left()
-            why = watcher.reconsider(self.snapshot(), left) if left else ""
-            if why:
+        for reviewer in self._reviewers:
+            remaining = self._executor.remaining()
+            reason = reviewer.review(self.snapshot(), remaining) if remaining else ""
+            if reason:
                 plan = self._executor.plan.id
-                self._record([PlanCancelled(at_ms=self._now_ms, plan=plan, reason=why)])
+                self._record([PlanCancelled(at_ms=self._now_ms, plan=plan, reason=reason)])
                 return
 
     def _observe(self) -> None:
+        """Observe the world, and record how it differs from the believed state."""
         observed = self._world.observe()
         self._now_ms = max(self._now_ms, observed.at_ms)
         self._record(drift(self.snapshot(), observed))
-        self._unsure = False
+        self._outcome_unknown = False
 
     def _submit(self, plan: Plan) -> VerifiedPlan | Refusal:
-        if self._unsure:
-            self._observe()  # which makes the plan stale, as it should
-        verdict = self._used_before(plan) or verify(
+        if self._outcome_unknown:
+            # The observation raises the version, so the gate refuses this plan as stale: it was
+            # made without the unknown outcome.
+            self._observe()
+        verdict = self._refuse_reused_ids(plan) or verify(
             self.snapshot(), plan, self._judges, self._ledger
         )
         if isinstance(verdict, Refusal):
@@ -288,46 +308,51 @@ class Loop:
         executor = Executor(verdict, self._ledger, self._config)
         accepted = PlanAccepted(at_ms=self._now_ms, plan=plan)
         self._append([accepted])
-        self._carry(executor)
-        self._next_look_ms = self._now_ms + self._config.pass_interval_ms
-        self._take_in(accepted)
+        self._start_executor(executor)
+        self._next_review_ms = self._now_ms + self._config.pass_interval_ms
+        self._apply(accepted)
         return verdict
 
-    def _used_before(self, plan: Plan) -> Refusal | None:
-        again = [step for step in plan.steps if step.id in self._used]
-        detail = "an earlier plan had a step of this id"
-        found = (
-            Violation(constraint="form", at_ms=step.start_ms, step=step.id, detail=detail)
-            for step in again
+    def _refuse_reused_ids(self, plan: Plan) -> Refusal | None:
+        violations = tuple(
+            Violation(
+                constraint="form",
+                at_ms=step.start_ms,
+                step=step.id,
+                detail=f"an earlier plan has a step with the id {step.id}",
+                code="duplicate-step",
+            )
+            for step in plan.steps
+            if step.id in self._used_step_ids
         )
-        return Refusal(plan, tuple(found)) if again else None
+        return Refusal(plan, violations) if violations else None
 
     def _refuse(self, refusal: Refusal) -> None:
         self._record(
             [PlanRefused(at_ms=self._now_ms, plan=refusal.plan, violations=refusal.violations)]
         )
 
-    def _react(self) -> None:
-        """Let the executors decide until they have nothing more to do, then tell the world."""
+    def _run_executors(self) -> None:
+        """Collect the decisions of the executors, record them, then send the instructions."""
         decisions: list[Event] = []
         before = -1
-        while len(decisions) > before:  # what one of them ends may be what another waits for
+        while len(decisions) > before:  # an end in one plan can free capacity for another one
             before = len(decisions)
             for executor in self._executors():
                 while (decision := executor.decide(self._now_ms)) is not None:
-                    self._take_in(decision)
+                    self._apply(decision)
                     decisions.append(decision)
         self._append(decisions)
         for decision in decisions:
-            asked = instruction(decision)
-            if asked is not None:
-                self._world.perform(asked)
+            instruction = instruction_for(decision)
+            if instruction is not None:
+                self._world.perform(instruction)
 
     def _wait(self, until_ms: int | None) -> None:
-        """Let time pass until something happens, at most to the next alarm."""
+        """Wait for the next event of the world, at most to the next alarm, and record it."""
         alarms = [executor.alarm_ms() for executor in self._executors()]
-        alarms += [decider.due_ms() for decider in self._heeding]
-        times = [one for one in (until_ms, *alarms) if one is not None]
+        alarms += [decider.due_ms() for decider in self._event_deciders]
+        times = [time_ms for time_ms in (until_ms, *alarms) if time_ms is not None]
         assert times, "nothing to wait for"
         limit_ms = max(self._now_ms, min(times))
         event = self._world.next_event(limit_ms)
@@ -336,43 +361,49 @@ class Loop:
         while event is not None:
             self._now_ms = max(self._now_ms, event.at_ms)
             self._record([event])
-            # Who decides at once does so when all that happens at one instant is known.
-            event = self._world.next_event(self._now_ms) if self._heeding else None
+            # Event-driven deciders run only after all events of the same millisecond are known.
+            event = self._world.next_event(self._now_ms) if self._event_deciders else None
 
     def _record(self, events: Iterable[Event]) -> None:
+        """Append events to the journal, then apply them."""
         batch = tuple(events)
         self._append(batch)
         for event in batch:
-            self._take_in(event)
+            self._apply(event)
 
     def _append(self, events: Sequence[Event]) -> None:
-        """Write events down. Once that has failed, what is believed may not be what is written."""
-        if self._lost_journal:
-            raise Conflict("the journal could not be written: open it again with a new loop")
+        """Append events. After a failure the believed state may differ from the journal."""
+        if self._journal_failed:
+            raise Conflict(
+                "the journal could not be written: open it again with a new loop",
+                code="journal-failed",
+            )
         if events:
-            self._lost_journal = True
+            self._journal_failed = True
             self._journal.append(events)
-            self._lost_journal = False
+            self._journal_failed = False
 
-    def _take_in(self, event: Event) -> None:
+    def _apply(self, event: Event) -> None:
+        """Apply a recorded event to the ledger, the executors and the event-driven deciders."""
         if isinstance(event, PlanAccepted):
-            self._used.update(step.id for step in event.plan.steps)
+            self._used_step_ids.update(step.id for step in event.plan.steps)
         if isinstance(event, ActionLost):
-            self._unsure = True
+            self._outcome_unknown = True
         if isinstance(event, ActionFinished | ActionFailed | ActionLost):
             running = self._ledger.draft.in_flight.get(event.step)
             if running is not None and isinstance(running.step.action, PowerOn):
-                # VMs wait for it; or, if it did not wake, for another one.
-                soonest_ms = self._last_pass_ms + self._config.hurry_ms
+                # VMs wait for this host, or for another one if the power-on failed.
+
+                soonest_ms = self._last_pass_ms + self._config.pass_delay_ms_min
                 self._next_pass_ms = min(self._next_pass_ms, max(event.at_ms, soonest_ms))
         touched = self._ledger.apply(event)
         for executor in self._executors():
-            if not executor.concerns(event):
+            if not executor.is_affected_by(event):
                 continue
             executor.handle(event, touched)
             if executor.ended:
-                self._lanes = None
-                self._beside.pop(executor.plan.id, None)
+                self._executors_cache = None
+                self._role_executors.pop(executor.plan.id, None)
                 self._executor = None if executor is self._executor else self._executor
-        for decider in self._heeding:
-            decider.heed(event, touched)
+        for decider in self._event_deciders:
+            decider.on_event(event, touched)

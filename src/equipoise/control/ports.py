@@ -1,158 +1,183 @@
-"""The ports: what the control loop needs of a world, a journal and a decider, and no more."""
+"""The ports of the control loop: a world, a journal, deciders, and an upgrade engine."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from equipoise.model.change.draft import Touched
 from equipoise.model.event import Event
 from equipoise.model.plan import Proposal, Step
 from equipoise.model.quantity import StepId
-from equipoise.model.snapshot import Snapshot
-from equipoise.model.upgrade.work import Batch, VmBatch
+from equipoise.model.state.draft import TouchedEntities
+from equipoise.model.state.snapshot import Snapshot
+from equipoise.model.upgrade.work import TaskBatch, VmBatch
+
+if TYPE_CHECKING:  # a type only: the ports work without balance
+    from equipoise.balance.run_pass import PassResult
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
-    """Carry out a step."""
+class StartAction:
+    """Execute an attempt of a step."""
 
     step: Step
     attempt: int
 
 
 @dataclass(frozen=True, slots=True)
-class Cancel:
-    """Stop carrying out a step, if that is still possible."""
+class CancelAction:
+    """Cancel an attempt of a step, if that is still possible."""
 
     step: StepId
     attempt: int
 
 
-Instruction = Start | Cancel
+Instruction = StartAction | CancelAction
 
 
 class World(Protocol):
-    """Hosts and VMs, simulated or real. Nothing in it raises for what a world does by nature:
-    a refusal or a failure is an event.
+    """Hosts and VMs, simulated or real.
+
+    A refusal or a failure of an action is an event. Only a broken connection raises an exception.
     """
 
     def observe(self) -> Snapshot:
-        """Say how things are now."""
+        """Return the present state."""
         ...
 
     def perform(self, instruction: Instruction) -> None:
-        """Begin to carry out an instruction, and return at once.
+        """Start to execute an instruction, and return at once.
 
-        Each attempt of a step is answered by ``ActionFinished`` or ``ActionFailed``, also when it
-        was cancelled. The same instruction may come twice (after a crash of the loop) and must
-        then be carried out once and answered again.
+        The world answers each attempt of a step with ``ActionFinished`` or ``ActionFailed``, also
+        after a cancellation. After a crash of the loop the same instruction may come again. The
+        world then executes it once and answers it again.
         """
         ...
 
     def next_event(self, until_ms: int) -> Event | None:
-        """Wait for the next event; ``None`` if there is none up to and including ``until_ms``."""
+        """Wait for the next event; return ``None`` if none comes up to ``until_ms`` inclusive."""
         ...
 
 
-class Journal(Protocol):
-    """Remembers events in order, for ever."""
+class EventLog(Protocol):
+    """The part of a journal that a loop uses: append and read events."""
 
     def append(self, events: Sequence[Event]) -> int:
-        """Write events down, all or none; once it returns they are safe. Gives the new length."""
+        """Append all events or none, and return the new length. Then they are on disk."""
         ...
 
     def events(self, start: int = 0) -> Iterator[Event]:
-        """Read the events back, from the given position on."""
+        """Yield the events without the first ``start``."""
         ...
 
     def __len__(self) -> int:
-        """How many events there are."""
+        """Return the number of events."""
         ...
 
 
 @runtime_checkable
-class Reconsidering(Protocol):
-    """A decider that looks again at plans that are under way."""
+class PlanReviewer(Protocol):
+    """A decider that reviews the running plan at every pass."""
 
-    def reconsider(self, snapshot: Snapshot, left: Sequence[Step]) -> str:
-        """Say why what is left of a plan should not be done any more; nothing if it should."""
+    def review(self, snapshot: Snapshot, remaining: Sequence[Step]) -> str:
+        """Return why the remaining steps should be cancelled; empty to continue the plan."""
         ...
 
 
 class Decider(Protocol):
-    """Somebody with an opinion about what should be done."""
+    """A decider: a snapshot in, a proposal out."""
 
     def propose(self, snapshot: Snapshot) -> Proposal:
-        """Say what should be done, and why, or why nothing."""
+        """Return the actions that should be executed, with reasons; or why none should."""
         ...
 
 
-class Engine(Protocol):
-    """Who carries out the schedules of an upgrade, simulated or real. It raises for nothing that
-    a machine does by nature: a task that could not be done, or of which nobody knows whether it was
-    done, is answered by ``TaskFailed``.
+@runtime_checkable
+class PassProvider(Protocol):
+    """A decider that also returns its balance pass, for later deciders of the same turn."""
+
+    def propose_with_pass(self, snapshot: Snapshot) -> tuple[Proposal, PassResult]:
+        """Return the proposal and the pass behind it."""
+        ...
+
+
+@runtime_checkable
+class PassConsumer(Protocol):
+    """A decider that starts from the balance pass of an earlier decider of the same turn."""
+
+    def propose_from_pass(self, snapshot: Snapshot, balance_pass: PassResult | None) -> Proposal:
+        """Return the proposal; without a pass, the decider runs its own."""
+        ...
+
+
+class UpgradeEngine(Protocol):
+    """Executes the schedules of an upgrade, simulated or real.
+
+    A failed task is an event, not an exception. So is a task whose outcome is unknown: the engine
+    answers both with ``TaskFailed``.
     """
 
-    def perform(self, schedule: Batch | VmBatch) -> None:
-        """Begin to carry out a schedule, and return at once.
+    def perform(self, schedule: TaskBatch | VmBatch) -> None:
+        """Start to execute a schedule, and return at once.
 
-        Each task is answered by ``TaskFinished`` or ``TaskFailed``, each move by ``VmMoved`` or
-        ``VmMoveFailed``, and the schedule as a whole by ``BatchEnded``. Tasks of a vertex come one
-        after the other, vertices side by side, stages one after the other; when a task fails the
-        later ones of its vertex are neither done nor answered. The same schedule may come twice
-        (after a crash): what is done already is then not done again, and answered again.
+        The engine answers each task with ``TaskFinished`` or ``TaskFailed``, each move with
+        ``VmMoved`` or ``VmMoveFailed``, and the schedule with ``BatchEnded``. The tasks of a vertex
+        run one after the other, vertices run concurrently, and stages run one after the other.
+        When a task fails, the engine neither executes nor answers the later tasks of its vertex.
+        After a crash the same schedule may come again. The engine then answers the finished tasks
+        again without executing them.
         """
         ...
 
     def next_event(self, until_ms: int | None) -> Event | None:
-        """Wait for the next event; ``None`` if there is none up to and including ``until_ms``, or,
-        where that is not given, if there will never be one.
+        """Wait for the next event; return ``None`` if none comes up to ``until_ms`` inclusive.
+
+        Without ``until_ms``, ``None`` means that no event will ever come.
         """
         ...
 
-    def witness(self, event: Event) -> None:
-        """Hear of an event that was written down, be it a decision or its own answer."""
+    def on_event(self, event: Event) -> None:
+        """Receive an event after it is recorded: a decision, or an answer of this engine."""
         ...
 
 
 @runtime_checkable
-class Live(Protocol):
-    """An engine in whose time people live: while it works, somebody may give orders to the run.
+class RealTimeEngine(Protocol):
+    """An engine that works in real time: administrators may send commands meanwhile.
 
-    It is asked for events in short turns, so that orders are heard soon. One that does not say so
-    is asked for the next event however long that takes.
+    The loop waits for its events in short intervals and looks for commands in between. For any
+    other engine the loop waits for the next event without a limit.
     """
 
     def now_ms(self) -> int:
-        """What time it is."""
+        """Return the present time of the run."""
         ...
 
-    def look_ms(self) -> int:
-        """How long to wait at the most before orders are looked for."""
+    def poll_ms(self) -> int:
+        """Return the longest time to wait before the loop looks for commands."""
         ...
 
     def is_idle(self) -> bool:
-        """Whether nothing will ever happen unless it is given something to do."""
+        """Whether no event will come before the engine receives another schedule."""
         ...
 
 
 @runtime_checkable
-class Heeding(Protocol):
-    """A decider that is asked as soon as something happens that matters to it.
+class EventDriven(Protocol):
+    """A decider that runs as soon as an event matters to it.
 
-    Its plans are carried out beside those of the others, which are asked every few minutes.
+    Its plans run beside the plan of the other deciders, which run once per pass.
     """
 
-    def heed(self, event: Event, touched: Touched) -> None:
-        """Take note of an event that was written down, and of what it touched."""
+    def on_event(self, event: Event, touched: TouchedEntities) -> None:
+        """Receive an event after it is recorded, and the entities that it touched."""
         ...
 
     def due_ms(self) -> int | None:
-        """When it wants to be asked next; in the past, if at once."""
+        """Return the time of the next ``propose``; a past time means now, ``None`` means never."""
         ...
 
     def propose(self, snapshot: Snapshot) -> Proposal:
-        """Say what should be done now, and why."""
+        """Return the actions that should start now, with reasons."""
         ...

@@ -1,5 +1,5 @@
-"""Fuzz: puts trials before schedulers, and finds where they disagree with the specification.
+"""Fuzz: campaigns of random trials that find where a scheduler disagrees with the specification.
 
-Enter by ``campaign``; by ``testing`` from a test file; by ``targets`` for schedulers that live in a
-process of their own. Never imports one of those, and never alters a real cluster.
+Entry points: ``campaign``; ``testing`` from a test file; ``registry`` for schedulers by name.
+Foreign schedulers are in ``adapters``. Fuzz never changes a real cluster.
 """

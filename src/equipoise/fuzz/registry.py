@@ -1,4 +1,4 @@
-"""Every scheduler that can be put to the test, by its name."""
+"""The schedulers that a campaign can test, by name."""
 
 from __future__ import annotations
 
@@ -8,48 +8,48 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Final
 
+from equipoise.adapters.btrplace import scheduler
+from equipoise.adapters.nova.scheduler import NOVA, NOVA_PIPELINE
+from equipoise.adapters.proxlb.scheduler import PROXLB
+from equipoise.adapters.targets.scheduler import Scheduler, SchedulerEntry
+from equipoise.adapters.watcher.scheduler import WATCHER
 from equipoise.fuzz.schedulers.deciders import BALANCE, POWER
-from equipoise.fuzz.schedulers.faulty import FAULTY
-from equipoise.fuzz.schedulers.known import Known
-from equipoise.fuzz.schedulers.scheduler import Scheduler
-from equipoise.fuzz.schedulers.unwired import TRIALS, UNWIRED
-from equipoise.fuzz.targets import btrplace_scheduler
-from equipoise.fuzz.targets.nova_known import NOVA, NOVA_PIPELINE
-from equipoise.fuzz.targets.proxlb_scheduler import PROXLB
-from equipoise.fuzz.targets.watcher_scheduler import WATCHER
-from equipoise.spec.library import of_origin
+from equipoise.fuzz.schedulers.faulty import FAULTY, FAULTY_NETWORK, NETWORK_TRIALS
+from equipoise.spec.library import library_file
 
 
 def _planner() -> Scheduler:
-    from equipoise.fuzz.schedulers.planner import Planner  # noqa: PLC0415  (its solver takes time)
+    from equipoise.fuzz.schedulers.planner import Planner  # noqa: PLC0415  (its solver is slow to import)
 
     return Planner()
 
 
 _MUTANT: Final = "mutant-"
-MUTANTS: Final = Known(
+MUTANTS: Final = SchedulerEntry(
     name=f"{_MUTANT}NAME-RULE",
-    about="our planner, with that constraint altered by that rule",
+    about="our planner with constraint NAME altered by mutation rule RULE",
     make=_planner,
 )
-"""All mutants together: there are too many for a list."""
+"""One entry for all mutants: there are too many for a list."""
 
 
-def registered() -> Iterator[Known]:
-    """All of them, ours first; of the mutants, how they are called."""
-    yield Known(
-        name="planner", about="our exact planner, with the plan imposed on it", make=_planner
+def registered_schedulers() -> Iterator[SchedulerEntry]:
+    """All schedulers, ours first; one entry for all mutants."""
+    yield SchedulerEntry(
+        name="planner", about="our exact planner with an imposed plan", make=_planner
     )
     yield BALANCE
     yield POWER
     for name, make in FAULTY.items():
         about = (make.__doc__ or "").strip().split("\n")[0].rstrip(".")
-        yield Known(name=name, about=about, make=make, constraints=_about_time())
-    for name, make in UNWIRED.items():
+        yield SchedulerEntry(name=name, about=about, make=make, constraints=_temporal_constraints())
+    for name, make in FAULTY_NETWORK.items():
         about = (make.__doc__ or "").strip().rstrip(".")
-        yield Known(name=name, about=about, make=make, constraints=("Spread",), options=TRIALS)
+        yield SchedulerEntry(
+            name=name, about=about, make=make, constraints=("Spread",), options=NETWORK_TRIALS
+        )
     yield MUTANTS
-    yield btrplace_scheduler.target()
+    yield scheduler.btrplace_entry()
     yield NOVA
     yield NOVA_PIPELINE
     yield WATCHER
@@ -57,25 +57,28 @@ def registered() -> Iterator[Known]:
 
 
 @cache
-def _about_time() -> tuple[str, ...]:
-    """The constraints of BtrPlace, where the causes of defects are from, that are about time."""
-    home = of_origin("btrplace")
+def _temporal_constraints() -> tuple[str, ...]:
+    """The constraints of BtrPlace that depend on time: the faults are about those."""
+    library_spec = library_file("btrplace")
     return tuple(
         name
-        for name, one in home.constraints.items()
-        if "continuous" in one.marks or home.looks_at_plan(name)
+        for name, constraint in library_spec.constraints.items()
+        if "continuous" in constraint.marks or library_spec.looks_at_plan(name)
     )
 
 
-def find_known(name: str) -> Known | None:
-    """The scheduler of a name, if there is one."""
+def find_scheduler(name: str) -> SchedulerEntry | None:
+    """The entry with a name; ``None`` if there is none."""
     if name.startswith(_MUTANT):
         return _find_mutant(name)
-    return next((one for one in registered() if one.name == name and one is not MUTANTS), None)
+    return next(
+        (entry for entry in registered_schedulers() if entry.name == name and entry is not MUTANTS),
+        None,
+    )
 
 
-def _find_mutant(name: str) -> Known | None:
-    from equipoise.fuzz.schedulers.mutants import find_mutant  # noqa: PLC0415  (as the planner)
+def _find_mutant(name: str) -> SchedulerEntry | None:
+    from equipoise.fuzz.schedulers.planner import find_mutant  # noqa: PLC0415  (slow to import)
 
     mutant = find_mutant(name)
     if mutant is None:
@@ -83,18 +86,18 @@ def _find_mutant(name: str) -> Known | None:
     return replace(MUTANTS, name=name, make=lambda: mutant, constraints=(mutant.constraint,))
 
 
-def names_like(name: str) -> Sequence[str]:
-    """What somebody may have meant by a name that nobody has."""
+def similar_names(name: str) -> Sequence[str]:
+    """The registered names that are similar to an unknown name."""
     if name.startswith(_MUTANT):
-        from equipoise.fuzz.schedulers.mutants import mutants_like  # noqa: PLC0415  (as above)
+        from equipoise.fuzz.schedulers.planner import mutants_like  # noqa: PLC0415  (slow to import)
 
         return mutants_like(name)
-    return get_close_matches(name, [one.name for one in registered()], n=1)
+    return get_close_matches(name, [entry.name for entry in registered_schedulers()], n=1)
 
 
 @cache
-def the_scheduler(name: str, settings: tuple[tuple[str, str], ...] = ()) -> Scheduler:
-    """The scheduler of a name, made once in each process, with its settings in order."""
-    known = find_known(name)
-    assert known is not None, "whoever asks has seen that there is one"
-    return known.make(**dict(settings))
+def make_scheduler(name: str, settings: tuple[tuple[str, str], ...] = ()) -> Scheduler:
+    """The scheduler with a name and settings, created once in each process."""
+    entry = find_scheduler(name)
+    assert entry is not None, "the caller has checked the name"
+    return entry.make(**dict(settings))

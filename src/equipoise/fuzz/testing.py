@@ -1,4 +1,4 @@
-"""Campaigns in a test file: a decorator that makes a test of a function that gives a scheduler."""
+"""Campaigns in a test file: a decorator turns a function that returns a scheduler into a test."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import ParamSpec
 
-from equipoise.errors import InvalidInput, Problem
-from equipoise.fuzz.campaign import Campaign, Limits
-from equipoise.fuzz.campaign.words import told
-from equipoise.fuzz.generate.options import USUAL, Options
-from equipoise.fuzz.plugin import WISHES, save
+from equipoise.adapters.targets.trial_options import DEFAULT_OPTIONS, TrialOptions
+from equipoise.errors import InputProblem, InvalidInput
+from equipoise.fuzz.campaign import CampaignLimits, FuzzCampaign
+from equipoise.fuzz.campaign.text_report import report_lines
+from equipoise.fuzz.pytest_plugin import OVERRIDES, save_findings
 from equipoise.fuzz.schedulers import Scheduler
-from equipoise.spec.library import constraint_named, library, of_origin, own
+from equipoise.spec.library import custom_specification, find_constraint, library, library_file
 
 Fixtures = ParamSpec("Fixtures")
 
 
-def campaign(  # noqa: PLR0913  (all of them have names, and mostly none is given)
+def campaign(  # noqa: PLR0913  (all are keywords with defaults)
     *constraints: str,
     group: str | None = None,
     spec: str = "",
@@ -25,54 +25,60 @@ def campaign(  # noqa: PLR0913  (all of them have names, and mostly none is give
     failures: int | None = None,
     seconds: float | None = None,
     seed: int = 0,
-    options: Options = USUAL,
+    options: TrialOptions = DEFAULT_OPTIONS,
 ) -> Callable[[Callable[Fixtures, Scheduler]], Callable[Fixtures, None]]:
-    """A test that puts a scheduler before trials of some constraints, and fails if it errs.
+    """Decorate a function that returns a scheduler: it becomes a test that runs a campaign.
 
-    What is decorated gives the scheduler, and may ask for fixtures as any test. ``group`` is a file
-    of the library, ``spec`` a text of one's own; without names, all constraints of both count.
+    The test fails if the campaign finds a defect. The function may use fixtures as any test.
+    ``group`` is a file of the library, ``spec`` the text of own constraints; without names, the
+    campaign has all constraints of both.
     """
-    names = _names(constraints, group, spec)
+    names = _constraint_names(constraints, group, spec)
 
     def decorate(make: Callable[Fixtures, Scheduler]) -> Callable[Fixtures, None]:
         @wraps(make)
         def test(*given: Fixtures.args, **named: Fixtures.kwargs) -> None:
-            wishes = WISHES.get()
-            until_s = seconds if wishes.seconds is None else wishes.seconds
-            most = tests if wishes.seconds is None else None
-            limits = Limits(most if wishes.tests is None else wishes.tests, failures, until_s)
-            scheduler, drawn = make(*given, **named), seed if wishes.seed is None else wishes.seed
+            overrides = OVERRIDES.get()
+            until_s = seconds if overrides.seconds is None else overrides.seconds
+            tests_max = tests if overrides.seconds is None else None
+            limits = CampaignLimits(
+                tests_max if overrides.tests is None else overrides.tests, failures, until_s
+            )
+            scheduler = make(*given, **named)
+            used_seed = seed if overrides.seed is None else overrides.seed
             name = type(scheduler).__name__
-            report = Campaign(name, scheduler, names, options, drawn, limits, spec).run()
+            report = FuzzCampaign(name, scheduler, names, options, used_seed, limits, spec).run()
             if report.defects:
-                if wishes.save is not None:
-                    save(report, wishes.save)
-                raise AssertionError("\n".join((f"{name} errs, seed {drawn}", *told(report))))
+                if overrides.save is not None:
+                    save_findings(report, overrides.save)
+                raise AssertionError(
+                    "\n".join((f"{name} has defects, seed {used_seed}", *report_lines(report)))
+                )
 
         return test
 
     return decorate
 
 
-def _names(wished: Sequence[str], group: str | None, spec: str) -> tuple[str, ...]:
-    """The constraints that are meant: those that are named, else all of the group and one's own."""
-    mine = tuple(own(spec).constraints)
+def _constraint_names(requested: Sequence[str], group: str | None, spec: str) -> tuple[str, ...]:
+    """The named constraints; without names, all constraints of the group and of ``spec``."""
+    own = tuple(custom_specification(spec).constraints)
     if group is not None and group not in library():
-        raise _refused(group, "is no group of constraints", ", ".join(library()))
-    if not wished:
-        found = (*(() if group is None else of_origin(group).constraints), *mine)
-        if not found:
-            raise _refused("", "tries nothing", "name a constraint, a group, or a spec with some")
-        return found
-    return tuple(one if one in mine else _of_library(one) for one in wished)
+        raise _refused(group, "is no group of the library", f"use one of {', '.join(library())}")
+    if not requested:
+        names = (*(() if group is None else library_file(group).constraints), *own)
+        if not names:
+            raise _refused("", "has no constraints", "name a constraint, a group or a spec")
+        return names
+    return tuple(name if name in own else _of_library(name) for name in requested)
 
 
 def _of_library(name: str) -> str:
-    found = constraint_named(name)
-    if found is None:
+    constraint = find_constraint(name)
+    if constraint is None:
         raise _refused(name, "is no constraint", "'equipoise spec list' lists them")
-    return found
+    return constraint
 
 
 def _refused(key: str, what: str, cure: str) -> InvalidInput:
-    return InvalidInput("campaign", [Problem(key=key, what=what, cure=cure)])
+    return InvalidInput("campaign", [InputProblem(key=key, what=what, cure=cure)])

@@ -1,5 +1,5 @@
-"""Model: the nouns of the house, frozen, and the one function that turns events into states.
+"""Model: the frozen types of a cluster, and the one function that applies events to it.
 
-Enter by ``Snapshot`` and ``transition.apply``; files come in by ``model.files``.
-Never reads a clock, never touches a file or a host, never decides anything.
+Start with ``state.snapshot.Snapshot`` and ``state.transition.apply``. No clock, no I/O, no
+decisions.
 """

@@ -1,71 +1,76 @@
-"""Actions: what can be done to hosts and VMs. Imperative names; no times (a ``Step`` has those)."""
+"""Actions on hosts, VMs and roles: what each one touches, and the state change that it makes.
+
+Names are imperative. An action has no times; a ``Step`` has those.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from equipoise.model.host import HostState
 from equipoise.model.quantity import (
     Amount,
     HostId,
     HostKey,
-    NameKey,
     ProcessorId,
+    ResourceNameKey,
+    RoleGroupKey,
     RoleKey,
-    TeamKey,
     Version,
     VmId,
     VmKey,
 )
-from equipoise.model.roles.duty import Duty, Post
+from equipoise.model.roles.state import GroupRole, RoleInstance
 from equipoise.model.value import Value
+from equipoise.model.vm import VmState
 
 
 class PowerOn(Value, tag="power_on", tag_field="do"):
-    """Wake a host from standby. VMs may come once it has ended."""
+    """Power on a host that is in standby. It accepts VMs after the action has ended."""
 
     host: HostKey
 
 
 class PowerOff(Value, tag="power_off", tag_field="do"):
-    """Put an empty host to standby. It hosts nothing from the start on."""
+    """Put an empty host into standby. It accepts no VMs from the start of the action on."""
 
     host: HostKey
 
 
 class EnterMaintenance(Value, tag="enter_maintenance", tag_field="do"):
-    """Take an empty host out of service. It hosts nothing from the start on."""
+    """Take an empty host out of service. It accepts no VMs from the start of the action on."""
 
     host: HostKey
 
 
 class LeaveMaintenance(Value, tag="leave_maintenance", tag_field="do"):
-    """Bring a host back into service. VMs may come once it has ended."""
+    """Bring a host back into service. It accepts VMs after the action has ended."""
 
     host: HostKey
 
 
 class Forge(Value, tag="forge", tag_field="do"):
-    """Make a VM from its template: ``init`` to ``ready``."""
+    """Create a VM from its template: ``init`` to ``ready``."""
 
     vm: VmKey
 
 
 class Boot(Value, tag="boot", tag_field="do"):
-    """Start a ready VM on a host, which is occupied from the start on."""
+    """Start a ready VM on a host. It occupies capacity there from the start of the action on."""
 
     vm: VmKey
     target: HostKey
 
 
 class Shutdown(Value, tag="shutdown", tag_field="do"):
-    """Stop a running VM; it holds its host until the end and is ``ready`` then."""
+    """Stop a running VM. It occupies its host until the end of the action; then it is ``ready``."""
 
     vm: VmKey
     source: HostKey
 
 
 class Migrate(Value, tag="migrate", tag_field="do"):
-    """Move a running VM. It is hosted on both, and runs on the source until the end."""
+    """Move a running VM. It occupies both hosts and runs on the source until the end."""
 
     vm: VmKey
     source: HostKey
@@ -73,10 +78,10 @@ class Migrate(Value, tag="migrate", tag_field="do"):
 
 
 class Reinstantiate(Value, tag="reinstantiate", tag_field="do"):
-    """Make a running VM anew elsewhere, from its template, instead of moving what it has in memory.
+    """Replace a running VM by a new instance on another host, instead of copying its memory.
 
-    A second instance is forged and booted on the target, then the first is shut down. It is hosted
-    on both, as while it migrates, and what counts as running is the first until the end.
+    A second instance is created from the template and booted on the target; then the first one is
+    shut down. The VM occupies both hosts, as in a migration, and runs on the source until the end.
     """
 
     vm: VmKey
@@ -85,14 +90,14 @@ class Reinstantiate(Value, tag="reinstantiate", tag_field="do"):
 
 
 class Suspend(Value, tag="suspend", tag_field="do"):
-    """Put a running VM to sleep where it is."""
+    """Suspend a running VM on its host."""
 
     vm: VmKey
     source: HostKey
 
 
 class Resume(Value, tag="resume", tag_field="do"):
-    """Wake a sleeping VM, on its own host or on another one."""
+    """Resume a sleeping VM, on its own host or on another one."""
 
     vm: VmKey
     source: HostKey
@@ -100,51 +105,51 @@ class Resume(Value, tag="resume", tag_field="do"):
 
 
 class Allocate(Value, tag="allocate", tag_field="do"):
-    """Change what a running VM takes of a shareable resource."""
+    """Change what a running VM consumes of a named resource."""
 
     vm: VmKey
-    resource: NameKey
+    resource: ResourceNameKey
     amount: Amount
 
 
 class Kill(Value, tag="kill", tag_field="do"):
-    """End a VM for good, in whatever state it is."""
+    """Terminate a VM, from any state."""
 
     vm: VmKey
 
 
-class _OnProcessor(Value, tag_field="do"):
-    """What is done with a role, on a host or in a VM: one of the two is given."""
+class _RoleActionBase(Value, tag_field="do"):
+    """An action on a role. Either ``host`` or ``vm`` is given: the processor of the role."""
 
-    group: TeamKey
+    group: RoleGroupKey
     role: RoleKey
     host: HostKey | None = None
     vm: VmKey | None = None
     epoch: Version = 0
-    """Who asks for it: a world refuses what is lower than the highest it has seen."""
+    """The epoch of the leader. A world refuses an epoch lower than the highest it has received."""
 
     @property
     def processor(self) -> ProcessorId:
-        """The host or VM."""
+        """The host or VM that runs the role."""
         return ProcessorId(self.host or self.vm or "")
 
     @property
-    def duty(self) -> Duty:
-        """The role, wherever it is."""
-        return Duty(self.group, self.role)
+    def group_role(self) -> GroupRole:
+        """The role of the group, without the processor."""
+        return GroupRole(self.group, self.role)
 
     @property
-    def post(self) -> Post:
-        """The role, and where."""
-        return Post(self.group, self.role, self.processor)
+    def role_instance(self) -> RoleInstance:
+        """The role of the group on its processor."""
+        return RoleInstance(self.group, self.role, self.processor)
 
 
-class StartRole(_OnProcessor, tag="start_role"):
-    """Start the applications of a role. The processor holds it once that has ended."""
+class StartRole(_RoleActionBase, tag="start_role"):
+    """Start the applications of a role. The processor holds it after the action has ended."""
 
 
-class StopRole(_OnProcessor, tag="stop_role"):
-    """Stop the applications of a role. The processor holds it until that has ended."""
+class StopRole(_RoleActionBase, tag="stop_role"):
+    """Stop the applications of a role. The processor holds it until the action has ended."""
 
 
 HostAction = PowerOn | PowerOff | EnterMaintenance | LeaveMaintenance
@@ -152,31 +157,31 @@ VmAction = Forge | Boot | Shutdown | Migrate | Reinstantiate | Suspend | Resume 
 RoleAction = StartRole | StopRole
 Action = HostAction | VmAction | RoleAction
 Move = Migrate | Reinstantiate
-"""What leads a running VM to another host."""
+"""The actions that take a running VM to another host."""
 
 
 class Footprint(NamedTuple):
-    """What an action touches, whatever its kind."""
+    """The VM and hosts that an action touches."""
 
     vm: VmId | None = None
     source: HostId | None = None
-    """The host whose room it frees at its end."""
+    """The host whose capacity the action frees at its end."""
     target: HostId | None = None
-    """The host whose room it takes from its start on."""
+    """The host whose capacity the action occupies from its start on."""
     switched: HostId | None = None
-    """The host whose state it changes."""
+    """The host whose state the action changes."""
     used: HostId | None = None
-    """The host on which it happens, without taking or freeing room."""
+    """The host on which the action runs without a change of capacity."""
 
     @property
     def hosts(self) -> tuple[HostId, ...]:
-        """Every host it touches, each once."""
+        """Every host that the action touches, each once."""
         return tuple(dict.fromkeys(host for host in self[1:] if host is not None))
 
 
 def footprint(action: Action) -> Footprint:
-    """Say what an action touches."""
-    match action:  # what is asked about most often comes first
+    """Return the VM and hosts that an action touches."""
+    match action:  # the most frequent actions first: this is a hot function
         case Migrate() | Reinstantiate() | Resume():
             return Footprint(action.vm, action.source, action.target)
         case PowerOn() | PowerOff() | EnterMaintenance() | LeaveMaintenance():
@@ -192,14 +197,13 @@ def footprint(action: Action) -> Footprint:
 
 
 def describe(action: Action) -> str:
-    """Say an action in words, as tables and journals show it."""
+    """Return an action as text for tables, reasons and reports."""
     match action:
         case PowerOn() | PowerOff() | EnterMaintenance() | LeaveMaintenance():
-            return _HOST_WORDS[type(action)].format(action.host)
+            return _HOST_TEXTS[type(action)].format(action.host)
         case Migrate() | Reinstantiate():
-            anew = f"make {action.vm} of {action.source} anew on {action.target}"
-            moved = f"migrate {action.vm} from {action.source} to {action.target}"
-            return moved if isinstance(action, Migrate) else anew
+            verb = "migrate" if isinstance(action, Migrate) else "reinstantiate"
+            return f"{verb} {action.vm} from {action.source} to {action.target}"
         case Resume():
             place = "" if action.source == action.target else f" from {action.source}"
             return f"resume {action.vm}{place} on {action.target}"
@@ -218,9 +222,53 @@ def describe(action: Action) -> str:
             return f"{verb} {action.role} of {action.group} on {action.processor}"
 
 
-_HOST_WORDS: dict[type[HostAction], str] = {
+_HOST_TEXTS: Final[dict[type[HostAction], str]] = {
     PowerOn: "power on {}",
     PowerOff: "power off {}",
-    EnterMaintenance: "take {} into maintenance",
-    LeaveMaintenance: "bring {} back from maintenance",
+    EnterMaintenance: "put {} into maintenance",
+    LeaveMaintenance: "take {} out of maintenance",
 }
+
+
+class VmTransition(NamedTuple):
+    """The change of state and host that an action makes to a VM."""
+
+    vm: VmId
+    state_before: VmState
+    host_before: HostId | None
+    state_after: VmState
+    host_after: HostId | None
+
+
+def vm_transition(action: Action) -> VmTransition | None:
+    """Return the transition of the VM of an action; ``None`` if state and host do not change.
+
+    ``Kill`` also returns ``None``, because it is allowed from every state.
+    """
+    match action:
+        case Forge(vm=vm):
+            return VmTransition(vm, VmState.INIT, None, VmState.READY, None)
+        case Boot(vm=vm, target=target):
+            return VmTransition(vm, VmState.READY, None, VmState.RUNNING, target)
+        case Shutdown(vm=vm, source=source):
+            return VmTransition(vm, VmState.RUNNING, source, VmState.READY, None)
+        case (
+            Migrate(vm=vm, source=source, target=target)
+            | Reinstantiate(vm=vm, source=source, target=target)
+        ):
+            return VmTransition(vm, VmState.RUNNING, source, VmState.RUNNING, target)
+        case Suspend(vm=vm, source=source):
+            return VmTransition(vm, VmState.RUNNING, source, VmState.SLEEPING, source)
+        case Resume(vm=vm, source=source, target=target):
+            return VmTransition(vm, VmState.SLEEPING, source, VmState.RUNNING, target)
+        case _:
+            return None
+
+
+HOST_TRANSITIONS: Final[dict[type[HostAction], tuple[HostState, HostState]]] = {
+    PowerOn: (HostState.STANDBY, HostState.ON),
+    PowerOff: (HostState.ON, HostState.STANDBY),
+    EnterMaintenance: (HostState.ON, HostState.MAINTENANCE),
+    LeaveMaintenance: (HostState.MAINTENANCE, HostState.ON),
+}
+"""The state that a host action needs, and the state to which it leads."""

@@ -1,7 +1,7 @@
-"""How long actions are expected to take: all that deciders know of the speed of the world.
+"""Estimated durations of actions: all that deciders know of the speed of the world.
 
-Whether the world is that fast is another matter. The estimates are kept apart from any model of it,
-so that a decider is judged with the estimates it would have had.
+The world may be slower or faster. Estimates are independent of any simulation model, so that a
+decider is judged with the estimates that it would have on real hosts.
 """
 
 from __future__ import annotations
@@ -24,51 +24,52 @@ from equipoise.model.action import (
     Shutdown,
     Suspend,
 )
-from equipoise.model.quantity import MillisecondsPresent
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.quantity import PositiveMilliseconds
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.value import Value
 from equipoise.model.vm import Vm
 
 Speed = Annotated[float, Meta(ge=0.001, le=10**9)]
-ROUNDS_MAX: Final = 10
+COPY_ROUNDS_MAX: Final = 10
 
 
 class Estimates(Value):
-    """Expected durations."""
+    """Expected durations of actions."""
 
     migration_mib_per_s: Speed = 500
-    """How fast the memory of a migrating VM is copied ..."""
-    migration_ms: MillisecondsPresent = 2_000
-    """... and what comes on top of it."""
+    """Speed at which a migration copies memory."""
+    migration_ms: PositiveMilliseconds = 2_000
+    """Fixed time of a migration, added to the copying."""
     written_mib_per_ghz: Annotated[float, Meta(ge=0, le=10**6)] = 0
-    """How much memory per second a VM writes to for each GHz that it uses; 0: no second round."""
+    """Memory that a VM writes per second and GHz of CPU use; 0 for no second copy round."""
     suspend_mib_per_s: Speed = 500
-    power_on_ms: MillisecondsPresent = 180_000
-    power_off_ms: MillisecondsPresent = 60_000
-    maintenance_ms: MillisecondsPresent = 10_000
-    boot_ms: MillisecondsPresent = 30_000
-    shutdown_ms: MillisecondsPresent = 20_000
-    forge_ms: MillisecondsPresent = 60_000
-    other_ms: MillisecondsPresent = 1_000
+    power_on_ms: PositiveMilliseconds = 180_000
+    power_off_ms: PositiveMilliseconds = 60_000
+    maintenance_ms: PositiveMilliseconds = 10_000
+    boot_ms: PositiveMilliseconds = 30_000
+    shutdown_ms: PositiveMilliseconds = 20_000
+    forge_ms: PositiveMilliseconds = 60_000
+    other_ms: PositiveMilliseconds = 1_000
 
-    def move_ms(self, vm: Vm, seen_mib_per_s: float | None = None) -> int:
-        """How long a VM is expected to be on its way to another host.
+    def move_ms(self, vm: Vm, measured_mib_per_s: float | None = None) -> int:
+        """Return the expected duration of a migration.
 
-        The memory it writes to meanwhile is copied again, and what it writes to during that, and so
-        on: with each round the same part less, at most ten times in all. What was seen lately says
-        more than any estimate: all rounds are in it.
+        Memory that the VM writes during a copy round is copied again in the next one. Each round is
+        shorter by the same factor, so the sum is a geometric series. It is capped at ten rounds. A
+        measured speed of an earlier migration includes all rounds and replaces the estimate.
         """
-        if seen_mib_per_s is not None:
-            return max(1, round(1000 * vm.memory_mib / seen_mib_per_s))
+        if measured_mib_per_s is not None:
+            return max(1, round(1000 * vm.memory_mib / measured_mib_per_s))
         copied_mib = float(vm.memory_mib)
         if self.written_mib_per_ghz:
             written = self.written_mib_per_ghz * vm.demand.cpu_mhz / 1000
-            rounds = 1 / max(1 - written / self.migration_mib_per_s, 1 / ROUNDS_MAX)
+            # 1 + r + r^2 + ... = 1 / (1 - r), with r = write speed / copy speed.
+            rounds = 1 / max(1 - written / self.migration_mib_per_s, 1 / COPY_ROUNDS_MAX)
             copied_mib += (rounds - 1) * min(vm.memory_mib, vm.demand.memory_mib)
         return self.migration_ms + round(1000 * copied_mib / self.migration_mib_per_s)
 
     def duration_ms(self, action: Action, snapshot: Snapshot) -> int:
-        """How long an action is expected to take."""
+        """Return the expected duration of an action."""
         match action:
             case Migrate():
                 return self.move_ms(snapshot.vms[action.vm])

@@ -1,19 +1,19 @@
-"""Events: what has happened. Past tense, with a time; the journal is a list of them.
+"""Events: what has happened. The journal is a list of them.
 
-Facts come from the world. Decisions come from the control loop, and are facts as well once they are
-written down, so that a journal alone is enough to continue after a crash.
+Names are in the past tense; each event has a time. Facts come from the world, decisions from the
+control loop. Both are recorded, so that the journal alone is enough to continue after a crash.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Final, get_args
+from typing import Any, Final, get_args
 
 import msgspec
 
 from equipoise.model.host import Host
-from equipoise.model.inventory import Inventory, Settings
+from equipoise.model.inventory import ClusterSettings, Inventory
 from equipoise.model.plan import Plan, Proposal, Rejection, Step, Violation
 from equipoise.model.quantity import (
     Attempt,
@@ -21,10 +21,10 @@ from equipoise.model.quantity import (
     Milliseconds,
     PlanId,
     ProcessorKey,
+    RoleGroupKey,
     RoleKey,
     SlotKey,
     StepId,
-    TeamKey,
     Version,
     VmId,
 )
@@ -34,83 +34,84 @@ from equipoise.model.value import Value
 from equipoise.model.vm import Demand, Vm
 
 
-class _Happening(Value, tag_field="event"):
+class _EventBase(Value, tag_field="event"):
     at_ms: Milliseconds
+    """The time of the event, counted from the start of the run."""
 
 
 # Facts about the world
 
 
-class ClusterLoaded(_Happening, tag="cluster_loaded"):
-    """The cluster was described anew, as a whole."""
+class ClusterLoaded(_EventBase, tag="cluster_loaded"):
+    """A complete description of the cluster replaced the state so far."""
 
     inventory: Inventory
 
 
-class SettingsChanged(_Happening, tag="settings_changed"):
-    """The operator changed pools, rules, tenants, resources or limits."""
+class SettingsChanged(_EventBase, tag="settings_changed"):
+    """The operator changed pools, rules, tenants, resources, limits or policies."""
 
-    settings: Settings
+    settings: ClusterSettings
 
 
-class HostJoined(_Happening, tag="host_joined"):
+class HostJoined(_EventBase, tag="host_joined"):
     """A host was added to the cluster."""
 
     host: Host
 
 
-class HostChanged(_Happening, tag="host_changed"):
-    """A host was found to be different from what was believed."""
+class HostChanged(_EventBase, tag="host_changed"):
+    """An observation of a host differs from the recorded state."""
 
     host: Host
 
 
-class HostLeft(_Happening, tag="host_left"):
-    """A host was removed; VMs that ran on it are ready to be started elsewhere."""
+class HostLeft(_EventBase, tag="host_left"):
+    """A host was removed. Its running VMs became ``ready`` and can boot on another host."""
 
     host: HostId
 
 
-class HostFailed(_Happening, tag="host_failed"):
-    """A host died with what was running on it and every action that touched it."""
+class HostFailed(_EventBase, tag="host_failed"):
+    """A host failed. Its VMs stopped, and every action that touched the host ended."""
 
     host: HostId
     reason: str = ""
 
 
-class HostRecovered(_Happening, tag="host_recovered"):
-    """A failed host is back, empty but for its sleeping and agent VMs."""
+class HostRecovered(_EventBase, tag="host_recovered"):
+    """A failed host is on again. It holds only its sleeping VMs and its agent VMs."""
 
     host: HostId
 
 
-class VmArrived(_Happening, tag="vm_arrived"):
+class VmArrived(_EventBase, tag="vm_arrived"):
     """A VM was added to the cluster."""
 
     vm: Vm
 
 
-class VmChanged(_Happening, tag="vm_changed"):
-    """A VM was found to be different from what was believed."""
+class VmChanged(_EventBase, tag="vm_changed"):
+    """An observation of a VM differs from the recorded state in more than its demand."""
 
     vm: Vm
 
 
-class VmLeft(_Happening, tag="vm_left"):
+class VmLeft(_EventBase, tag="vm_left"):
     """A VM was removed from the cluster."""
 
     vm: VmId
 
 
-class VmCrashed(_Happening, tag="vm_crashed"):
-    """A running VM died; it is ready to be started again."""
+class VmCrashed(_EventBase, tag="vm_crashed"):
+    """A running VM crashed. It is ``ready`` and can boot again."""
 
     vm: VmId
     reason: str = ""
 
 
-class DemandObserved(_Happening, tag="demand_observed"):
-    """Demand was measured. A VM that is not named still has its last figure."""
+class DemandObserved(_EventBase, tag="demand_observed"):
+    """The demand of VMs was measured. A VM that is not listed keeps its last demand."""
 
     demand: Mapping[VmId, Demand]
 
@@ -118,151 +119,159 @@ class DemandObserved(_Happening, tag="demand_observed"):
 # Facts about roles
 
 
-class ProcessorSuspected(_Happening, tag="processor_suspected"):
-    """A processor does not answer; it may be dead, or only slow."""
+class ProcessorSuspected(_EventBase, tag="processor_suspected"):
+    """A processor does not answer: it has failed, or it is slow."""
 
     processor: ProcessorKey
     reason: str = ""
 
 
-class ProcessorTrusted(_Happening, tag="processor_trusted"):
-    """A processor that was suspected answers again."""
+class ProcessorTrusted(_EventBase, tag="processor_trusted"):
+    """A suspected processor answers again."""
 
     processor: ProcessorKey
 
 
-class ProcessorLocked(_Happening, tag="processor_locked"):
-    """Somebody wants a processor to carry no roles: they leave it."""
+class ProcessorLocked(_EventBase, tag="processor_locked"):
+    """The operator locked a processor: its roles move away and no role starts on it."""
 
     processor: ProcessorKey
     reason: str = ""
 
 
-class ProcessorUnlocked(_Happening, tag="processor_unlocked"):
-    """A processor may carry roles again."""
+class ProcessorUnlocked(_EventBase, tag="processor_unlocked"):
+    """The operator unlocked a processor: roles may start on it again."""
 
     processor: ProcessorKey
 
 
-class RoleMoveAsked(_Happening, tag="role_move_asked"):
-    """Somebody wants a role to be in a slot; without a slot, where the controller likes."""
+class RoleMoveRequested(_EventBase, tag="role_move_requested"):
+    """The operator pinned a role to a slot, or, without a slot, removed its pin."""
 
-    group: TeamKey
+    group: RoleGroupKey
     role: RoleKey
     slot: SlotKey | None = None
 
 
-class LayoutChanged(_Happening, tag="layout_changed"):
+class LayoutChanged(_EventBase, tag="layout_changed"):
     """The operator changed roles or groups."""
 
     layout: RoleLayout
 
 
-class RolesFound(_Happening, tag="roles_found"):
-    """A processor was found to run other roles than was believed; each with its group."""
+class RolesFound(_EventBase, tag="roles_found"):
+    """An observation of the roles of a processor differs from the recorded state."""
 
     processor: ProcessorKey
-    held: tuple[tuple[TeamKey, RoleKey], ...]
+    held: tuple[tuple[RoleGroupKey, RoleKey], ...]
+    """The roles that the processor runs, each with its group."""
     reason: str = ""
 
 
 # Answers of the world to an action
 
 
-class ActionFinished(_Happening, tag="action_finished"):
-    """The action has had its effect."""
+class ActionFinished(_EventBase, tag="action_finished"):
+    """The action succeeded and has taken effect."""
 
     step: StepId
     attempt: Attempt
 
 
-class ActionFailed(_Happening, tag="action_failed"):
-    """The action has had no effect."""
+class ActionFailed(_EventBase, tag="action_failed"):
+    """The action failed and has no effect."""
 
     step: StepId
     attempt: Attempt
     reason: str = ""
+    code: str = ""
+    """A key of ``errors.CODES``; empty in journals that older versions wrote."""
 
 
 # Decisions of the control loop
 
 
-class ProposalMade(_Happening, tag="proposal_made"):
-    """A decider said what it wants and why."""
+class ProposalMade(_EventBase, tag="proposal_made"):
+    """A decider proposed actions, with its reasons."""
 
     proposal: Proposal
 
 
-class ProposalsArbitrated(_Happening, tag="proposals_arbitrated"):
-    """Of all that was wanted, this was dropped in favour of something more urgent."""
+class ProposalsArbitrated(_EventBase, tag="proposals_arbitrated"):
+    """Arbitration dropped these intents in favour of more urgent ones."""
 
     dropped: tuple[Rejection, ...]
 
 
-class ReignBegan(_Happening, tag="reign_began"):
-    """A controller took over; its actions carry its epoch, those of earlier ones are refused."""
+class LeaderEpochStarted(_EventBase, tag="leader_epoch_started"):
+    """A controller became the leader.
+
+    Its role actions carry its epoch. Processors refuse actions with a lower epoch.
+    """
 
     epoch: Version
 
 
-class SlotsFilled(_Happening, tag="slots_filled"):
-    """Who fills which slot of a group from now on was decided."""
+class SlotsFilled(_EventBase, tag="slots_filled"):
+    """The controller assigned processors to the slots of a group."""
 
-    group: TeamKey
+    group: RoleGroupKey
     slots: Mapping[SlotKey, ProcessorKey]
     reason: str = ""
 
 
-class PlanAccepted(_Happening, tag="plan_accepted"):
-    """The gate verified the plan; it is carried out from here on."""
+class PlanAccepted(_EventBase, tag="plan_accepted"):
+    """The gate accepted the plan. Its execution starts."""
 
     plan: Plan
 
 
-class PlanRefused(_Happening, tag="plan_refused"):
+class PlanRefused(_EventBase, tag="plan_refused"):
     """The gate refused the plan."""
 
     plan: Plan
     violations: tuple[Violation, ...]
 
 
-class PlanCancelled(_Happening, tag="plan_cancelled"):
-    """Somebody asked to stop: nothing new starts; with ``abort`` running actions are cancelled."""
+class PlanCancelled(_EventBase, tag="plan_cancelled"):
+    """The plan was cancelled: no further step starts. ``abort`` also cancels running actions."""
 
     plan: PlanId
     abort: bool = False
     reason: str = ""
 
 
-class ActionStarted(_Happening, tag="action_started"):
-    """The world is being asked to carry out a step. Written down before it is asked."""
+class ActionStarted(_EventBase, tag="action_started"):
+    """The loop sends a step to the world. The event is recorded before the step is sent."""
 
     step: Step
     attempt: Attempt
 
 
-class ActionTimedOut(_Happening, tag="action_timed_out"):
-    """No answer in time, or the plan was aborted: the world is asked to cancel the action."""
+class ActionTimedOut(_EventBase, tag="action_timed_out"):
+    """The loop sends a cancellation to the world: the action is late, or the plan is aborted."""
 
     step: StepId
     attempt: Attempt
 
 
-class ActionLost(_Happening, tag="action_lost"):
-    """Not even the cancelling was answered: the outcome is unknown until the next observation."""
+class ActionLost(_EventBase, tag="action_lost"):
+    """The cancellation got no answer: the outcome is unknown until the next observation."""
 
     step: StepId
     attempt: Attempt
 
 
-class ActionSkipped(_Happening, tag="action_skipped"):
-    """The step will not be carried out."""
+class ActionSkipped(_EventBase, tag="action_skipped"):
+    """The step will not start."""
 
     step: StepId
     reason: str
+    code: str = ""
+    """The stable code of the reason, a key of ``errors.CODES``; older journals have none."""
 
 
-class Outcome(StrEnum):
+class PlanOutcome(StrEnum):
     """How a plan ended."""
 
     DONE = "done"
@@ -270,11 +279,11 @@ class Outcome(StrEnum):
     CANCELLED = "cancelled"
 
 
-class PlanEnded(_Happening, tag="plan_ended"):
-    """Every step of the plan has come to an end of some kind."""
+class PlanEnded(_EventBase, tag="plan_ended"):
+    """Every step of the plan finished, failed, or was skipped."""
 
     plan: PlanId
-    outcome: Outcome
+    outcome: PlanOutcome
     finished: int
     failed: int
     skipped: int
@@ -297,14 +306,14 @@ Event = (
     | ProcessorTrusted
     | ProcessorLocked
     | ProcessorUnlocked
-    | RoleMoveAsked
+    | RoleMoveRequested
     | LayoutChanged
     | RolesFound
     | ActionFinished
     | ActionFailed
     | ProposalMade
     | ProposalsArbitrated
-    | ReignBegan
+    | LeaderEpochStarted
     | SlotsFilled
     | PlanAccepted
     | PlanRefused
@@ -317,25 +326,98 @@ Event = (
     | UpgradeEvent
 )
 
-KINDS: Final = tuple(str(one.__struct_config__.tag) for one in get_args(Event))
-"""The names under which the journal files events."""
+EVENT_KINDS: Final = tuple(str(kind.__struct_config__.tag) for kind in get_args(Event))
+"""The tags of all events, as the journal stores them."""
+
+OLD_EVENT_KINDS: Final[Mapping[str, str]] = {
+    "campaign_began": "campaign_started",
+    "iteration_began": "iteration_started",
+    "order_refused": "command_rejected",
+    "reign_began": "leader_epoch_started",
+    "role_move_asked": "role_move_requested",
+    "scaling_asked": "scaling_requested",
+    "set_undo_began": "set_undo_started",
+}
+"""Tags of events in journals of earlier versions, each with its present tag."""
+
+OLD_EVENT_KEYS: Final[Mapping[str, Mapping[str, str]]] = {
+    "campaign_started": {
+        "campaign.story": "simulation",
+        "campaign.simulation.moments": "events",
+        "campaign.simulation.failing": "failures",
+    },
+    "command_rejected": {"order": "command"},
+    "proposal_made": {
+        "proposal.whole": "all_or_nothing",
+        "proposal.fillings": "slot_assignments",
+    },
+}
+"""Keys in journals of earlier versions, each with its present name.
+
+The first key is the present tag of the event. The path leads to the old key; ``*`` stands for every
+element of a list or every value of a map. The entries of an event apply in their order, so that a
+path below a renamed key starts with the new name.
+"""
 
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 _DECODER: Final[msgspec.json.Decoder[Event]] = msgspec.json.Decoder(Event)
 
 
 def encode_event(event: Event) -> bytes:
-    """Write an event as one line of JSON, the same bytes for equal events."""
+    """Return an event as one line of JSON. Equal events give equal bytes."""
     return _ENCODER.encode(event)
 
 
 def decode_event(line: bytes | str) -> Event:
-    """Read back what ``encode_event`` wrote."""
-    return _DECODER.decode(line)
+    """Return the event of a line that ``encode_event`` of this or an earlier version wrote."""
+    try:
+        return _DECODER.decode(line)
+    except msgspec.ValidationError:
+        # A line of the present version never gets here. Records forbid unknown keys, so an old
+        # line always fails above and is never read with a default in place of its value.
+        renamed = _with_present_names(line)
+        if renamed is None:
+            raise
+        event: Event = msgspec.convert(renamed, Event)
+        return event
 
 
-def kind_of(event: Event) -> str:
-    """Return the name under which the journal files an event."""
+def _with_present_names(line: bytes | str) -> dict[str, Any] | None:
+    """Return the JSON object of an old line with its names replaced; ``None`` if none is old."""
+    root = msgspec.json.decode(line)
+    if not isinstance(root, dict):
+        return None
+    old_kind = root.get("event")
+    if not isinstance(old_kind, str):
+        return None
+    kind = root["event"] = OLD_EVENT_KINDS.get(old_kind, old_kind)
+    changed = kind != old_kind
+    for path, name in OLD_EVENT_KEYS.get(kind, {}).items():
+        *parents, key = path.split(".")
+        for node in _nodes_at(root, parents):
+            if key in node and name not in node:
+                node[name] = node.pop(key)
+                changed = True
+    return root if changed else None
+
+
+def _nodes_at(root: object, path: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the JSON objects that a path leads to."""
+    nodes = [root]
+    for key in path:
+        found: list[object] = []
+        for node in nodes:
+            if key == "*":
+                found += node.values() if isinstance(node, dict) else ()
+                found += node if isinstance(node, list) else ()
+            elif isinstance(node, dict) and key in node:
+                found.append(node[key])
+        nodes = found
+    return [node for node in nodes if isinstance(node, dict)]
+
+
+def event_kind(event: Event) -> str:
+    """Return the tag under which the journal stores an event."""
     tag = event.__struct_config__.tag
     assert isinstance(tag, str)
     return tag

@@ -1,27 +1,28 @@
-"""A host: the machine that VMs run on."""
+"""A host: its size, state, power profile, and the capacity that remains for VMs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Final
 
 from equipoise.model.quantity import (
     Amount,
+    Celsius,
     Cores,
     HostKey,
     Mhz,
     MhzPerCore,
     Mib,
-    MibPresent,
-    NameKey,
-    Temperature,
+    PositiveMib,
+    ResourceNameKey,
     Watts,
 )
 from equipoise.model.value import Value
 
 
 class HostState(StrEnum):
-    """What a host is doing. Only a host that is ``on`` accepts VMs."""
+    """The power state of a host. Only a host that is ``on`` accepts VMs."""
 
     ON = "on"
     STANDBY = "standby"
@@ -29,96 +30,100 @@ class HostState(StrEnum):
     FAILED = "failed"
 
 
-class HostWish(StrEnum):
-    """What an operator wants a host to become; its VMs leave first."""
+HOST_STATES: Final = tuple(HostState)
+
+
+class RequestedHostState(StrEnum):
+    """The state that the operator requests for a host. Its VMs are moved away first."""
 
     MAINTENANCE = "maintenance"
     STANDBY = "standby"
 
 
-class PowerFigures(Value):
-    """Watts drawn by a host. Zero everywhere means: not known, no power management."""
+class PowerProfile(Value):
+    """Power draw of a host in watts. All zeros: unknown, and the host is not power-managed."""
 
     idle_watts: Watts = 0
     peak_watts: Watts = 0
     standby_watts: Watts = 0
     managed: bool = False
-    """Whether the host saves power by itself when it has little to do (P-states)."""
+    """Whether the host reduces its power by itself at low load (P-states)."""
     managed_watts: tuple[Watts, ...] = ()
-    """What it draws then: evenly spaced from no use to full use, at least two figures."""
+    """The power curve of a managed host, at evenly spaced loads from idle to full; two or more."""
     cap_watts: Watts | None = None
-    """What it may draw at the most, by its own controls: then not all cycles can be used."""
+    """The power cap that the host enforces. Under a cap not all CPU cycles are usable."""
 
     @property
     def curve(self) -> tuple[Watts, ...]:
-        """What it draws, evenly spaced from no use to full use."""
+        """The power draw at evenly spaced loads from idle to full."""
         if self.managed and self.managed_watts:
             return self.managed_watts
         return (self.idle_watts, self.peak_watts)
 
     @property
     def known(self) -> bool:
-        """Whether anything is known about what it draws."""
+        """Whether the power draw of the host is known."""
         return any(self.curve)
 
     @property
-    def most_watts(self) -> int:
-        """What it draws at the most."""
+    def max_watts(self) -> int:
+        """The highest power draw: at full load, or at the cap."""
         top = self.curve[-1]
         return top if self.cap_watts is None else min(top, max(self.cap_watts, self.curve[0]))
 
     @property
-    def usable_part(self) -> float:
-        """What part of all cycles can be used under the cap."""
+    def usable_fraction(self) -> float:
+        """The fraction of all CPU cycles that is usable under the cap."""
         curve, cap = self.curve, self.cap_watts
         if cap is None or cap >= curve[-1]:
             return 1.0
         steps = len(curve) - 1
-        below = sum(watts <= cap for watts in curve)  # a curve never falls
+        # The curve never falls, so these are its first points. Interpolate up to the next point.
+        below = sum(watts <= cap for watts in curve)
         if below == 0:
             return 0.0
-        left, right = curve[below - 1], curve[below]
-        return (below - 1 + (cap - left) / (right - left)) / steps
+        low, high = curve[below - 1], curve[below]
+        return (below - 1 + (cap - low) / (high - low)) / steps
 
 
 class HostReserve(Value):
-    """What the host keeps for itself; VMs never get it."""
+    """Capacity that the host keeps for its own software."""
 
     cpu_mhz: Mhz = 0
     memory_mib: Mib = 0
 
 
 class Host(Value):
-    """A machine with its size, its state and what it keeps for itself."""
+    """A physical machine that runs VMs."""
 
     id: HostKey
     cores: Cores
     mhz_per_core: MhzPerCore
-    memory_mib: MibPresent
+    memory_mib: PositiveMib
     state: HostState = HostState.ON
-    requested: HostWish | None = None
-    """What it is to become: deciders see to it that its VMs leave and that it is switched."""
-    power: PowerFigures = PowerFigures()
+    requested: RequestedHostState | None = None
+    """The state that the operator requests: deciders evacuate the host and change its state."""
+    power: PowerProfile = PowerProfile()
     reserve: HostReserve = HostReserve()
-    temperature_c: Temperature | None = None
-    """How hot it is, where somebody measures it."""
+    temperature_c: Celsius | None = None
+    """The measured temperature, if there is a sensor."""
     labels: Mapping[str, str] = {}
-    capacity: Mapping[NameKey, Amount] = {}
+    capacity: Mapping[ResourceNameKey, Amount] = {}
     """Shareable resources beyond CPU and memory, e.g. ``network_mbps: 10000``."""
 
     @property
     def cpu_mhz(self) -> int:
-        """All cycles of all cores."""
+        """The CPU capacity of all cores."""
         return self.cores * self.mhz_per_core
 
     @property
     def usable_cpu_mhz(self) -> int:
-        """Cycles left for VMs."""
+        """The CPU capacity for VMs: without the reserve, and under the power cap."""
         if self.power.cap_watts is None:
             return self.cpu_mhz - self.reserve.cpu_mhz
-        return max(0, int(self.power.usable_part * self.cpu_mhz) - self.reserve.cpu_mhz)
+        return max(0, int(self.power.usable_fraction * self.cpu_mhz) - self.reserve.cpu_mhz)
 
     @property
     def usable_memory_mib(self) -> int:
-        """Memory left for VMs."""
+        """The memory for VMs: without the reserve."""
         return self.memory_mib - self.reserve.memory_mib

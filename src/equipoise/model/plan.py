@@ -1,4 +1,4 @@
-"""From a wish to a plan: proposals of the deciders, and the timed steps that carry them out."""
+"""Proposals of the deciders, and plans: the timed steps that implement them."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from enum import IntEnum
 
 from equipoise.model.action import Action, Footprint, footprint
 from equipoise.model.quantity import (
-    CountPresent,
     PlanKey,
-    Planned,
-    PlannedPresent,
+    PlanMilliseconds,
+    PositiveCount,
+    PositivePlanMilliseconds,
     ProcessorKey,
+    RoleGroupKey,
     RuleKey,
     SlotKey,
     StepKey,
-    TeamKey,
     Version,
 )
 from equipoise.model.value import Value
 
 
-class Limits(Value):
-    """How much may happen at once."""
+class ConcurrencyLimits(Value):
+    """Limits of concurrent actions."""
 
-    actions_per_host: CountPresent = 4
-    """Running actions that touch one host, as source, target or by switching it."""
-    actions_total: CountPresent = 64
-    """Running actions in the whole cluster."""
+    actions_per_host: PositiveCount = 4
+    """Running actions per host: as source, as target, or on its state."""
+    actions_total: PositiveCount = 64
+    """Running actions in the cluster."""
 
 
 class Step(Value):
@@ -35,25 +35,25 @@ class Step(Value):
 
     id: StepKey
     action: Action
-    start_ms: Planned = 0
-    end_ms: PlannedPresent
+    start_ms: PlanMilliseconds = 0
+    end_ms: PositivePlanMilliseconds
     after: tuple[StepKey, ...] = ()
     """Steps that must have succeeded before this one may start."""
     reason: str = ""
 
     @property
     def duration_ms(self) -> int:
-        """How long it is expected to take."""
+        """The expected duration."""
         return self.end_ms - self.start_ms
 
     @property
     def footprint(self) -> Footprint:
-        """What it touches."""
+        """The VM and hosts that the step touches."""
         return footprint(self.action)
 
 
 class Plan(Value):
-    """Timed steps, made for one version of the snapshot."""
+    """Timed steps for one version of the snapshot."""
 
     id: PlanKey
     base_version: Version = 0
@@ -63,7 +63,7 @@ class Plan(Value):
 
 
 class Purpose(IntEnum):
-    """What a proposal is for. The lower number goes first when two of them conflict."""
+    """The purpose of a proposal. In a conflict the lower number wins."""
 
     REPAIR = 1
     UPGRADE = 2
@@ -73,57 +73,59 @@ class Purpose(IntEnum):
 
 
 class Intent(Value):
-    """An action somebody wants, not yet timed."""
+    """An action that a decider proposes, without times."""
 
     id: StepKey
     action: Action
-    duration_ms: PlannedPresent
+    duration_ms: PositivePlanMilliseconds
     after: tuple[StepKey, ...] = ()
     reason: str = ""
 
 
 class Rejection(Value):
-    """A candidate that was considered and not chosen, and why."""
+    """A candidate that a decider rejected, with the reason."""
 
     subject: str
     code: str
-    """Stable and machine-readable, e.g. ``no_room``."""
+    """A key of ``equipoise.errors.CODES``, e.g. ``no-capacity``."""
     detail: str
 
 
-class Filling(Value):
-    """Who is to fill which slot of a group: a decision that needs no act of the world."""
+class SlotAssignment(Value):
+    """The processors of the slots of a group: a decision that needs no action of the world."""
 
-    group: TeamKey
+    group: RoleGroupKey
     slots: Mapping[SlotKey, ProcessorKey]
     reason: str = ""
 
 
 class Proposal(Value):
-    """What one decider wants, what it promises, and what it decided against."""
+    """The intents of one decider, their expected gain, and the rejected candidates."""
 
     decider: str
     purpose: Purpose
     intents: tuple[Intent, ...] = ()
     reason: str = ""
     gain: Mapping[str, float] = {}
-    """The promised effect by the name of the measure, e.g. ``imbalance: -0.12``."""
-    whole: bool = False
-    """Whether it is worth nothing unless every intent in it is carried out."""
+    """The expected effect by the name of the measure, e.g. ``imbalance: -0.12``."""
+    all_or_nothing: bool = False
+    """Whether the intents have a benefit only if all of them are executed."""
     rejected: tuple[Rejection, ...] = ()
     advised: tuple[Intent, ...] = ()
-    """What it would do as well, if somebody approved it."""
+    """Further intents that the operator has to approve."""
     mends: tuple[RuleKey, ...] = ()
     """The continuous rules that are broken now and hold again once all of it is done."""
-    fillings: tuple[Filling, ...] = ()
-    """Who is to fill which slot before any of it is done."""
+    slot_assignments: tuple[SlotAssignment, ...] = ()
+    """Assignments of slots that take effect before the intents."""
 
 
 class Violation(Value):
-    """One place where a plan breaks what must hold."""
+    """A constraint that a plan violates, at one time."""
 
     constraint: str
     at_ms: int
-    """Counted from the start of the plan."""
+    """The time, counted from the start of the plan."""
     detail: str
     step: StepKey | None = None
+    code: str = "rule-violated"
+    """A key of ``equipoise.errors.CODES``."""

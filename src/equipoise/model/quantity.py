@@ -1,8 +1,8 @@
-"""Ids and amounts: who, and how much of which unit.
+"""Ids and amounts of the model, each with its range, and the text of a count.
 
-Ids are ``NewType``s, so that a VM's name is never passed for a host's. Amounts are whole
-numbers whose name ends in the unit (``memory_mib``, ``cpu_mhz``, ``at_ms``); the ranges below are
-wide enough for any site and narrow enough that sums over a cluster fit 64 bits.
+Ids are ``NewType``s, so that a VM id is never passed for a host id. Amounts are whole numbers
+whose name ends in the unit (``memory_mib``, ``cpu_mhz``, ``at_ms``). The ranges are wide enough
+for any site and narrow enough that sums over a cluster fit 64 bits.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ PlanId = NewType("PlanId", str)
 StepId = NewType("StepId", str)
 RoleId = NewType("RoleId", str)
 SlotId = NewType("SlotId", str)
-TeamId = NewType("TeamId", str)
-"""A group of processors that share out roles (``GroupId`` is one of resources)."""
+RoleGroupId = NewType("RoleGroupId", str)
+"""The id of a group of processors that run roles; ``GroupId`` is that of a resource group."""
 ApplicationId = NewType("ApplicationId", str)
 ProcessorId = NewType("ProcessorId", str)
-"""The name of a host or of a VM that roles run on."""
+"""The id of a host or a VM that runs roles."""
 ResourceName = NewType("ResourceName", str)
 """The name of a shareable resource beyond CPU and memory, e.g. ``network_mbps``."""
 
@@ -45,29 +45,34 @@ PlanKey = Annotated[PlanId, _ID]
 StepKey = Annotated[StepId, _ID]
 RoleKey = Annotated[RoleId, _ID]
 SlotKey = Annotated[SlotId, _ID]
-TeamKey = Annotated[TeamId, _ID]
+RoleGroupKey = Annotated[RoleGroupId, _ID]
 ApplicationKey = Annotated[ApplicationId, _ID]
 ProcessorKey = Annotated[ProcessorId, _ID]
-NameKey = Annotated[ResourceName, _ID]
+ResourceNameKey = Annotated[ResourceName, _ID]
 
 Mhz = Annotated[int, Meta(ge=0, le=10**9)]
 MhzPerCore = Annotated[int, Meta(ge=1, le=10**6)]
 Mib = Annotated[int, Meta(ge=0, le=10**12)]
-MibPresent = Annotated[int, Meta(ge=1, le=10**12)]
+PositiveMib = Annotated[int, Meta(ge=1, le=10**12)]
 Amount = Annotated[int, Meta(ge=0, le=10**12)]
 Cores = Annotated[int, Meta(ge=1, le=10**5)]
 Shares = Annotated[int, Meta(ge=1, le=10**7)]
 Watts = Annotated[int, Meta(ge=0, le=10**6)]
-Temperature = Annotated[float, Meta(ge=-100, le=1000)]
-PercentMore = Annotated[int, Meta(ge=100, le=10_000)]
+Celsius = Annotated[float, Meta(ge=-100, le=1000)]
+PercentFrom100 = Annotated[int, Meta(ge=100, le=10_000)]
 Count = Annotated[int, Meta(ge=0, le=10**7)]
-CountPresent = Annotated[int, Meta(ge=1, le=10**7)]
+PositiveCount = Annotated[int, Meta(ge=1, le=10**7)]
 Version = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Attempt = Annotated[int, Meta(ge=1, le=10**6)]
 Seconds = Annotated[int, Meta(ge=0, le=10**9)]
-SecondsPresent = Annotated[int, Meta(ge=1, le=10**9)]
+PositiveSeconds = Annotated[int, Meta(ge=1, le=10**9)]
 Milliseconds = Annotated[int, Meta(ge=0, le=10**15)]
-MillisecondsPresent = Annotated[int, Meta(ge=1, le=10**15)]
-Planned = Annotated[int, Meta(ge=0, le=10**12)]
-"""Milliseconds of a plan: up to thirty years, so that sums of them are still times."""
-PlannedPresent = Annotated[int, Meta(ge=1, le=10**12)]
+PositiveMilliseconds = Annotated[int, Meta(ge=1, le=10**15)]
+PlanMilliseconds = Annotated[int, Meta(ge=0, le=10**12)]
+"""Milliseconds of a plan: up to thirty years, so that a sum of them still fits ``Milliseconds``."""
+PositivePlanMilliseconds = Annotated[int, Meta(ge=1, le=10**12)]
+
+
+def format_count(number: int, word: str) -> str:
+    """Return ``1 host`` or ``2 hosts``."""
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"

@@ -1,7 +1,8 @@
-"""Rules: statements about where VMs run, that the gate holds plans against.
+"""Placement rules that the gate checks plans against.
 
-A *hard* rule is never broken by a plan; a *soft* one is only preferred. A *discrete* rule is judged
-on the state a plan ends in; a *continuous* one at the start and at every moment in between too.
+A *hard* rule is never broken by a plan; a *soft* one is a preference. A *discrete* rule is judged
+on the state in which a plan ends; a *continuous* one also at the start and at every moment in
+between.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from equipoise.model.quantity import HostKey, RuleKey, VmKey
 from equipoise.model.value import Value
 
 Argument = int | str | tuple[str | tuple[str, ...], ...]
-"""A number, a text, a VM or host, several of them, or groups of them."""
+"""An argument of a constraint: a number, a text, an id, a list of ids, or a list of lists."""
 
 _Several = Meta(min_length=2)
 _Some = Meta(min_length=1)
@@ -31,7 +32,7 @@ class KeepApart(Value, tag="keep_apart", tag_field="kind"):
 
 
 class KeepTogether(Value, tag="keep_together", tag_field="kind"):
-    """All of these VMs that run, run on one host."""
+    """The running ones of these VMs are on one host."""
 
     id: RuleKey
     vms: Annotated[tuple[VmKey, ...], _Several]
@@ -40,7 +41,7 @@ class KeepTogether(Value, tag="keep_together", tag_field="kind"):
 
 
 class StayWithin(Value, tag="stay_within", tag_field="kind"):
-    """These VMs run on these hosts only."""
+    """These VMs run only on these hosts."""
 
     id: RuleKey
     vms: Annotated[tuple[VmKey, ...], _Some]
@@ -64,7 +65,7 @@ class Satisfy(Value, tag="satisfy", tag_field="kind"):
 
     id: RuleKey
     constraint: str
-    """Its name, in the library or in the specification of the inventory."""
+    """The name of a constraint of the library or of the inventory's specification."""
     arguments: Mapping[str, Argument] = {}
     hard: bool = True
     continuous: bool = False

@@ -1,9 +1,15 @@
-"""The two bases of all nouns: a frozen record and a frozen map."""
+"""Base types of the model: a frozen record, a frozen map and a sharded map for many entries.
+
+``pause_gc`` stops the garbage collector while many of them are created.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NoReturn, Self, TypeVar, dataclass_transform
+import gc
+from collections.abc import ItemsView, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final, Generic, NoReturn, Self, TypeVar, dataclass_transform
+from zlib import crc32
 
 import msgspec
 
@@ -12,7 +18,10 @@ V = TypeVar("V")
 
 
 class _KeywordOnly(msgspec.StructMeta):
-    """msgspec does not inherit ``kw_only``; without it a default could not precede a must."""
+    """Sets ``kw_only`` for every subclass, because msgspec does not inherit it.
+
+    Without it a field with a default could not precede a field without one.
+    """
 
     def __new__(
         mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any
@@ -28,12 +37,12 @@ class Value(
     forbid_unknown_fields=True,
     gc=False,
 ):
-    """A record that never changes. ``value.but(field=new)`` gives a changed copy.
+    """A frozen record. ``value.but(field=new)`` returns a changed copy.
 
-    What never changes cannot refer to itself, so the garbage collector need not look at it.
+    A frozen record cannot refer to itself, so ``gc=False`` spares the garbage collector its scan.
 
-    It is always written with all its fields: equal values have equal bytes, and a journal does not
-    change its meaning when a default does.
+    The encoder writes all fields, also defaults. So equal values have equal bytes, and a journal
+    keeps its meaning when a default changes.
     """
 
     def but(self, **changes: Any) -> Self:
@@ -42,15 +51,15 @@ class Value(
 
 
 class FrozenMap(dict[K, V]):
-    """A dict that refuses to change: reads at full speed, keeps the order of insertion.
+    """A dict that cannot be changed. It reads as fast as a dict and keeps the insertion order.
 
-    ``MappingProxyType`` would do the same but can neither be pickled nor copied quickly.
+    ``MappingProxyType`` cannot be pickled, and copying it is slow.
     """
 
     __slots__ = ()
 
     def _refuse(self, *_args: object, **_kwargs: object) -> NoReturn:
-        raise TypeError("a FrozenMap does not change; build a new one")
+        raise TypeError("a FrozenMap cannot be changed; create a new one")
 
     __setitem__ = __delitem__ = __ior__ = _refuse
     clear = pop = popitem = setdefault = update = _refuse
@@ -61,3 +70,77 @@ class FrozenMap(dict[K, V]):
     def but(self, changes: Mapping[K, V]) -> FrozenMap[K, V]:
         """Return a copy in which ``changes`` are added or replaced."""
         return FrozenMap({**self, **changes})
+
+
+ShardValue = TypeVar("ShardValue")
+ShardKey = TypeVar("ShardKey", bound=str)
+
+_SHARD_COUNT: Final = 128
+_EMPTY_SHARDS: Final[tuple[dict[Any, Any], ...]] = ({},) * _SHARD_COUNT
+
+
+class ShardedMap(Mapping[ShardKey, ShardValue], Generic[ShardKey, ShardValue]):
+    """An immutable map whose changed copies share most entries.
+
+    A copy with one change costs one of 128 shards instead of the whole map. The order of iteration
+    depends only on the keys, not on the history of changes.
+    """
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, parts: tuple[dict[ShardKey, ShardValue], ...] = _EMPTY_SHARDS) -> None:
+        self._parts = parts
+
+    def put(self, key: ShardKey, value: ShardValue) -> ShardedMap[ShardKey, ShardValue]:
+        """Return a copy in which one entry is added or replaced."""
+        # crc32, not hash(): the hash of a str differs between processes, and so would the order.
+        number = crc32(key.encode()) % _SHARD_COUNT
+        shard = {**self._parts[number], key: value}
+        return ShardedMap((*self._parts[:number], shard, *self._parts[number + 1 :]))
+
+    def drop(self, key: ShardKey) -> ShardedMap[ShardKey, ShardValue]:
+        """Return a copy without one entry."""
+        number = crc32(key.encode()) % _SHARD_COUNT
+        shard = {name: value for name, value in self._parts[number].items() if name != key}
+        return ShardedMap((*self._parts[:number], shard, *self._parts[number + 1 :]))
+
+    def __getitem__(self, key: ShardKey) -> ShardValue:
+        return self._parts[crc32(key.encode()) % _SHARD_COUNT][key]
+
+    def get(self, key: ShardKey, default: Any = None) -> Any:
+        """Return the value of a key, or the default."""
+        return self._parts[crc32(key.encode()) % _SHARD_COUNT].get(key, default)
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and key in self._parts[crc32(key.encode()) % _SHARD_COUNT]
+
+    def __iter__(self) -> Iterator[ShardKey]:
+        for part in self._parts:
+            yield from sorted(part)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mapping) and dict(self.items()) == dict(other.items())
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"ShardedMap({dict(self.items())})"
+
+    def items(self) -> ItemsView[ShardKey, ShardValue]:
+        """Return all entries, in the order of iteration."""
+        return {name: self[name] for name in self}.items()
+
+
+@contextmanager
+def pause_gc() -> Iterator[None]:
+    """Pause the garbage collector: its scans take longer than the creation of many values."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -1,10 +1,11 @@
-"""Plan: turns what is wanted into timed steps and lets only verified plans through.
+"""Plan: gives intents their times, and lets only verified plans pass.
 
-Enter by ``order`` and ``verify``. Never decides what is wanted, never touches a host.
+``order`` and ``verify`` are the entry points. This package does not decide what to do and never
+touches a host.
 """
 
 from equipoise.plan.order import order
 from equipoise.plan.verify import Refusal, VerifiedPlan, verify
-from equipoise.spec.moment import Judge, Moment, Phase
+from equipoise.spec.moments import Judge, MomentPhase, PlanMoment
 
-__all__ = ["Judge", "Moment", "Phase", "Refusal", "VerifiedPlan", "order", "verify"]
+__all__ = ["Judge", "MomentPhase", "PlanMoment", "Refusal", "VerifiedPlan", "order", "verify"]

@@ -1,16 +1,16 @@
-"""Ordering: gives wanted actions their times, as early as prerequisites, room and limits allow."""
+"""Ordering: the earliest times of intents, and the largest set of intents that passes the gate."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 
+from equipoise.capacity.ledger import CapacityLedger
 from equipoise.model.plan import Intent, Plan, Step, Violation
 from equipoise.model.quantity import PlanId, RuleId
-from equipoise.model.snapshot import Snapshot
-from equipoise.plan.ledger import Ledger
-from equipoise.plan.rehearse import rehearse
-from equipoise.plan.verify import Refusal
+from equipoise.model.state.snapshot import Snapshot
+from equipoise.plan.step_queue import dry_run
+from equipoise.plan.verify import Refusal, verify
 
 
 def order(
@@ -18,24 +18,26 @@ def order(
     intents: Sequence[Intent],
     plan: PlanId,
     mends: Sequence[RuleId] = (),
-    base: Ledger | None = None,
+    base: CapacityLedger | None = None,
 ) -> Plan | Refusal:
-    """Time the intents by rehearsing them; refuse if some can never start.
+    """Return the plan of a dry run of the intents; refuse if one of them can never start.
 
-    ``base`` is a ledger of the snapshot, if there is one already.
+    ``base`` is a ledger of the snapshot, if the caller has one.
     """
-    doubled = [name for name, times in Counter(one.id for one in intents).items() if times > 1]
-    if doubled:
+    counts = Counter(intent.id for intent in intents)
+    duplicates = [step for step, times in counts.items() if times > 1]
+    if duplicates:
         detail = "another intent has the same id"
-        found = (Violation(constraint="form", at_ms=0, step=one, detail=detail) for one in doubled)
-        return Refusal(Plan(id=plan, base_version=snapshot.version, steps=()), tuple(found))
-    rehearsal = rehearse(
+        violations = (
+            Violation(constraint="form", at_ms=0, step=step, detail=detail, code="duplicate-step")
+            for step in duplicates
+        )
+        return Refusal(Plan(id=plan, base_version=snapshot.version, steps=()), tuple(violations))
+    result = dry_run(
         snapshot, map(_untimed, intents), {intent.id: intent.after for intent in intents}, base
     )
-    ordered = Plan(
-        id=plan, base_version=snapshot.version, steps=rehearsal.timed, mends=tuple(mends)
-    )
-    return Refusal(ordered, rehearsal.stuck) if rehearsal.stuck else ordered
+    ordered = Plan(id=plan, base_version=snapshot.version, steps=result.timed, mends=tuple(mends))
+    return Refusal(ordered, result.blocked) if result.blocked else ordered
 
 
 def _untimed(intent: Intent) -> Step:
@@ -46,3 +48,38 @@ def _untimed(intent: Intent) -> Step:
         after=intent.after,
         reason=intent.reason,
     )
+
+
+class GateFilter:
+    """Finds out which intents pass the gate.
+
+    ``mends`` are continuous rules that are violated now and hold once all intents are done.
+    """
+
+    def __init__(self, snapshot: Snapshot, mends: tuple[RuleId, ...] = ()) -> None:
+        self._snapshot, self._mends = snapshot, mends
+        self._base = CapacityLedger(snapshot)
+
+    def objections(self, intents: Sequence[Intent]) -> tuple[Violation, ...]:
+        """Return why the gate refuses all intents together; empty if it accepts them."""
+        base = self._base
+        plan = order(self._snapshot, intents, PlanId("candidate"), self._mends, base)
+        verdict = plan if isinstance(plan, Refusal) else verify(self._snapshot, plan, (), base)
+        return verdict.violations if isinstance(verdict, Refusal) else ()
+
+    def of(self, intents: Sequence[Intent], taken: Sequence[Intent] = ()) -> tuple[Intent, ...]:
+        """Return the intents that pass together; where they conflict, earlier ones win.
+
+        The search halves the list, so a few bad intents cost few verifications. Intents that are
+        ``taken`` already are kept and are not part of the result.
+        """
+        return self._extend(tuple(taken), tuple(intents))[len(taken) :]
+
+    def _extend(self, taken: tuple[Intent, ...], more: tuple[Intent, ...]) -> tuple[Intent, ...]:
+        if not more or not self.objections((*taken, *more)):
+            return (*taken, *more)
+        if len(more) == 1:
+            return taken
+        # If all together are refused, each half is tried on top of what was accepted.
+        half = len(more) // 2
+        return self._extend(self._extend(taken, more[:half]), more[half:])

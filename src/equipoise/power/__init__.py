@@ -1,11 +1,11 @@
-"""Power: puts hosts to sleep that are not needed, and wakes them before they are missed.
+"""Power: puts hosts that are not needed into standby, and wakes hosts before they are needed.
 
-Enter by ``Power``. The DPM of the DRS paper: what was asked for decides whether there is too much
-or too little, a what-if decides who may go, and brakes decide who must not. It stands one floor
-above ``balance``, whose arrays and rules it uses. Never puts a host to sleep that it has not
-emptied in mind, never reads a clock; says of every host why it is left as it is.
+Enter by ``PowerDecider`` or ``run_pass``. This is the DPM of the DRS paper: observed utilisation
+decides whether capacity is in excess or short, a what-if on arrays decides which hosts can be
+evacuated, and the candidate filters decide which hosts must stay on. Never puts a host into standby
+whose evacuation it has not tried, never reads a clock; gives a reason for every host.
 """
 
-from equipoise.power.propose import Power
+from equipoise.power.propose import PowerDecider
 
-__all__ = ["Power"]
+__all__ = ["PowerDecider"]

@@ -1,100 +1,129 @@
-"""Advice: which hosts should sleep or wake, and for every other host why it should not."""
+"""Power advice: hosts to put into standby or to wake, why the others stay, and the intents."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from equipoise.balance.mending.mend import Transfer
-from equipoise.model.quantity import HostId, RuleId, VmId
-from equipoise.power.score import Scores
+from equipoise.balance.intents import BalanceIntentBuilder, move_step_id, switch_step_id
+from equipoise.balance.repair.rule_repair import Transfer
+from equipoise.model.action import Action, PowerOff, PowerOn
+from equipoise.model.estimate import Estimates
+from equipoise.model.plan import Intent
+from equipoise.model.quantity import HostId, RuleId, StepId, VmId
+from equipoise.model.state.snapshot import Snapshot
+from equipoise.power.utilisation import UtilisationScores
 
 
-class Code(StrEnum):
-    """Why something is, or is not, recommended. Stable, for machines."""
+class PowerCode(StrEnum):
+    """Why a host is switched or not. The values are stable and are keys of ``CODES``."""
 
+    # The host is switched.
     SLEEP = "sleep"
-    """It is not needed."""
-    WAKE_BUSY = "wake_busy"
-    """Others have too much to do."""
-    WAKE_RULE = "wake_rule"
-    """A rule needs it."""
-    WAKE_MINIMUM = "wake_minimum"
-    """Too few hosts are on."""
-    WAKE_WINDOW = "wake_window"
-    """It is a time in which no host sleeps."""
-    OFF = "off"
+    """Its capacity is not needed."""
+    WAKE_BUSY = "wake-busy"
+    """Hosts are above the target utilisation."""
+    WAKE_RULE = "wake-rule"
+    """A rule stays broken without it."""
+    WAKE_MINIMUM = "wake-minimum"
+    """Fewer hosts are on than ``hosts_on_min``."""
+    WAKE_WINDOW = "wake-window"
+    """The policy is off now, so every host is on."""
+
+    # The policy prevents the switch.
+    POLICY_OFF = "power-policy-off"
     """Power management is off now, by the policy or by a window of it."""
-    STAYS_ON = "stays_on"
-    LEFT_ALONE = "left_alone"
-    NO_FIGURES = "no_figures"
-    WAKE_FAILED = "wake_failed"
-    REQUESTED = "requested"
-    IN_USE = "in_use"
-    STUCK = "stuck"
-    ROLES = "roles"
-    """It carries roles, or is needed for them."""
-    THRESHOLD = "threshold"
+    STAYS_ON = "stays-on"
+    """The policy keeps the host on."""
+    LEFT_ALONE = "left-alone"
+    """The policy excludes the host."""
+    THRESHOLD = "power-threshold"
+    """The threshold of the policy is 1."""
     OBSERVING = "observing"
+    """Demand was not observed for long enough."""
     COOLDOWN = "cooldown"
-    MINIMUM = "minimum"
-    BUSY = "busy"
-    """Hosts have too much to do already."""
-    NOT_LOW = "not_low"
-    """Too few hosts have little to do."""
-    NO_ROOM = "no_room"
-    """Its VMs fit nowhere else."""
-    USELESS = "useless"
-    """Nothing would be the better for it."""
-    RULE = "rule"
-    NOT_WORTH_IT = "not_worth_it"
-    LATER = "later"
-    GATE = "gate"
-    CAP = "cap"
-    NOT_NEEDED = "not_needed"
+    """A host was woken recently."""
+    MINIMUM = "hosts-on-minimum"
+    """Fewer hosts than ``hosts_on_min`` would be on."""
+    MOVE_LIMIT = "move-limit"
+    """``moves_per_pass`` is reached."""
+    CAP = "power-cap"
+    """The cluster could exceed its power cap."""
+
+    # The state of the host prevents the switch.
+    NO_FIGURES = "no-power-figures"
+    """The host has no power figures, or standby saves nothing."""
+    WAKE_FAILED = "wake-failed"
+    """The last wake of the host failed."""
+    REQUESTED = "state-requested"
+    """The operator has requested a state for the host."""
+    IN_USE = "in-use"
+    """An action or another evacuation uses the host."""
+    PINNED = "vms-pinned"
+    """A VM cannot leave the host."""
+    ROLES = "holds-roles"
+    """The host holds roles, or a role needs it."""
+
+    # The switch is of no use.
+    BUSY = "hosts-busy"
+    """Hosts are, or would be, above the target utilisation."""
+    NOT_LOW = "utilisation-not-low"
+    """No host is below the target utilisation."""
+    NO_CAPACITY = "no-capacity"
+    """The VMs of the host fit on no other host."""
+    NO_BENEFIT = "no-benefit"
+    """The scores would not improve."""
+    RULE = "breaks-rule"
+    """A rule or a failover reserve needs the host."""
+    COST_EXCEEDS_BENEFIT = "cost-exceeds-benefit"
+    """The benefit is too small for the cost and the risk."""
+    GATE = "gate-refuses"
+    """The gate refuses the plan."""
+    NOT_NEEDED = "not-needed"
+    """The host is in standby, and its capacity is not needed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """Why nothing is done with a host."""
+class SkippedHost:
+    """A host that is not switched, with the reason."""
 
     host: HostId
-    code: Code
+    code: PowerCode
     sentence: str
 
 
 @dataclass(frozen=True, slots=True)
-class Going:
-    """A VM that has to go elsewhere."""
+class EvacuationMove:
+    """A VM that leaves a host, and its target."""
 
     vm: VmId
     target: HostId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sleep:
-    """A host that should be emptied and put to sleep."""
+class StandbyAdvice:
+    """A host that should be evacuated and put into standby."""
 
     host: HostId
-    going: tuple[Going, ...]
+    evacuations: tuple[EvacuationMove, ...]
     priority: int
-    """2 to 5: the more it is worth, the more urgent; 1 if a cap asks for it."""
+    """1 if the power cap needs it, else 2 to 5: a larger benefit is more urgent."""
     reason: str
     gain: Mapping[str, float]
-    """Watts saved, what is not used meanwhile, and how often that is worth the cost."""
+    """Watts saved, unused capacity over time, and benefit divided by cost."""
     cost: Mapping[str, float]
     automatic: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wake:
+class WakeAdvice:
     """A host that should be woken."""
 
     host: HostId
-    code: Code
+    code: PowerCode
     priority: int
-    """1 if a rule, the minimum or a window asks for it, or if demand is not met; up to 3."""
+    """1 for a rule, the minimum, a window or unmet demand; else 2 or 3."""
     reason: str
     gain: Mapping[str, float]
     automatic: bool = True
@@ -102,18 +131,63 @@ class Wake:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerAdvice:
-    """What one look at the power of a cluster has found."""
+    """The result of one power pass."""
 
-    sleeps: tuple[Sleep, ...] = ()
-    wakes: tuple[Wake, ...] = ()
-    told: tuple[Told, ...] = ()
-    """Why nothing is done with each other host."""
+    standbys: tuple[StandbyAdvice, ...] = ()
+    wakes: tuple[WakeAdvice, ...] = ()
+    skipped: tuple[SkippedHost, ...] = ()
+    """Why each other host is not switched."""
     moves: tuple[Transfer, ...] = ()
-    """VMs that go to hosts that are woken for the rules, in the same plan: a rule that is broken
-    must hold at its end."""
-    mends: tuple[RuleId, ...] = ()
-    """The continuous rules that are broken now and will not be."""
-    before: Scores
-    after: Scores
-    """The scores, as things are and as they would be."""
+    """Moves to hosts that are woken for a rule.
+
+    They belong to the same plan, because the rule must hold at its end.
+    """
+    repairs: tuple[RuleId, ...] = ()
+    """The continuous rules that are broken now and hold after the plan."""
+    before: UtilisationScores
+    after: UtilisationScores
+    """The scores before and after."""
     summary: str = ""
+
+
+class PowerIntentBuilder:
+    """Builds intents from power advice."""
+
+    def __init__(self, snapshot: Snapshot, estimates: Estimates) -> None:
+        self._snapshot, self._estimates = snapshot, estimates
+        self._builder = BalanceIntentBuilder(snapshot, estimates)
+
+    def standby(self, standby: StandbyAdvice) -> tuple[Intent, ...]:
+        """Return the intents that evacuate a host and put it into standby."""
+        moves = tuple(
+            self._builder.move(move.vm, standby.host, move.target).but(
+                reason=f"{standby.host} goes into standby"
+            )
+            for move in standby.evacuations
+        )
+        after = tuple(move_step_id(move.vm) for move in standby.evacuations)
+        return (
+            *moves,
+            self._switch(standby.host, PowerOff(host=standby.host), standby.reason, after),
+        )
+
+    def move(self, move: Transfer, woken: Collection[HostId]) -> Intent:
+        """Return the intent that moves a VM, after its target is on."""
+        after = (switch_step_id(move.target),) if move.target in woken else ()
+        return self._builder.move(*move).but(after=after, reason="a rule is broken on its host")
+
+    def wake(self, wake: WakeAdvice) -> Intent:
+        """Return the intent that powers a host on."""
+        return self._switch(wake.host, PowerOn(host=wake.host), wake.reason)
+
+    def _switch(
+        self, host: HostId, action: Action, reason: str, after: tuple[StepId, ...] = ()
+    ) -> Intent:
+        duration_ms = self._estimates.duration_ms(action, self._snapshot)
+        return Intent(
+            id=switch_step_id(host),
+            action=action,
+            duration_ms=duration_ms,
+            after=after,
+            reason=reason,
+        )

@@ -1,8 +1,8 @@
-"""Packing: what if a host were emptied, or one came to help? Plain arithmetic, can be compiled.
+"""Packing kernels: evacuate a host onto others, or relieve busy hosts. Plain arithmetic.
 
-A unit goes to the first host that can bear it, those first that will sleep last: so some hosts
-become full, instead of all of them a little busier, and others empty. To bear means that what a
-host is then expected to need stays within what hosts should use, by every span that counts.
+A unit goes to the first host that can carry it; hosts that go into standby last are tried first. So
+some hosts become full and others empty. A host carries a unit if its expected demand stays within
+the target utilisation in every window.
 """
 
 from __future__ import annotations
@@ -10,157 +10,173 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any, Final, NamedTuple
 
-from equipoise.balance.levelling.climb import has_room, move, obstacle
-from equipoise.balance.levelling.field import FINE, Field
-from equipoise.place.compiled import Kernels
-from equipoise.place.water import NOBODY, Ints
-from equipoise.power.demand import Asked
+from equipoise.balance.rebalance.cluster_arrays import NO_OBSTACLE, ClusterArrays
+from equipoise.balance.rebalance.greedy_kernels import find_obstacle, has_capacity, move_unit
+from equipoise.capacity.kernels import KernelSet
+from equipoise.capacity.waterfill import NO_INDEX, Ints
+from equipoise.power.utilisation import WindowDemand
 
-PATIENCE: Final = 256
+REFUSALS_MAX: Final = 256
+"""Limits the time of ``relieve`` in large clusters."""
 
 
-class Packing(NamedTuple):
-    """Who is to go where, and the room to write it down."""
+class UnitPacking(NamedTuple):
+    """The units to place, the hosts to try, and the array for the result."""
 
     units: Ints
-    """Those who leave, in the order in which they look for a place."""
+    """The units, in the order in which they are placed."""
     hosts: Ints
-    """Where they may go, the most wanted first."""
+    """The hosts, in the order in which they are tried."""
     part: float
-    """Which part of a host may be used."""
-    spans: Ints
-    """The spans that count."""
+    """The part of a host that may be used."""
+    windows: Ints
+    """The windows that must hold."""
     target: Ints
-    """Where each of them goes."""
+    """The host of each unit; ``NO_INDEX`` if it stays."""
 
 
-def need(asked: Asked, span: int, host: int, unit: int, resource: int) -> float:
-    """What a host is expected to need by a span if a unit comes; nobody is no unit."""
-    begin, end = asked.first[span], asked.first[span + 1]
+def expected_need(
+    observed: WindowDemand, window: int, host: int, unit: int, resource: int
+) -> float:
+    """Return the expected demand on a host in a window, with ``unit`` unless it is ``NO_INDEX``."""
+    begin, end = observed.first[window], observed.first[window + 1]
     total, count = 0.0, end - begin
-    for at in range(begin, end):
-        total += asked.hosts[at, host, resource]
-        if unit != NOBODY:
-            total += asked.units[at, unit, resource]
+    for sample in range(begin, end):
+        total += observed.hosts[sample, host, resource]
+        if unit != NO_INDEX:
+            total += observed.units[sample, unit, resource]
     mean: float = total / count
     if count == 1:
         return mean
     square = 0.0
-    for at in range(begin, end):
-        off = asked.hosts[at, host, resource] - mean
-        if unit != NOBODY:
-            off += asked.units[at, unit, resource]
+    for sample in range(begin, end):
+        off = observed.hosts[sample, host, resource] - mean
+        if unit != NO_INDEX:
+            off += observed.units[sample, unit, resource]
         square += off * off
-    deviation: float = asked.deviations[span] * sqrt(square / count)
+    deviation: float = observed.deviations[window] * sqrt(square / count)
     return mean + deviation
 
 
-def bears(field: Field, asked: Asked, packing: Packing, host: int, unit: int) -> bool:
-    """Whether a host has enough for all it is expected to need, with a unit that may come."""
-    for resource in range(asked.hosts.shape[2]):
-        most = packing.part * field.capacity[host, resource]
-        for place in range(len(packing.spans)):
-            if need(asked, packing.spans[place], host, unit, resource) > most:
+def can_carry(
+    arrays: ClusterArrays, observed: WindowDemand, packing: UnitPacking, host: int, unit: int
+) -> bool:
+    """Return whether the expected demand on a host, with a unit, is within the target."""
+    for resource in range(observed.hosts.shape[2]):
+        limit = packing.part * arrays.capacity[host, resource]
+        for index in range(len(packing.windows)):
+            if expected_need(observed, packing.windows[index], host, unit, resource) > limit:
                 return False
     return True
 
 
-def shift(field: Field, asked: Asked, unit: int, host: int) -> None:
-    """Let a unit be on another host."""
-    home = field.home[unit]
-    for at in range(len(asked.units)):
-        for resource in range(asked.units.shape[2]):
-            asked.hosts[at, home, resource] -= asked.units[at, unit, resource]
-            asked.hosts[at, host, resource] += asked.units[at, unit, resource]
-    move(field, unit, host)
+def move_with_demand(arrays: ClusterArrays, observed: WindowDemand, unit: int, host: int) -> None:
+    """Move a unit to another host, in the arrays and in the observed demand."""
+    unit_host = arrays.unit_host[unit]
+    for sample in range(len(observed.units)):
+        for resource in range(observed.units.shape[2]):
+            observed.hosts[sample, unit_host, resource] -= observed.units[sample, unit, resource]
+            observed.hosts[sample, host, resource] += observed.units[sample, unit, resource]
+    move_unit(arrays, unit, host)
 
 
-def pack(field: Field, asked: Asked, packing: Packing) -> int:
-    """Let units go, each to the first host that bears it; say how many did before one could not."""
-    for place in range(len(packing.units)):
-        unit, found = packing.units[place], NOBODY
+def pack(arrays: ClusterArrays, observed: WindowDemand, packing: UnitPacking) -> int:
+    """Move each unit to the first host that can carry it, until a unit finds none.
+
+    Returns how many units moved.
+    """
+    for index in range(len(packing.units)):
+        unit, target = packing.units[index], NO_INDEX
         for choice in range(len(packing.hosts)):
             host = packing.hosts[choice]
-            if obstacle(field, unit, host) == FINE and bears(field, asked, packing, host, unit):
-                found = host
+            if find_obstacle(arrays, unit, host) == NO_OBSTACLE and can_carry(
+                arrays, observed, packing, host, unit
+            ):
+                target = host
                 break
-        packing.target[place] = found
-        if found == NOBODY:
-            return place
-        shift(field, asked, unit, found)
+        packing.target[index] = target
+        if target == NO_INDEX:
+            return index
+        move_with_demand(arrays, observed, unit, target)
     return len(packing.units)
 
 
-def fullness(field: Field, asked: Asked, packing: Packing, host: int, unit: int) -> float:
-    """What part of a host would be needed with a unit, of CPU or memory, whichever is more."""
+def fill_level(
+    arrays: ClusterArrays, observed: WindowDemand, packing: UnitPacking, host: int, unit: int
+) -> float:
+    """Return the expected utilisation of a host with a unit, of CPU or memory, the larger one."""
     most = 0.0
-    for resource in range(asked.hosts.shape[2]):
-        for place in range(len(packing.spans)):
-            part = need(asked, packing.spans[place], host, unit, resource)
-            most = max(most, part * field.inverse[host, resource])
+    for resource in range(observed.hosts.shape[2]):
+        for index in range(len(packing.windows)):
+            part = expected_need(observed, packing.windows[index], host, unit, resource)
+            most = max(most, part * arrays.inverse[host, resource])
     return most
 
 
-def spread(field: Field, asked: Asked, packing: Packing) -> int:
-    """Let units go, each to the host that is then the least full; say how many could."""
-    for place in range(len(packing.units)):
-        unit, found, least = packing.units[place], NOBODY, packing.part
+def spread(arrays: ClusterArrays, observed: WindowDemand, packing: UnitPacking) -> int:
+    """Move each unit to the host with the lowest utilisation then; return how many moved."""
+    for index in range(len(packing.units)):
+        unit, target, least = packing.units[index], NO_INDEX, packing.part
         for choice in range(len(packing.hosts)):
             host = packing.hosts[choice]
-            if obstacle(field, unit, host) == FINE:
-                full = fullness(field, asked, packing, host, unit)
-                if full < least:
-                    found, least = host, full
-        packing.target[place] = found
-        if found == NOBODY:
-            return place
-        shift(field, asked, unit, found)
+            if find_obstacle(arrays, unit, host) == NO_OBSTACLE:
+                level = fill_level(arrays, observed, packing, host, unit)
+                if level < least:
+                    target, least = host, level
+        packing.target[index] = target
+        if target == NO_INDEX:
+            return index
+        move_with_demand(arrays, observed, unit, target)
     return len(packing.units)
 
 
-def relieve(field: Field, asked: Asked, packing: Packing) -> None:
-    """Let units go while their host has too much to do, each to the first that bears it.
+def relieve(arrays: ClusterArrays, observed: WindowDemand, packing: UnitPacking) -> None:
+    """Move units off hosts above the target, each to the first host that can carry it.
 
-    Once so many in a row were borne by nobody, those who could help are full.
+    After ``REFUSALS_MAX`` units in a row without a host, the helpers count as full.
     """
     refused = 0
-    for place in range(len(packing.units)):
-        unit = packing.units[place]
-        if bears(field, asked, packing, field.home[unit], NOBODY):
+    for index in range(len(packing.units)):
+        unit = packing.units[index]
+        if can_carry(arrays, observed, packing, arrays.unit_host[unit], NO_INDEX):
             continue
         refused += 1
         for choice in range(len(packing.hosts)):
             host = packing.hosts[choice]
-            if obstacle(field, unit, host) == FINE and bears(field, asked, packing, host, unit):
-                packing.target[place] = host
-                shift(field, asked, unit, host)
+            if find_obstacle(arrays, unit, host) == NO_OBSTACLE and can_carry(
+                arrays, observed, packing, host, unit
+            ):
+                packing.target[index] = host
+                move_with_demand(arrays, observed, unit, host)
                 refused = 0
                 break
-        if refused >= PATIENCE:
+        if refused >= REFUSALS_MAX:
             return
 
 
-def unpack(field: Field, asked: Asked, units: Ints, homes: Ints) -> None:
-    """Let units be where they were."""
-    for place in range(len(units)):
-        if field.home[units[place]] != homes[place]:
-            shift(field, asked, units[place], homes[place])
+def restore_units(arrays: ClusterArrays, observed: WindowDemand, units: Ints, homes: Ints) -> None:
+    """Move units back to the given hosts."""
+    for index in range(len(units)):
+        if arrays.unit_host[units[index]] != homes[index]:
+            move_with_demand(arrays, observed, units[index], homes[index])
 
 
-FUNCTIONS: Final[tuple[Any, ...]] = (
-    has_room,
-    obstacle,
-    move,
-    need,
-    bears,
-    shift,
+PACKING_FUNCTIONS: Final[tuple[Any, ...]] = (
+    has_capacity,
+    find_obstacle,
+    move_unit,
+    expected_need,
+    can_carry,
+    move_with_demand,
     pack,
-    fullness,
+    fill_level,
     spread,
     relieve,
-    unpack,
+    restore_units,
 )
-"""Callee before caller, for ``Kernels``."""
-KERNELS: Final = Kernels(
-    *FUNCTIONS, inline=(has_room, obstacle, need), doors=(pack, spread, relieve, unpack)
+"""Callee before caller, for ``KernelSet``."""
+KERNELS: Final = KernelSet(
+    *PACKING_FUNCTIONS,
+    inline=(has_capacity, find_obstacle, expected_need),
+    entry_points=(pack, spread, relieve, restore_units),
 )

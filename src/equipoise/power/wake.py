@@ -1,4 +1,4 @@
-"""Waking hosts: for those that have too much to do, for rules, and where too few are on."""
+"""Wake: hosts that are powered on for busy hosts, for rules, and to keep the minimum on."""
 
 from __future__ import annotations
 
@@ -8,282 +8,323 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from equipoise.balance.advice import MANDATORY
-from equipoise.balance.advise import advise
-from equipoise.balance.mending.mend import Transfer
+from equipoise.balance.advice import MANDATORY_PRIORITY
+from equipoise.balance.repair.rule_repair import Transfer
+from equipoise.balance.run_pass import run_balance_pass
+from equipoise.capacity.waterfill import NO_INDEX, Ints
 from equipoise.model.estimate import Estimates
 from equipoise.model.host import HostState
 from equipoise.model.policy.power import PowerAutomation
 from equipoise.model.quantity import HostId, VmId
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.value import FrozenMap
 from equipoise.model.vm import VmState
-from equipoise.place.water import NOBODY, Ints
-from equipoise.power.advice import Code, Told, Wake
-from equipoise.power.brakes import is_automatic, over_cap, wakeable
-from equipoise.power.demand import Span
-from equipoise.power.ground import Ground
-from equipoise.power.order import wake_order
-from equipoise.power.score import DUST, Scores, lowered, raised
+from equipoise.power.advice import PowerCode, SkippedHost, WakeAdvice
+from equipoise.power.candidates import (
+    exceeds_power_cap,
+    is_automatic,
+    order_for_wake,
+    wake_candidates,
+)
+from equipoise.power.utilisation import (
+    SCORE_TOLERANCE,
+    DemandWindow,
+    UtilisationScores,
+    is_lowered,
+    is_raised,
+)
+from equipoise.power.whatif_state import WhatIfState
 
-FEW: Final = 16
-"""Of more hosts than this, none is tried to be done without: each trial is a whole pass."""
-VERY_BUSY: Final = 0.9
-"""Above so much of what a host has, waking another one is more urgent."""
+HOSTS_PRUNED_MAX: Final = 16
+"""With more hosts than this, none is tried to be left out: each trial is a whole pass."""
+VERY_HIGH_UTILISATION: Final = 0.9
+"""Above this utilisation, a wake is more urgent."""
 
 
-class _Helped(NamedTuple):
-    """What came of a host that was woken in mind."""
+class _WakeTrial(NamedTuple):
+    """The result of waking a host in the what-if state."""
 
-    scores: Scores
+    scores: UtilisationScores
     stable: bool
-    """Whether it is the host that helped, and not the moving about."""
+    """Whether the host itself helps: its new VMs would not fit on the other hosts."""
 
 
-class Waking:
-    """Wakes hosts in mind, one after the other, until nobody has too much to do."""
+class WakeSearch:
+    """Wakes hosts one after the other in the what-if state, until no host is too busy."""
 
-    def __init__(self, ground: Ground, estimates: Estimates, seed: int) -> None:
-        self._ground, self._estimates, self._seed = ground, estimates, seed
-        may, self.told = wakeable(ground)
-        self._order = wake_order(ground, may, seed)
-        self.wakes: list[Wake] = []
+    def __init__(self, whatif: WhatIfState, estimates: Estimates, seed: int) -> None:
+        self._whatif, self._estimates, self._seed = whatif, estimates, seed
+        candidates, self.skipped = wake_candidates(whatif)
+        self._order = order_for_wake(whatif, candidates, seed)
+        self.wakes: list[WakeAdvice] = []
         self.moves: tuple[Transfer, ...] = ()
-        """What can be moved for the rules once they are on."""
+        """The moves that repair rules once the hosts are on."""
 
     def run(self) -> None:
-        """Fill ``wakes`` and ``told``."""
-        ground = self._ground
-        if ground.policy.automation_at(ground.snapshot.at_ms) is PowerAutomation.OFF:
-            self._wake_all(self._order, Code.WAKE_WINDOW, "no host sleeps at this time, by policy")
-        self._leave_out_the_closed()
-        self._for_the_minimum()
-        self._for_the_busy()
-        if not self.wakes and not ground.waking:
-            self._for_the_rules()
-        said = {one.host for one in self.told}
+        """Fill ``wakes``, ``moves`` and ``skipped``."""
+        whatif = self._whatif
+        if whatif.policy.automation_at(whatif.snapshot.at_ms) is PowerAutomation.OFF:
+            self._wake_all(
+                self._order,
+                PowerCode.WAKE_WINDOW,
+                "the power policy is off at this time, so all hosts are on",
+            )
+        self._skip_closed_hosts()
+        self._wake_for_minimum()
+        self._wake_for_load()
+        if not self.wakes and not whatif.waking:
+            self._wake_for_rules()
+        reported = {entry.host for entry in self.skipped}
         for host in self._order:
-            if host not in said:
-                self.told.append(Told(host, Code.NOT_NEEDED, "it sleeps, and nobody needs it"))
+            if host not in reported:
+                self.skipped.append(
+                    SkippedHost(
+                        host,
+                        PowerCode.NOT_NEEDED,
+                        "it is in standby, and its capacity is not needed",
+                    )
+                )
 
-    def _for_the_minimum(self) -> None:
-        on = self._ground.count_on + len(self.wakes)
-        least = self._ground.policy.hosts_on_min
-        few = f"{on} hosts are on, and at least {least} must be"
-        self._wake_all(self._order, Code.WAKE_MINIMUM, few, least - on)
+    def _wake_for_minimum(self) -> None:
+        """Wake hosts until ``hosts_on_min`` are on."""
+        on = self._whatif.count_on + len(self.wakes)
+        least = self._whatif.policy.hosts_on_min
+        reason = f"{on} hosts are on; the minimum is {least}"
+        self._wake_all(self._order, PowerCode.WAKE_MINIMUM, reason, least - on)
 
     def _wake_all(
-        self, hosts: Sequence[HostId], code: Code, reason: str, count: int | None = None
+        self, hosts: Sequence[HostId], code: PowerCode, reason: str, count: int | None = None
     ) -> None:
-        """Wake hosts in their order, at most so many, as far as the cap lets them."""
-        done = len(self.wakes)
+        """Wake hosts in their order, at most ``count``, as far as the power cap allows."""
+        woken_before = len(self.wakes)
         for host in list(hosts):
-            if count is not None and len(self.wakes) - done >= count:
+            if count is not None and len(self.wakes) - woken_before >= count:
                 return
             if not self._capped(host):
-                self._wake(host, code, MANDATORY, reason)
+                self._wake(host, code, MANDATORY_PRIORITY, reason)
 
-    def _leave_out_the_closed(self) -> None:
-        """Hosts that nobody may come to help nobody."""
-        closed = self._ground.snapshot.settings.balance.hosts
-        why = "it sleeps, and by the balance policy nobody may come to it"
-        self.told += [Told(host, Code.NOT_NEEDED, why) for host in self._order if host in closed]
+    def _skip_closed_hosts(self) -> None:
+        """Skip hosts that accept no VMs: to wake them helps no other host."""
+        closed = self._whatif.snapshot.settings.balance.hosts
+        reason = "it is in standby, and the balance policy closes it"
+        self.skipped += [
+            SkippedHost(host, PowerCode.NOT_NEEDED, reason)
+            for host in self._order
+            if host in closed
+        ]
         self._order = [host for host in self._order if host not in closed]
 
-    def _for_the_busy(self) -> None:
-        """Wake one host after the other while that helps."""
-        ground = self._ground
-        if not self._order or not ground.scores().is_high:
+    def _wake_for_load(self) -> None:
+        """Wake one host after the other while that lowers the high scores."""
+        whatif = self._whatif
+        if not self._order or not whatif.scores().is_high:
             return
-        priority, reason = self._urgency()
-        self._use_what_is_on()
-        scores = ground.scores()
+        priority, reason = self._load_priority()
+        self._use_hosts_on()
+        scores = whatif.scores()
         while scores.is_high and self._order:
             chosen = self._choose(scores)
             if chosen is None:
                 break
-            host, helped = chosen
-            ground.open(ground.row[host])
-            self._relieve(np.array([ground.row[host]]))
-            fall = max(scores.high) - max(helped.scores.high)
-            self._wake(host, Code.WAKE_BUSY, priority, reason, {"high_score": fall})
-            scores = ground.scores()
-        self._spare()
+            host, trial = chosen
+            whatif.open(whatif.row[host])
+            self._relieve(np.array([whatif.row[host]]))
+            fall = max(scores.high) - max(trial.scores.high)
+            self._wake(host, PowerCode.WAKE_BUSY, priority, reason, {"high_score": fall})
+            scores = whatif.scores()
+        self._drop_redundant()
 
-    def _spare(self) -> None:
-        """Leave out who was woken first and is not needed since a larger or other one was."""
-        ground = self._ground
-        woken = [one for one in self.wakes if one.code is Code.WAKE_BUSY]
-        if len({self._kind(one.host) for one in woken}) <= 1:
-            return  # among those who are alike, the first was needed as much as the last
+    def _drop_redundant(self) -> None:
+        """Drop wakes that later wakes of other hosts have made redundant."""
+        whatif = self._whatif
+        woken = [wake for wake in self.wakes if wake.code is PowerCode.WAKE_BUSY]
+        if len({self._kind(wake.host) for wake in woken}) <= 1:
+            return  # hosts of one kind are equally needed
         for wake in woken[:-1]:
-            row = ground.row[wake.host]
-            units, before = ground.units_on(row), ground.scores()
-            found = ground.empty(row, units, ground.rows)
-            ground.close(row)
-            if NOBODY in found.target or raised(before.high, ground.scores().high):
-                ground.put_back(units, np.full(len(units), row))
-                ground.open(row)
+            row = whatif.row[wake.host]
+            units, before = whatif.units_on(row), whatif.scores()
+            packing = whatif.evacuate(row, units, whatif.rows)
+            whatif.close(row)
+            if NO_INDEX in packing.target or is_raised(before.high, whatif.scores().high):
+                whatif.restore(units, np.full(len(units), row))
+                whatif.open(row)
                 continue
-            ground.settle(units)
+            whatif.record_hosts(units)
             self.wakes.remove(wake)
-            why = "others that are woken make up for it"
-            self.told.append(Told(wake.host, Code.NOT_NEEDED, why))
+            why = "other hosts that wake replace it"
+            self.skipped.append(SkippedHost(wake.host, PowerCode.NOT_NEEDED, why))
 
-    def _use_what_is_on(self) -> None:
-        """Let those that are on help each other in mind, as balancing will within some passes."""
-        ground = self._ground
-        used = ground.used(Span.ON).max(axis=1)
-        self._relieve(ground.rows[np.argsort(used, kind="stable")])
+    def _use_hosts_on(self) -> None:
+        """Let the hosts that are on relieve each other, as balance will do in the next passes."""
+        whatif = self._whatif
+        utilisation = whatif.utilisation(DemandWindow.ON).max(axis=1)
+        self._relieve(whatif.rows[np.argsort(utilisation, kind="stable")])
 
     def _relieve(self, helpers: Ints) -> None:
-        packing = self._ground.relieve(helpers)
-        self._ground.settle(packing.units[packing.target != NOBODY])
+        """Move units from busy hosts to the helpers."""
+        packing = self._whatif.relieve(helpers)
+        self._whatif.record_hosts(packing.units[packing.target != NO_INDEX])
 
-    def _choose(self, before: Scores) -> tuple[HostId, _Helped] | None:
-        """The first host that helps; of those that help with all there is, the one that is then
-        least idle itself."""
-        best: tuple[HostId, _Helped] | None = None
+    def _choose(self, before: UtilisationScores) -> tuple[HostId, _WakeTrial] | None:
+        """Return the first host that helps, with its trial.
+
+        Among hosts that solve the problem alone, the one that is least idle afterwards is chosen.
+        """
+        best: tuple[HostId, _WakeTrial] | None = None
         tried: set[tuple[object, ...]] = set()
         for host in list(self._order):
-            alike = self._kind(host)
-            if alike in tried or self._capped(host):
-                continue  # it would be the same once more
-            tried.add(alike)
-            helped = self._helped(host)
-            if not lowered(before.high, helped.scores.high):
-                self._tell_alike(
-                    alike, Code.USELESS, "those that have too much to do cannot use it"
+            kind = self._kind(host)
+            if kind in tried or self._capped(host):
+                continue  # the trial would be the same
+            tried.add(kind)
+            trial = self._try_wake(host)
+            if not is_lowered(before.high, trial.scores.high):
+                self._skip_same_kind(
+                    kind, PowerCode.NO_BENEFIT, "the busy hosts cannot move VMs to it"
                 )
-            elif not helped.stable:
-                detail = "moving VMs between those that are on does as much"
-                self._tell_alike(alike, Code.NOT_NEEDED, detail)
-            elif helped.scores.is_high:
-                return best or (host, helped)  # others will be needed as well
-            elif not raised(before.low, helped.scores.low):
-                return host, helped
-            elif best is None or sum(helped.scores.low) < sum(best[1].scores.low) - DUST:
-                best = host, helped
+            elif not trial.stable:
+                detail = "moves between the hosts that are on help as much"
+                self._skip_same_kind(kind, PowerCode.NOT_NEEDED, detail)
+            elif trial.scores.is_high:
+                return best or (host, trial)  # further wakes are needed in any case
+            elif not is_raised(before.low, trial.scores.low):
+                return host, trial
+            elif best is None or sum(trial.scores.low) < sum(best[1].scores.low) - SCORE_TOLERANCE:
+                best = host, trial
         return best
 
     def _kind(self, host: HostId) -> tuple[object, ...]:
-        """Hosts of which this is the same are as good as each other."""
-        field, row = self._ground.state.field, self._ground.row[host]
+        """Return a key; hosts with the same key are equally useful."""
+        arrays, row = self._whatif.state.arrays, self._whatif.row[host]
         return (
-            *field.room[row].tolist(),
-            int(field.cores[row]),
-            int(field.kind[row]),
-            field.allowed[:, row].tobytes(),
+            *arrays.reservable[row].tolist(),
+            int(arrays.cores[row]),
+            int(arrays.kind[row]),
+            arrays.allowed[:, row].tobytes(),
         )
 
-    def _tell_alike(self, alike: tuple[object, ...], code: Code, why: str) -> None:
-        some = [host for host in self._order if self._kind(host) == alike]
-        self.told += [Told(host, code, why) for host in some]
-        self._order = [host for host in self._order if host not in some]
+    def _skip_same_kind(self, kind: tuple[object, ...], code: PowerCode, reason: str) -> None:
+        """Skip all hosts of a kind."""
+        hosts = [host for host in self._order if self._kind(host) == kind]
+        self.skipped += [SkippedHost(host, code, reason) for host in hosts]
+        self._order = [host for host in self._order if host not in hosts]
 
-    def _helped(self, host: HostId) -> _Helped:
-        """What if a host were on? And what if it were emptied again?"""
-        ground, row = self._ground, self._ground.row[host]
-        with ground.what_if():
-            ground.open(row)
-            packing = ground.relieve(np.array([row]))
-            scores = ground.scores()
-            came = packing.units[packing.target != NOBODY]
-            others = ground.rows
-            used = ground.used(Span.ON).max(axis=1)
-            again = ground.empty(row, came, others[np.argsort(-used, kind="stable")])
-            stable = bool((again.target == NOBODY).any())
-        return _Helped(scores, stable)
+    def _try_wake(self, host: HostId) -> _WakeTrial:
+        """Return the scores with a host on, and whether its new VMs need it."""
+        whatif, row = self._whatif, self._whatif.row[host]
+        with whatif.what_if():
+            whatif.open(row)
+            packing = whatif.relieve(np.array([row]))
+            scores = whatif.scores()
+            arrived = packing.units[packing.target != NO_INDEX]
+            others = whatif.rows
+            utilisation = whatif.utilisation(DemandWindow.ON).max(axis=1)
+            evacuation = whatif.evacuate(
+                row, arrived, others[np.argsort(-utilisation, kind="stable")]
+            )
+            stable = bool((evacuation.target == NO_INDEX).any())
+        return _WakeTrial(scores, stable)
 
-    def _urgency(self) -> tuple[int, str]:
-        """How urgent it is to wake somebody, and why."""
-        ground = self._ground
-        used = ground.used(Span.ON)
-        worst = int(used.max(axis=1).argmax())
-        name = ground.state.host_ids[int(ground.rows[worst])]
-        cpu, memory = used[worst].tolist()
-        most = max(cpu, memory)
-        said = f"{name} needs {cpu:.0%} of its CPU and {memory:.0%} of its memory"
-        priority = MANDATORY if most > 1 else 2 if most > VERY_BUSY else 3
-        return priority, f"{said}, and {ground.policy.high:.0%} is the most it should"
+    def _load_priority(self) -> tuple[int, str]:
+        """Return the priority of a wake for load, and the reason."""
+        whatif = self._whatif
+        utilisation = whatif.utilisation(DemandWindow.ON)
+        worst = int(utilisation.max(axis=1).argmax())
+        name = whatif.state.host_ids[int(whatif.rows[worst])]
+        cpu, memory = utilisation[worst].tolist()
+        highest = max(cpu, memory)
+        phrase = f"{name} needs {cpu:.0%} of its CPU and {memory:.0%} of its memory"
+        priority = (
+            MANDATORY_PRIORITY if highest > 1 else 2 if highest > VERY_HIGH_UTILISATION else 3
+        )
+        return priority, f"{phrase}; the limit is {whatif.policy.high:.0%}"
 
-    def _for_the_rules(self) -> None:
-        """Wake as few hosts as it takes, in their order, if rules stay broken without them.
+    def _wake_for_rules(self) -> None:
+        """Wake the fewest hosts, in their order, without which rules stay broken.
 
-        With all of them awake nothing is better than it can be. Halving finds how many of the order
-        it takes; then those are left out again that only stand before the ones that help.
+        With all hosts on, the number of faults is minimal. Bisection finds how many hosts of the
+        order are enough. Then the hosts among them that are not needed are left out.
         """
-        snapshot, order = self._ground.snapshot, self._order
+        snapshot, order = self._whatif.snapshot, self._order
         if not order:
             return
-        wrong = self._ground.faults
-        wrong = self._faults(snapshot) if wrong is None else wrong
-        if not wrong:
+        faults = self._whatif.faults
+        faults = self._faults(snapshot) if faults is None else faults
+        if not faults:
             return
         hosts = []
         for host in order:
-            if not over_cap(self._ground, host):
-                self._ground.open(self._ground.row[host])
+            if not exceeds_power_cap(self._whatif, host):
+                self._whatif.open(self._whatif.row[host])
                 hosts.append(host)
-        fewest = len(self._faults(awake(snapshot, hosts)))
-        if fewest >= len(wrong):
+        fewest = len(self._faults(snapshot_with_hosts_on(snapshot, hosts)))
+        if fewest >= len(faults):
             return
-        low, high = 0, len(hosts)  # so many are too few, so many are enough
+        low, high = 0, len(hosts)  # ``low`` hosts are too few, ``high`` are enough
         while high - low > 1:
             middle = (low + high) // 2
-            enough = len(self._faults(awake(snapshot, hosts[:middle]))) <= fewest
+            enough = len(self._faults(snapshot_with_hosts_on(snapshot, hosts[:middle]))) <= fewest
             low, high = (low, middle) if enough else (middle, high)
         needed = self._needed(hosts[:high], fewest)
         for host in needed:
-            self._wake(host, Code.WAKE_RULE, MANDATORY, f"a rule is broken without: {wrong[0]}")
-        then = advise(awake(snapshot, needed), self._estimates, seed=self._seed).advice
+            self._wake(
+                host,
+                PowerCode.WAKE_RULE,
+                MANDATORY_PRIORITY,
+                f"a rule stays broken without it: {faults[0]}",
+            )
+        advice = run_balance_pass(
+            snapshot_with_hosts_on(snapshot, needed), self._estimates, seed=self._seed
+        ).advice
         self.moves = tuple(
-            Transfer(one.vm, one.source, one.target)
-            for one in then.moves
-            if one.priority == MANDATORY and self._is_free(one.vm)
+            Transfer(move.vm, move.source, move.target)
+            for move in advice.moves
+            if move.priority == MANDATORY_PRIORITY and self._may_move(move.vm)
         )
 
     def _needed(self, hosts: list[HostId], fewest: int) -> list[HostId]:
-        """Of hosts that are enough, those without whom more is wrong; of very many, all."""
-        snapshot = self._ground.snapshot
-        for host in hosts if len(hosts) <= FEW else ():
-            others = [one for one in hosts if one != host]
-            if len(self._faults(awake(snapshot, others))) <= fewest:
+        """Return the hosts without which there are more faults; all, if there are very many."""
+        snapshot = self._whatif.snapshot
+        for host in hosts if len(hosts) <= HOSTS_PRUNED_MAX else ():
+            others = [other for other in hosts if other != host]
+            if len(self._faults(snapshot_with_hosts_on(snapshot, others))) <= fewest:
                 hosts = others
         return hosts
 
-    def _is_free(self, vm: VmId) -> bool:
-        """Whether a VM is moved without asking, and not by balancing in this pass."""
-        ground = self._ground
-        policy = ground.snapshot.settings.balance
-        return policy.moves_by_itself(vm) and vm not in dict(ground.moves)
+    def _may_move(self, vm: VmId) -> bool:
+        """Return whether a VM moves without approval, and balance does not move it in this pass."""
+        whatif = self._whatif
+        policy = whatif.snapshot.settings.balance
+        return policy.moves_by_itself(vm) and vm not in dict(whatif.moves)
 
     def _faults(self, snapshot: Snapshot) -> list[str]:
-        advice = advise(snapshot, self._estimates, seed=self._seed).advice
-        return [one.detail for one in advice.faults]
+        """Return the faults of a balance pass."""
+        advice = run_balance_pass(snapshot, self._estimates, seed=self._seed).advice
+        return [fault.detail for fault in advice.faults]
 
     def _capped(self, host: HostId) -> bool:
-        """Whether the cap of the cluster is against waking a host, which is then told."""
-        why = over_cap(self._ground, host)
-        if why:
-            self._order = [one for one in self._order if one != host]
-            self.told.append(Told(host, Code.CAP, why))
-        return bool(why)
+        """Return whether the power cap prevents the wake of a host, which is then skipped."""
+        reason = exceeds_power_cap(self._whatif, host)
+        if reason:
+            self._order = [other for other in self._order if other != host]
+            self.skipped.append(SkippedHost(host, PowerCode.CAP, reason))
+        return bool(reason)
 
     def _wake(
         self,
         host: HostId,
-        code: Code,
+        code: PowerCode,
         priority: int,
         reason: str,
         gain: dict[str, float] | None = None,
     ) -> None:
-        ground = self._ground
-        ground.open(ground.row[host])
-        self._order = [one for one in self._order if one != host]
-        automatic = is_automatic(ground.policy, host, ground.snapshot.at_ms)
+        """Add a wake, and open the host in the what-if state."""
+        whatif = self._whatif
+        whatif.open(whatif.row[host])
+        self._order = [other for other in self._order if other != host]
+        automatic = is_automatic(whatif.policy, host, whatif.snapshot.at_ms)
         self.wakes.append(
-            Wake(
+            WakeAdvice(
                 host=host,
                 code=code,
                 priority=priority,
@@ -294,8 +335,8 @@ class Waking:
         )
 
 
-def awake(snapshot: Snapshot, hosts: Sequence[HostId]) -> Snapshot:
-    """The cluster with hosts that are on; their agents run."""
+def snapshot_with_hosts_on(snapshot: Snapshot, hosts: Sequence[HostId]) -> Snapshot:
+    """Return the snapshot with hosts on and their agents running."""
     woken = {host: snapshot.hosts[host].but(state=HostState.ON) for host in hosts}
     agents = {
         vm: snapshot.vms[vm].but(state=VmState.RUNNING)

@@ -1,19 +1,19 @@
-"""Report: writes the folder of a run, and makes pages that open without a network.
+"""Report: writes the folder of a run, and HTML pages that open without a network.
 
-Enter by ``write_run``; ``read_run`` reads a folder back, ``compare`` and ``differences`` set two of
-them side by side; ``plans.plan_page`` makes the page of a plan. Never decides anything, never
-alters a run, never fetches anything.
+Enter by ``write_run``; ``read_run`` reads a folder, ``compare_page`` and ``differences`` compare
+two runs; ``plan.plan_page`` returns the page of a plan. Never decides anything, never alters a
+run, never fetches anything.
 """
 
-from equipoise.report.compare import Difference, compare, differences
-from equipoise.report.folder import Run, Written, check_folder, read_run, write_run
+from equipoise.report.compare_runs import MeasureDifference, compare_page, differences
+from equipoise.report.run_folder import SavedRun, WrittenRun, check_folder, read_run, write_run
 
 __all__ = [
-    "Difference",
-    "Run",
-    "Written",
+    "MeasureDifference",
+    "SavedRun",
+    "WrittenRun",
     "check_folder",
-    "compare",
+    "compare_page",
     "differences",
     "read_run",
     "write_run",

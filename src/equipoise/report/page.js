@@ -55,7 +55,7 @@
 
   const read = { lines: readLines, heat: readHeat, bars: readBars };
 
-  const charts = [...document.querySelectorAll("figure.chart")].map((figure) => ({
+  const charts = [...document.querySelectorAll("figure.chart:not(.static)")].map((figure) => ({
     ...JSON.parse(figure.querySelector(":scope > script").textContent),
     figure,
     svg: figure.querySelector(":scope > svg"),

@@ -1,4 +1,4 @@
-"""A section of a page: a heading, a sentence that says what to see, and the thing itself."""
+"""A section of a page: a heading, a caption and the content; and HTML tables."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ class Section(NamedTuple):
     """One part of a page."""
 
     name: str
-    """Where links lead to."""
+    """The target of links."""
     title: str
-    see: str
-    """What to see in it."""
+    caption: str
+    """One or two sentences about the content."""
     body: Markup
 
     def markup(self) -> Markup:
-        """The section as it stands in the page."""
+        """Return the section as HTML."""
         heading = tag("h2", text(self.title))
-        see = tag("p", text(self.see), class_="see")
-        return tag("section", heading, see, self.body, id=self.name)
+        caption = tag("p", text(self.caption), class_="caption")
+        return tag("section", heading, caption, self.body, id=self.name)
 
 
-def listed(
+def html_table(
     columns: Sequence[str], rows: Sequence[Sequence[Markup]], *, right: Sequence[str] = ()
 ) -> Markup:
-    """Make a table; the columns in ``right`` hold numbers."""
+    """Return a table; the columns in ``right`` hold numbers."""
     sides = ["number" if column in right else None for column in columns]
     heads = [
         tag("th", text(column), scope="col", class_=side)

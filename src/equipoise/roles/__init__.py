@@ -1,13 +1,13 @@
-"""Roles: which processor carries which role, and what to start and stop so that it does.
+"""Roles: which processor carries which role, and which roles to start and stop.
 
-Enter by ``Roles`` (the decider), ``may_leave`` (who may go without a role being lost), ``lint``
-(what is wrong with a layout) and ``layout_meaning`` (what a layout means). Never remembers anything
-that is not in the snapshot, and never reads a clock.
+Entry points: ``RoleDecider``, ``check_removal`` (which processors may be removed), ``lint_layout``
+(defects of a layout) and ``layout_meaning``. Decisions depend on the snapshot alone; the package
+reads no clock.
 """
 
-from equipoise.roles.leave import Leave, may_leave
-from equipoise.roles.lint import lint
+from equipoise.roles.lint import lint_layout
 from equipoise.roles.meaning import layout_meaning
-from equipoise.roles.propose import Roles
+from equipoise.roles.propose import RoleDecider
+from equipoise.roles.removal import RemovalCheck, check_removal
 
-__all__ = ["Leave", "Roles", "layout_meaning", "lint", "may_leave"]
+__all__ = ["RemovalCheck", "RoleDecider", "check_removal", "layout_meaning", "lint_layout"]

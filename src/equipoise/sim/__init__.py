@@ -1,8 +1,9 @@
-"""Sim: a deterministic world with a virtual clock.
+"""Simulation: a deterministic cluster with a virtual clock.
 
-Enter by ``SimulatedWorld``. Never reads a wall clock, never draws an unseeded number.
+The entry point is ``SimulatedWorld``. The package never reads a wall clock and never draws a number
+without a seed.
 """
 
-from equipoise.sim.world import SimulatedWorld
+from equipoise.sim.world.simulated_world import SimulatedWorld
 
 __all__ = ["SimulatedWorld"]

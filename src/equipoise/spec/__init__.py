@@ -1,5 +1,5 @@
-"""Spec: the specification language, in which it is written what a plan must keep.
+"""The specification language: the constraints that a plan must satisfy, as formulas.
 
-Enter by ``Specification.read``, and by ``SpecificationJudge`` for the gate.
-Never decides, never touches a world, never reads the notes of a decider.
+``Specification.read`` reads a file; ``SpecificationJudge`` judges a plan for the gate.
+This package decides nothing, changes no world and reads no state of a decider.
 """

@@ -1,4 +1,4 @@
-"""What a person gives as arguments of a constraint: made into values, or refused with reasons."""
+"""Binding of the arguments that a file gives to the parameters of a constraint."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-from equipoise.errors import Problem
-from equipoise.model.change.draft import Draft
-from equipoise.model.snapshot import Snapshot
-from equipoise.spec.choose import is_packing
-from equipoise.spec.explain import shown
+from equipoise.errors import InputProblem
+from equipoise.model.state.draft import Draft
+from equipoise.model.state.snapshot import Snapshot
+from equipoise.spec.evaluate.domains import is_packing
+from equipoise.spec.evaluate.explain import format_value
 from equipoise.spec.language.print import print_term
 from equipoise.spec.language.syntax import (
     Binding,
@@ -21,137 +21,154 @@ from equipoise.spec.language.syntax import (
     Term,
     names_in,
 )
-from equipoise.spec.language.vocabulary import plain
+from equipoise.spec.language.vocabulary import canonical_name
 
 T = TypeVar("T")
 
 
-class Fittings:
-    """What was found out about arguments already: many rules share large ones, as all racks."""
+class ArgumentCache:
+    """Results of checking arguments; many rules share large arguments, such as all racks.
+
+    The key is the identity of the value: comparing large arguments would cost more than it saves.
+    """
 
     def __init__(self) -> None:
-        self._found: dict[Any, tuple[Any, Any]] = {}
+        self._results: dict[Any, tuple[Any, Any]] = {}
 
-    def once(self, value: Any, purpose: Any, find: Callable[[], T]) -> T:
-        """What is found for a purpose, by the identity of a value; looked for once."""
+    def get_or_compute(self, value: Any, purpose: Any, compute: Callable[[], T]) -> T:
+        """Return the result for a value and a purpose; compute it the first time."""
         key = (id(value), purpose)
-        if key not in self._found:
-            self._found[key] = value, find()  # what is kept keeps its identity
-        found: T = self._found[key][1]
-        return found
+        if key not in self._results:
+            # The entry keeps a reference to the value, so that its id is not used again.
+            self._results[key] = value, compute()
+        result: T = self._results[key][1]
+        return result
 
 
-def fitted(
+def bind_arguments(
     constraint: Constraint,
     given: Mapping[str, Any],
     state: Snapshot | Draft,
-    known: Fittings | None = None,
-) -> tuple[dict[str, Any], list[Problem]]:
-    """The values of the arguments, and everything that is wrong with them."""
-    known = known or Fittings()
-    wanted = {one.name: one for one in constraint.parameters}
-    cure = f"it takes {', '.join(wanted)}" if wanted else "it takes none"
+    known: ArgumentCache | None = None,
+) -> tuple[dict[str, Any], list[InputProblem]]:
+    """Return the values of the arguments, and every problem with them."""
+    known = known or ArgumentCache()
+    parameters = {parameter.name: parameter for parameter in constraint.parameters}
+    cure = f"it takes {', '.join(parameters)}" if parameters else "it takes none"
     problems = [
-        Problem(key=one, what=f"is not an argument of {constraint.name}", cure=cure)
-        for one in given
-        if one not in wanted
+        InputProblem(
+            key=name,
+            what=f"is not an argument of {constraint.name}",
+            cure=cure,
+            code="unknown-argument",
+        )
+        for name in given
+        if name not in parameters
     ]
     values: dict[str, Any] = {}
-    for name, parameter in wanted.items():
+    for name, parameter in parameters.items():
         if name not in given:
-            problems.append(Problem(key=name, what="is missing", cure="give it a value"))
+            problems.append(
+                InputProblem(
+                    key=name, what="is missing", cure="give it a value", code="missing-argument"
+                )
+            )
             continue
-        values[name], what = known.once(
-            given[name], parameter, partial(_fit, given[name], parameter, state)
+        values[name], what = known.get_or_compute(
+            given[name], parameter, partial(_bind, given[name], parameter, state)
         )
-        problems += [Problem(key=name, what=what)] if what else []
+        if what:
+            problems.append(InputProblem(key=name, what=what, code="invalid-argument"))
     return values, problems
 
 
-def _fit(given: Any, parameter: Parameter, state: Snapshot | Draft) -> tuple[Any, str]:
-    """The value of an argument, and what is wrong with it."""
-    value = _value(given, parameter)
-    return value, _doubled(given, parameter) or _misfit(value, parameter, state)
+def _bind(given: Any, parameter: Parameter, state: Snapshot | Draft) -> tuple[Any, str]:
+    """Return the value of an argument and what is wrong with it; an empty text if nothing is."""
+    value = _language_value(given, parameter)
+    return value, _duplicate_groups(given, parameter) or _argument_problem(value, parameter, state)
 
 
-def _value(value: Any, parameter: Parameter) -> Any:
-    """A value of the language for what a file gave: lists become sets, unless a list is wanted."""
+def _language_value(value: Any, parameter: Parameter) -> Any:
+    """Return a value of the language; a list becomes a set, unless the parameter is a list."""
+    # Only a parameter such as ``lists(vms)`` keeps the order of its argument.
     if isinstance(parameter.domain, Call) and isinstance(value, list | tuple):
         return tuple(value)
     if isinstance(value, Collection) and not isinstance(value, str):
-        return frozenset(map(_group, value))
+        return frozenset(map(_frozen_group, value))
     return value
 
 
-def _group(value: Any) -> Any:
+def _frozen_group(value: Any) -> Any:
     if isinstance(value, str):  # most are names
         return value
-    return frozenset(map(_group, value)) if isinstance(value, Collection) else value
+    return frozenset(map(_frozen_group, value)) if isinstance(value, Collection) else value
 
 
-def _doubled(given: Any, parameter: Parameter) -> str:
-    """Say that a group is given twice; as a set of groups it would count once."""
+def _duplicate_groups(given: Any, parameter: Parameter) -> str:
+    """Return a problem if a group is given twice; a set of groups would keep it once."""
     if parameter.binding is not Binding.PACKING or not isinstance(given, list | tuple):
         return ""
-    groups = [_group(one) for one in given]
+    groups = [_frozen_group(group) for group in given]
     return "the groups overlap" if len(set(groups)) < len(groups) else ""
 
 
-def _misfit(value: Any, parameter: Parameter, state: Snapshot | Draft) -> str:
-    """Say why a value cannot be an argument; nothing if it can."""
-    named = {plain(name) for name in names_in(parameter.domain)}
+def _argument_problem(value: Any, parameter: Parameter, state: Snapshot | Draft) -> str:
+    """Return why a value cannot be an argument; an empty text if it can."""
+    named = {canonical_name(name) for name in names_in(parameter.domain)}
     domain = next(iter(named & {"int", "string", "vms", "hosts"}), "")
     if domain in ("int", "string"):
-        return _no_words(value, domain, single=parameter.binding is Binding.MEMBER)
+        return _literal_problem(value, domain, single=parameter.binding is Binding.MEMBER)
     if not _can_be_given(parameter.domain):
-        return f"cannot be given from outside: it ranges over {print_term(parameter.domain)}"
+        return f"no file can give it: it ranges over {print_term(parameter.domain)}"
     members: Collection[str] = getattr(state, domain, ())
     if isinstance(parameter.domain, Call):
-        return _no_list(value, members, domain)
+        return _list_problem(value, members, domain)
     match parameter.binding:
         case Binding.MEMBER if isinstance(value, frozenset):
-            return f"is one of the {domain}, not a list of them"
+            return f"must be one of the {domain}, not a list of them"
         case Binding.SUBSET if not isinstance(value, frozenset):
-            return f"{shown(value)} is not a list"
+            return f"{format_value(value)} is not a list"
         case Binding.MEMBER:
             known = isinstance(value, str) and value in members
-            return "" if known else f"there is no {domain.removesuffix('s')} {shown(value)}"
+            return "" if known else f"there is no {domain.removesuffix('s')} {format_value(value)}"
         case Binding.SUBSET:
-            strange = _strange(value, members)
-            return f"not among {domain}: {strange}" if strange else ""
+            unknown = _unknown_members(value, members)
+            return f"the cluster has no such {domain}: {unknown}" if unknown else ""
         case Binding.PACKING:
-            if isinstance(value, frozenset) and all(isinstance(one, frozenset) for one in value):
-                return "" if is_packing(value, members) else "the groups overlap or are not known"
-            return "a packing is a list of groups"
+            if isinstance(value, frozenset) and all(isinstance(part, frozenset) for part in value):
+                known = is_packing(value, members)
+                return "" if known else f"the groups overlap or name unknown {domain}"
+            return "must be a list of groups"
 
 
 def _can_be_given(domain: Term) -> bool:
-    """Whether a person can know what an argument may be: VMs, hosts, or a list of them."""
+    """Whether a file can give the argument: VMs, hosts, or a list of them."""
     if isinstance(domain, Call) and domain.function == "lists":
-        return all(isinstance(one, Name) for one in domain.arguments)
+        return all(isinstance(argument, Name) for argument in domain.arguments)
     return isinstance(domain, Name)
 
 
-def _no_words(value: Any, domain: str, *, single: bool) -> str:
-    wanted, named = (int, "a number") if domain == "int" else (str, "text")
+def _literal_problem(value: Any, domain: str, *, single: bool) -> str:
+    wanted, type_name = (int, "a number") if domain == "int" else (str, "text")
     if not single and not isinstance(value, frozenset):
         return f"{value!r} is not a list"
-    for one in (value,) if single else sorted(value, key=repr):
-        if not isinstance(one, wanted) or isinstance(one, bool):
-            return f"{one!r} is not {named}"
+    for member in (value,) if single else sorted(value, key=repr):
+        # In Python a bool is an int, but the language has a type of its own for it.
+        if not isinstance(member, wanted) or isinstance(member, bool):
+            return f"{member!r} is not {type_name}"
     return ""
 
 
-def _no_list(value: Any, members: Collection[str], domain: str) -> str:
+def _list_problem(value: Any, members: Collection[str], domain: str) -> str:
     if not isinstance(value, tuple):
         return f"{value!r} is not a list"
     if len(set(value)) < len(value):
-        return "the list names something twice"
-    strange = _strange(frozenset(value), members)
-    return f"not among {domain}: {strange}" if strange else ""
+        return "the list has an element twice"
+    unknown = _unknown_members(frozenset(value), members)
+    return f"the cluster has no such {domain}: {unknown}" if unknown else ""
 
 
-def _strange(value: Any, members: Collection[str]) -> str:
+def _unknown_members(value: Any, members: Collection[str]) -> str:
     if not isinstance(value, frozenset):
-        return shown(value)
-    return ", ".join(sorted(shown(one) for one in value if one not in members))
+        return format_value(value)
+    return ", ".join(sorted(format_value(member) for member in value if member not in members))

@@ -1,12 +1,13 @@
-"""The judge of a specification: it looks at the moments of a plan, as the gate shows them.
+"""The judge of a specification: it judges the moments of a plan that the gate shows to it.
 
-A discrete constraint is judged on the final state; a continuous one initially, after the ends and
-after the starts of each instant, and finally. A formula that speaks of the final state or of all
+A discrete constraint is judged on the final state. A continuous one is judged initially, after the
+ends and after the starts of each instant, and finally. A formula about the final state or about all
 moments is judged at the end, when these are known.
 
-A plan is not charged with a discrete constraint that was broken before and of which it touched
-nothing: an old fault must not block other work. Nor with what is broken of a continuous one at the
-start, if it says that it mends it: then that must hold in the end, and once it holds, for good.
+The judge does not charge a plan with a discrete constraint that was violated before and of which
+the plan touched nothing: an old violation must not block unrelated work. It does not charge a plan
+with the violated cells of a continuous constraint that the plan declares to repair; these cells
+must hold at the end, and once they hold they must stay so.
 """
 
 from __future__ import annotations
@@ -18,188 +19,221 @@ from typing import Any
 
 from equipoise.model.plan import Step, Violation
 from equipoise.model.quantity import StepId
-from equipoise.spec.cells import Cell, CellIndex, WatchedView
-from equipoise.spec.demand import Demand
-from equipoise.spec.explain import Why
-from equipoise.spec.moment import Moment, Phase
-from equipoise.spec.view import Frame, Steps, View
+from equipoise.spec.evaluate.cells import CellIndex, FormulaCell, TrackingView
+from equipoise.spec.evaluate.explain import FormulaFailure
+from equipoise.spec.evaluate.view import EvaluationContext, PlanSteps, StateView
+from equipoise.spec.moments import MomentPhase, PlanMoment
+from equipoise.spec.requirement import Requirement
 
 
 @dataclass(slots=True, eq=False)
-class _Docket:
-    """What is known about one demand so far."""
+class _RequirementRecord:
+    """What the judge knows about one requirement so far."""
 
-    demand: Demand
+    requirement: Requirement
     looks_ahead: bool
-    planned: bool
-    cells: tuple[Cell, ...] = ()
+    reads_plan: bool
+    cells: tuple[FormulaCell, ...] = ()
     broken_before: bool = False
-    told: dict[Cell, frozenset[str] | None] = field(default_factory=dict)
-    """The cells that are known to be broken, and what each of the faults is about; of those that
-    are to be mended, nothing is told."""
-    owed: tuple[Cell, ...] = ()
-    """The cells that are broken at the start and are to be mended."""
+    reported: dict[FormulaCell, frozenset[str] | None] = field(default_factory=dict)
+    """The cells that are violated, each with the elements of its violation; ``None`` for a cell
+    that the plan repairs, because the initial violation is not reported."""
+    to_repair: tuple[FormulaCell, ...] = ()
+    """The cells that are violated at the start and that the plan repairs."""
 
 
 class SpecificationJudge:
-    """Judges what is demanded of one plan. Made anew for each plan."""
+    """Judges one plan by its requirements. Make a new judge for each plan."""
 
     def __init__(
-        self, demands: Iterable[Demand], steps: Sequence[Step] = (), *, strict: bool = False
+        self,
+        requirements: Iterable[Requirement],
+        steps: Sequence[Step] = (),
+        *,
+        strict: bool = False,
     ) -> None:
-        """Judge by some demands; a ``strict`` judge forgives no old fault."""
+        """Take the requirements; a ``strict`` judge reports old violations too."""
         self._strict = strict
-        self._dockets = tuple(map(_docket, demands))
-        self._ahead = [docket for docket in self._dockets if docket.looks_ahead]
-        self._steps = Steps(steps)
-        self._blamed = _Blame(steps)
-        self._initial: View | None = None
-        self._continuous: CellIndex[_Docket] = CellIndex()
-        self._discrete: CellIndex[_Docket] = CellIndex()
-        self._past: list[tuple[Moment, View]] = []
+        self._records = tuple(map(_record_of, requirements))
+        self._ahead = [record for record in self._records if record.looks_ahead]
+        self._steps = PlanSteps(steps)
+        self._attribution = _StepAttribution(steps)
+        self._initial: StateView | None = None
+        self._continuous: CellIndex[_RequirementRecord] = CellIndex()
+        self._discrete: CellIndex[_RequirementRecord] = CellIndex()
+        self._past: list[tuple[PlanMoment, StateView]] = []
 
-    def __call__(self, moment: Moment) -> Iterator[Violation]:
-        """Say what is broken at this moment, each thing once for as long as it stays broken."""
-        if not self._dockets:
+    def __call__(self, moment: PlanMoment) -> Iterator[Violation]:
+        """Yield what is violated at this moment, each violation once for as long as it lasts."""
+        if not self._records:
             return
+        # The views of all moments are needed only if a formula reads the final state or all
+        # moments.
         if self._ahead:
-            # A draft goes on changing; what is looked at again later must be frozen.
-            self._past.append((moment, View.of(moment.state.freeze())))
-        if moment.phase is Phase.INITIAL:
-            yield from self._open(moment)
-        elif moment.phase is Phase.FINAL:
-            yield from self._close(moment)
+            # The draft goes on changing; a state that is judged later must be frozen.
+            self._past.append((moment, StateView.of(moment.state.freeze())))
+        if moment.phase is MomentPhase.INITIAL:
+            yield from self._judge_initial(moment)
+        elif moment.phase is MomentPhase.FINAL:
+            yield from self._judge_final(moment)
         else:
             touched = self._continuous.touching(moment.touched)
             yield from self._judge(touched, self._continuous, moment)
 
-    def _open(self, moment: Moment) -> Iterator[Violation]:
-        self._initial = View.of(moment.state.freeze())
-        frame = Frame(self._initial, self._initial, self._initial, self._steps)
-        every: dict[Cell, _Docket] = {}
-        later: dict[Cell, _Docket] = {}
-        for docket in self._dockets:
-            if not docket.looks_ahead:
-                demand = docket.demand
-                cells = demand.specification.cells(demand.name, demand.arguments, frame)
-                docket.cells = tuple(cells)
-                kept = every if demand.continuous else later
-                kept.update(dict.fromkeys(docket.cells, docket))
-        self._look(every, self._continuous, moment)
-        for docket in self._dockets:
-            if docket.demand.mended:
-                docket.owed = tuple(cell for cell in docket.cells if not cell.holds)
-                docket.told = dict.fromkeys(docket.owed)
-            elif docket.demand.continuous:
-                yield from self._news(docket, docket.cells, frame, moment)
-        self._look(later, self._discrete, moment)
-        for docket in self._dockets:
-            docket.broken_before = not all(cell.holds for cell in docket.cells)
+    def _judge_initial(self, moment: PlanMoment) -> Iterator[Violation]:
+        self._initial = StateView.of(moment.state.freeze())
+        context = EvaluationContext(self._initial, self._initial, self._initial, self._steps)
+        continuous: dict[FormulaCell, _RequirementRecord] = {}
+        discrete: dict[FormulaCell, _RequirementRecord] = {}
+        for record in self._records:
+            if not record.looks_ahead:
+                requirement = record.requirement
+                cells = requirement.specification.cells(
+                    requirement.name, requirement.arguments, context
+                )
+                record.cells = tuple(cells)
+                cells_of_kind = continuous if requirement.continuous else discrete
+                cells_of_kind.update(dict.fromkeys(record.cells, record))
+        self._evaluate(continuous, self._continuous, moment)
+        # Cells that the plan repairs count as reported: they are judged again at the end.
+        for record in self._records:
+            if record.requirement.repaired:
+                record.to_repair = tuple(cell for cell in record.cells if not cell.holds)
+                record.reported = dict.fromkeys(record.to_repair)
+            elif record.requirement.continuous:
+                yield from self._new_violations(record, record.cells, context, moment)
+        self._evaluate(discrete, self._discrete, moment)
+        for record in self._records:
+            record.broken_before = not all(cell.holds for cell in record.cells)
 
-    def _close(self, moment: Moment) -> Iterator[Violation]:
+    def _judge_final(self, moment: PlanMoment) -> Iterator[Violation]:
         touched = self._discrete.touching(moment.touched)
-        frame = self._look(touched, self._discrete, moment)
-        disturbed = {id(docket) for docket in touched.values()}
-        for docket in self._dockets:
-            if docket.looks_ahead:
-                yield from self._look_back(docket)
-            elif docket.owed:
-                docket.told = {}
-                yield from self._news(docket, docket.owed, frame, moment)
-            elif not docket.demand.continuous and (
+        context = self._evaluate(touched, self._discrete, moment)
+        # A discrete requirement is charged to the plan if the plan touched it, or if it held
+        # before.
+        disturbed = {id(record) for record in touched.values()}
+        for record in self._records:
+            if record.looks_ahead:
+                yield from self._judge_whole_plan(record)
+            elif record.to_repair:
+                record.reported = {}
+                yield from self._new_violations(record, record.to_repair, context, moment)
+            elif not record.requirement.continuous and (
                 self._strict
-                or docket.planned
-                or id(docket) in disturbed
-                or not docket.broken_before
+                or record.reads_plan
+                or id(record) in disturbed
+                or not record.broken_before
             ):
-                yield from self._news(docket, docket.cells, frame, moment)
+                yield from self._new_violations(record, record.cells, context, moment)
 
     def _judge(
-        self, cells: Mapping[Cell, _Docket], index: CellIndex[_Docket], moment: Moment
+        self,
+        cells: Mapping[FormulaCell, _RequirementRecord],
+        index: CellIndex[_RequirementRecord],
+        moment: PlanMoment,
     ) -> Iterator[Violation]:
-        frame = self._look(cells, index, moment)
-        by_docket: dict[_Docket, list[Cell]] = {}
-        for cell, docket in cells.items():
-            by_docket.setdefault(docket, []).append(cell)
-        for docket, some in by_docket.items():
-            yield from self._news(docket, some, frame, moment)
+        context = self._evaluate(cells, index, moment)
+        by_record: dict[_RequirementRecord, list[FormulaCell]] = {}
+        for cell, record in cells.items():
+            by_record.setdefault(record, []).append(cell)
+        for record, own_cells in by_record.items():
+            yield from self._new_violations(record, own_cells, context, moment)
 
-    def _look(
-        self, cells: Mapping[Cell, _Docket], index: CellIndex[_Docket], moment: Moment
-    ) -> Frame:
-        """Judge cells anew, and note what each has looked at."""
+    def _evaluate(
+        self,
+        cells: Mapping[FormulaCell, _RequirementRecord],
+        index: CellIndex[_RequirementRecord],
+        moment: PlanMoment,
+    ) -> EvaluationContext:
+        """Evaluate cells again, and index what each of them reads."""
         assert self._initial is not None
-        view = WatchedView(moment.state)
-        frame = Frame(view, self._initial, view, self._steps)
-        for cell, docket in cells.items():
-            cell.memory.touch(moment.touched)
-            index.add(cell, cell.judge(frame), docket)
-        frame.memory = None
-        return frame
+        view = TrackingView(moment.state)
+        context = EvaluationContext(view, self._initial, view, self._steps)
+        for cell, record in cells.items():
+            cell.collections.touch(moment.touched)
+            index.add(cell, cell.judge(context), record)
+        # Explanations evaluate other terms: they must not use the cached collections of the last
+        # cell.
+        context.collections = None
+        return context
 
-    def _news(
-        self, docket: _Docket, cells: Iterable[Cell], frame: Frame, moment: Moment
+    def _new_violations(
+        self,
+        record: _RequirementRecord,
+        cells: Iterable[FormulaCell],
+        context: EvaluationContext,
+        moment: PlanMoment,
     ) -> Iterator[Violation]:
-        """Tell what is broken and was not told; whatever holds again may be told again."""
+        """Yield violations that were not reported yet; a cell that holds may be reported again."""
         for cell in cells:
             if cell.holds:
-                docket.told.pop(cell, None)
-            elif cell.trouble is not None and _is_idle(cell, docket):
+                record.reported.pop(cell, None)
+            elif cell.error is not None and _is_irrelevant(cell, record):
                 continue
-            elif cell not in docket.told:
-                why = docket.demand.why(cell.term, cell.names, frame)
-                known = why.elements() in docket.told.values()  # one fault may show in two cells
-                docket.told[cell] = why.elements()
+            elif cell not in record.reported:
+                failure = record.requirement.explain(cell.term, cell.names, context)
+                # One violation may show in two cells, as a pair (x, y) and a pair (y, x).
+                known = failure.elements() in record.reported.values()
+                record.reported[cell] = failure.elements()
                 if not known:
-                    yield self._violation(docket.demand, why, moment)
+                    yield self._violation(record.requirement, failure, moment)
 
-    def _look_back(self, docket: _Docket) -> Iterator[Violation]:
-        """Judge a formula that needs the whole plan, at every moment if it is continuous."""
+    def _judge_whole_plan(self, record: _RequirementRecord) -> Iterator[Violation]:
+        """Judge a formula that needs the whole plan; at every moment if it is continuous."""
         assert self._initial is not None
-        demand, final = docket.demand, self._past[-1][1]
+        requirement, final = record.requirement, self._past[-1][1]
         views = [view for _, view in self._past]
-        eternal: dict[Any, bool] = {}
-        for moment, view in self._past if demand.continuous else self._past[-1:]:
-            frame = Frame(view, self._initial, final, self._steps, views, eternal=eternal)
-            why = demand.fault(frame)
-            if why is not None:
-                told = moment if why.moment is None else self._past[why.moment][0]
-                yield self._violation(demand, why, told)
+        # The value of always and sometime is the same at every moment, so it is computed once.
+        temporal_cache: dict[Any, bool] = {}
+        for moment, view in self._past if requirement.continuous else self._past[-1:]:
+            context = EvaluationContext(
+                view, self._initial, final, self._steps, views, temporal_cache=temporal_cache
+            )
+            failure = requirement.failure(context)
+            if failure is not None:
+                reported = moment if failure.moment is None else self._past[failure.moment][0]
+                yield self._violation(requirement, failure, reported)
                 return
 
-    def _violation(self, demand: Demand, why: Why, moment: Moment) -> Violation:
-        doc = demand.specification.constraints[demand.name].doc.strip().removesuffix(".")
-        step = self._blamed.step(why.elements(), moment)
-        said = f"{doc}; {why}" if doc else str(why)
-        return Violation(constraint=str(demand), at_ms=moment.at_ms, detail=said, step=step)
+    def _violation(
+        self, requirement: Requirement, failure: FormulaFailure, moment: PlanMoment
+    ) -> Violation:
+        doc = requirement.specification.constraints[requirement.name].doc.strip().removesuffix(".")
+        return Violation(
+            constraint=str(requirement),
+            at_ms=moment.at_ms,
+            detail=f"{doc}; {failure}" if doc else str(failure),
+            step=self._attribution.step(failure.elements(), moment),
+            code=failure.code,
+        )
 
 
-class _Blame:
-    """Finds the step after which something was broken."""
+class _StepAttribution:
+    """Finds the step that caused a violation."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
-        self._steps = sorted(steps, key=lambda one: one.end_ms, reverse=True)
+        self._steps = sorted(steps, key=lambda step: step.end_ms, reverse=True)
 
-    def step(self, elements: frozenset[str], moment: Moment) -> StepId | None:
-        """The step that has just ended or started, or the last one, if it touched an element."""
+    def step(self, elements: frozenset[str], moment: PlanMoment) -> StepId | None:
+        """Return the step of this moment, or the last one, that touches one of the elements."""
         for step in self._steps:
-            if moment.phase is Phase.ENDS and step.end_ms != moment.at_ms:
+            if moment.phase is MomentPhase.ENDS and step.end_ms != moment.at_ms:
                 continue
-            if moment.phase is Phase.STARTS and step.start_ms != moment.at_ms:
+            if moment.phase is MomentPhase.STARTS and step.start_ms != moment.at_ms:
                 continue
             seen = step.footprint
             if not elements.isdisjoint((seen.vm or "", *seen.hosts)):
-                return None if moment.phase is Phase.INITIAL else step.id
+                return None if moment.phase is MomentPhase.INITIAL else step.id
         return None
 
 
-def _is_idle(cell: Cell, docket: _Docket) -> bool:
-    """Whether a part without a value does not matter: an earlier one is false already."""
-    earlier = takewhile(lambda one: one is not cell, docket.cells)
-    return any(not one.holds and one.trouble is None for one in earlier)
+def _is_irrelevant(cell: FormulaCell, record: _RequirementRecord) -> bool:
+    """Whether a cell without a value does not matter, because an earlier cell is false."""
+    earlier = takewhile(lambda other: other is not cell, record.cells)
+    return any(not other.holds and other.error is None for other in earlier)
 
 
-def _docket(demand: Demand) -> _Docket:
-    specification, name = demand.specification, demand.name
-    planned = specification.looks_at_plan(name)
-    return _Docket(demand, specification.looks_ahead(name), planned)
+def _record_of(requirement: Requirement) -> _RequirementRecord:
+    specification, name = requirement.specification, requirement.name
+    reads_plan = specification.looks_at_plan(name)
+    return _RequirementRecord(requirement, specification.looks_ahead(name), reads_plan)

@@ -1,4 +1,4 @@
-"""The library: the constraints that come with the product, each in a file that names its origin."""
+"""The library of constraints: one file for each origin, such as DRS, BtrPlace or Nova."""
 
 from __future__ import annotations
 
@@ -10,52 +10,59 @@ from equipoise.spec.specification import Specification
 
 
 @cache
-def origins() -> tuple[str, ...]:
-    """The names of the files."""
+def library_files() -> tuple[str, ...]:
+    """Return the names of the files, without their suffix."""
     folder = files("equipoise.spec") / "library"
     names = (entry.name for entry in folder.iterdir() if entry.name.endswith(".spec"))
     return tuple(sorted(name.removesuffix(".spec") for name in names))
 
 
 @cache
-def of_origin(origin: str) -> Specification:
-    """One file of the library. Each is read when it is first asked for: reading takes time."""
+def library_file(origin: str) -> Specification:
+    """Return one file of the library; it is read on first use, because parsing takes time."""
     text = (files("equipoise.spec") / "library" / f"{origin}.spec").read_text()
     return Specification.read(text, f"{origin}.spec")
 
 
 def library() -> dict[str, Specification]:
-    """All files of the library, by their names."""
-    return {origin: of_origin(origin) for origin in origins()}
+    """Return all files of the library, by name."""
+    return {origin: library_file(origin) for origin in library_files()}
 
 
 @cache
 def library_constraints() -> dict[str, Specification]:
-    """The specification that declares each constraint of the library, by its name."""
-    return {name: one for one in library().values() for name in one.constraints}
+    """Return the specification that declares each constraint of the library, by constraint."""
+    return {name: owner for owner in library().values() for name in owner.constraints}
 
 
 @lru_cache(maxsize=8)
-def own(text: str, name: str = "specification") -> Specification:
-    """A specification of somebody's own, which may call what the library declares."""
+def custom_specification(text: str, name: str = "specification") -> Specification:
+    """Read a specification of the user, which may call constraints of the library."""
     return Specification.read(text, name, library_constraints())
 
 
 def all_constraints(text: str = "") -> Mapping[str, Specification]:
-    """Those of the library and of a text of one's own, by name; of two, one's own counts."""
+    """Return the constraints of the library and of a user's text; the user's hide the library's."""
     known = library_constraints()
-    return {**known, **dict.fromkeys(own(text).constraints, own(text))} if text else known
+    return (
+        {
+            **known,
+            **dict.fromkeys(custom_specification(text).constraints, custom_specification(text)),
+        }
+        if text
+        else known
+    )
 
 
 def origin_of(constraint: str) -> str | None:
-    """The file of the library that declares a constraint, or none."""
-    found = (origin for origin, one in library().items() if constraint in one.constraints)
-    return next(found, None)
+    """Return the file of the library that declares a constraint, or ``None``."""
+    origins = (origin for origin, owner in library().items() if constraint in owner.constraints)
+    return next(origins, None)
 
 
-def constraint_named(name: str) -> str | None:
-    """The constraint of the library that somebody means: ``lonely`` is ``Lonely``."""
+def find_constraint(name: str) -> str | None:
+    """Return the constraint of the library with this name in any case, or ``None``."""
     known = library_constraints()
     if name in known:
         return name
-    return next((one for one in known if one.lower() == name.lower()), None)
+    return next((constraint for constraint in known if constraint.lower() == name.lower()), None)

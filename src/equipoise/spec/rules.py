@@ -1,4 +1,4 @@
-"""The rules of an inventory as demands: what an operator wrote, in the words of the language."""
+"""The rules of an inventory as requirements of the specification language."""
 
 from __future__ import annotations
 
@@ -7,123 +7,141 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 
-from equipoise.errors import InvalidInput, Problem
-from equipoise.model.change.draft import Draft
-from equipoise.model.files.findings import Findings
-from equipoise.model.files.words import Path, closest
-from equipoise.model.inventory import Inventory, Settings
+from equipoise.errors import InputProblem, InvalidInput
+from equipoise.model.diagnostics import Diagnostics, KeyPath, closest_match
+from equipoise.model.inventory import ClusterSettings, Inventory
 from equipoise.model.plan import Violation
 from equipoise.model.quantity import RuleId
 from equipoise.model.rule import KeepApart, KeepTogether, Rule, Satisfy, StayOff, StayWithin
-from equipoise.model.snapshot import Snapshot
-from equipoise.spec.arguments import Fittings, fitted
-from equipoise.spec.demand import Demand
+from equipoise.model.state.draft import Draft
+from equipoise.model.state.snapshot import Snapshot
+from equipoise.spec.arguments import ArgumentCache, bind_arguments
+from equipoise.spec.evaluate.view import EvaluationContext, StateView
 from equipoise.spec.language.syntax import Binding, Parameter, names_in
-from equipoise.spec.language.vocabulary import plain
-from equipoise.spec.library import library_constraints, of_origin, own
+from equipoise.spec.language.vocabulary import canonical_name
+from equipoise.spec.library import custom_specification, library_constraints, library_file
+from equipoise.spec.requirement import Requirement
 from equipoise.spec.specification import Specification
-from equipoise.spec.view import Frame, View
 
 State = Snapshot | Draft
 
 
-class Demands(NamedTuple):
-    """What the hard rules demand, and those of which nobody can say what they demand."""
+class RuleRequirements(NamedTuple):
+    """The requirements of the hard rules, and the rules that cannot be read."""
 
-    clear: tuple[Demand, ...]
-    unclear: tuple[Violation, ...] = ()
+    valid: tuple[Requirement, ...]
+    invalid: tuple[Violation, ...] = ()
 
 
-def demands_of(settings: Settings, state: State, mended: Collection[RuleId] = ()) -> Demands:
-    """What the hard rules demand; a rule about what has left the cluster demands nothing.
+def requirements_of(
+    settings: ClusterSettings, state: State, repaired: Collection[RuleId] = ()
+) -> RuleRequirements:
+    """Return the requirements of the hard rules; a rule about removed VMs or hosts has none.
 
-    Those that are ``mended`` may be broken at the start.
+    The ``repaired`` rules may be violated at the start.
     """
-    clear: list[Demand] = []
-    unclear: list[Violation] = []
-    for rule, found in each_demand(settings, state):
+    valid: list[Requirement] = []
+    invalid: list[Violation] = []
+    for rule, requirement in requirement_per_rule(settings, state):
         if not rule.hard:
             continue
-        if isinstance(found, Demand):
-            is_mended = found.continuous and rule.id in mended
-            clear.append(replace(found, mended=True) if is_mended else found)
+        if isinstance(requirement, Requirement):
+            is_repaired = requirement.continuous and rule.id in repaired
+            valid.append(replace(requirement, repaired=True) if is_repaired else requirement)
         else:
-            unclear.append(found)
-    return Demands(tuple(clear), tuple(unclear))
+            invalid.append(requirement)
+    return RuleRequirements(tuple(valid), tuple(invalid))
 
 
-def each_demand(settings: Settings, state: State) -> Iterator[tuple[Rule, Demand | Violation]]:
-    """What each rule demands, hard or soft, or why nobody can say what it does."""
-    known = Fittings()
+def requirement_per_rule(
+    settings: ClusterSettings, state: State
+) -> Iterator[tuple[Rule, Requirement | Violation]]:
+    """Yield the requirement of each rule, hard or soft, or why the rule cannot be read."""
+    # Many rules name the same large groups, so what is known about a group is shared.
+    known = ArgumentCache()
     for rule in settings.rules:
         try:
-            demand = _demand(rule, settings, state, known)
+            requirement = _requirement_of(rule, settings, state, known)
         except InvalidInput as error:
-            said = "; ".join(f"{one.key}: {one.what}" for one in error.problems)
-            yield rule, Violation(constraint=f"rule {rule.id}", at_ms=0, detail=said)
+            what = "; ".join(f"{problem.key}: {problem.what}" for problem in error.problems)
+            yield (
+                rule,
+                Violation(constraint=f"rule {rule.id}", at_ms=0, detail=what, code="invalid-rule"),
+            )
         else:
-            if demand is not None:
-                yield rule, demand
+            if requirement is not None:
+                yield rule, requirement
 
 
 def broken_rules(snapshot: Snapshot, ids: Collection[RuleId]) -> Iterable[tuple[RuleId, str]]:
-    """Those of the rules that do not hold in a state, and why."""
-    view = View.of(snapshot)
+    """Yield those of the rules that do not hold in a state, each with the reason."""
+    view = StateView.of(snapshot)
     for rule in snapshot.settings.rules:
         if rule.id in ids:
-            demands, unclear = demands_of(snapshot.settings.but(rules=(rule,)), snapshot)
-            yield from ((rule.id, one.detail) for one in unclear)
-            whys = (demand.fault(Frame(view, view, view)) for demand in demands)
-            yield from ((rule.id, str(why)) for why in whys if why is not None)
+            requirements, invalid = requirements_of(snapshot.settings.but(rules=(rule,)), snapshot)
+            yield from ((rule.id, violation.detail) for violation in invalid)
+            failures = (
+                requirement.failure(EvaluationContext(view, view, view))
+                for requirement in requirements
+            )
+            yield from ((rule.id, str(failure)) for failure in failures if failure is not None)
 
 
-def check_rules(inventory: Inventory, found: Findings) -> None:
-    """Find rules that name no constraint or give it what it cannot take."""
-    if not inventory.specification and not any(map(_names_a_constraint, inventory.rules)):
-        return  # most inventories; the library need not be read for them
+def check_rules(inventory: Inventory, found: Diagnostics) -> None:
+    """Report the rules that name no constraint or give it wrong arguments."""
+    if not inventory.specification and not any(map(_is_satisfy_rule, inventory.rules)):
+        return  # most inventories have no such rule; then the library need not be read
     try:
-        own(inventory.specification)
+        custom_specification(inventory.specification)
     except InvalidInput as error:
-        for one in error.problems:
-            what = f"line {one.line} of it: {one.what}"
-            found.add(("specification",), what, one.cure)
+        for problem in error.problems:
+            what = f"line {problem.line} of it: {problem.what}"
+            found.add(("specification",), what, problem.cure)
         return
     state = Snapshot.of(inventory)
-    for place, rule in enumerate(inventory.rules):
+    for index, rule in enumerate(inventory.rules):
         if not isinstance(rule, Satisfy):
             continue
-        path: Path = ("rules", place)
-        home = _home(rule.constraint, inventory.specification)
-        if home is None:
-            what, cure = "there is no such constraint", _guess(rule.constraint)
+        path: KeyPath = ("rules", index)
+        owner = _owner_of(rule.constraint, inventory.specification)
+        if owner is None:
+            what, cure = "there is no such constraint", _suggestion(rule.constraint)
             found.add((*path, "constraint"), what, cure)
             continue
-        _, problems = fitted(home.constraints[rule.constraint], rule.arguments, state)
-        for one in problems:
-            found.add((*path, "arguments", one.key), one.what, one.cure)
+        _, problems = bind_arguments(owner.constraints[rule.constraint], rule.arguments, state)
+        for problem in problems:
+            found.add((*path, "arguments", problem.key), problem.what, problem.cure)
 
 
-def _demand(rule: Rule, settings: Settings, state: State, known: Fittings) -> Demand | None:
+def _requirement_of(
+    rule: Rule, settings: ClusterSettings, state: State, known: ArgumentCache
+) -> Requirement | None:
     title, continuous = f"rule {rule.id}", rule.continuous
     if isinstance(rule, Satisfy):
-        name, home = rule.constraint, _home(rule.constraint, settings.specification)
-        if home is None:
-            raise InvalidInput(title, [Problem(key=name, what="there is no such constraint")])
-        given = _without_the_departed(rule, home, state, known)
+        name, owner = rule.constraint, _owner_of(rule.constraint, settings.specification)
+        if owner is None:
+            problem = InputProblem(
+                key=name,
+                what="there is no such constraint",
+                cure=_suggestion(name),
+                code="unknown-constraint",
+            )
+            raise InvalidInput(title, [problem])
+        given = _without_removed(rule, owner, state, known)
         if given is None:
             return None
-        values, problems = fitted(home.constraints[name], given, state, known)
+        values, problems = bind_arguments(owner.constraints[name], given, state, known)
         if problems:
             raise InvalidInput(title, problems)
-        return Demand(home, name, values, continuous, title)
-    name = _PLAIN[type(rule)]
-    values = {"vs": _present(rule.vms, state.vms)}
+        return Requirement(owner, name, values, continuous, title)
+    name = _CONSTRAINT_OF_RULE[type(rule)]
+    values = {"vs": _existing(rule.vms, state.vms)}
     if isinstance(rule, StayWithin | StayOff):
-        values["ns"] = _present(rule.hosts, state.hosts)
-    return Demand(of_origin("drs"), name, values, continuous, title)
+        values["ns"] = _existing(rule.hosts, state.hosts)
+    return Requirement(library_file("drs"), name, values, continuous, title)
 
 
-_PLAIN: Final[Mapping[type[Rule], str]] = {
+_CONSTRAINT_OF_RULE: Final[Mapping[type[Rule], str]] = {
     KeepApart: "KeepApart",
     KeepTogether: "KeepTogether",
     StayWithin: "MustRunOn",
@@ -131,57 +149,59 @@ _PLAIN: Final[Mapping[type[Rule], str]] = {
 }
 
 
-def _home(name: str, own_text: str) -> Specification | None:
-    """The specification that declares a constraint; one's own goes before the library."""
-    home = own(own_text)
-    return home if name in home.constraints else library_constraints().get(name)
+def _owner_of(name: str, own_text: str) -> Specification | None:
+    """Return the specification that declares a constraint; a user's goes before the library."""
+    owner = custom_specification(own_text)
+    return owner if name in owner.constraints else library_constraints().get(name)
 
 
-def _names_a_constraint(rule: Rule) -> bool:
+def _is_satisfy_rule(rule: Rule) -> bool:
     return isinstance(rule, Satisfy)
 
 
-def _guess(name: str) -> str:
-    near = closest(name, library_constraints())
+def _suggestion(name: str) -> str:
+    near = closest_match(name, library_constraints())
     return f"did you mean {near}?" if near else "'equipoise spec list' lists them"
 
 
-def _present(names: Collection[Any], there: Collection[Any]) -> frozenset[Any]:
-    return frozenset(name for name in names if name in there)
+def _existing(names: Collection[Any], present: Collection[Any]) -> frozenset[Any]:
+    return frozenset(name for name in names if name in present)
 
 
-def _without_the_departed(
-    rule: Satisfy, home: Specification, state: State, known: Fittings
+def _without_removed(
+    rule: Satisfy, owner: Specification, state: State, known: ArgumentCache
 ) -> dict[str, Any] | None:
-    """The arguments without VMs and hosts that have left; none if it was about one of them."""
+    """Return the arguments without removed VMs and hosts; ``None`` if the rule is about one."""
     given: dict[str, Any] = dict(rule.arguments)
-    for parameter in home.constraints[rule.constraint].parameters:
+    for parameter in owner.constraints[rule.constraint].parameters:
         domain = _domain(parameter)
         if domain is None or parameter.name not in given:
             continue
-        there: Collection[Any] = getattr(state, domain)
+        present: Collection[Any] = getattr(state, domain)
         value = given[parameter.name]
         if isinstance(value, str) and parameter.binding is Binding.MEMBER:
-            if value not in there:
+            if value not in present:
                 return None
         elif isinstance(value, tuple | list):
-            given[parameter.name] = known.once(value, domain, partial(_left, value, there))
+            given[parameter.name] = known.get_or_compute(
+                value, domain, partial(_existing_members, value, present)
+            )
     return given
 
 
 @lru_cache(maxsize=512)
 def _domain(parameter: Parameter) -> str | None:
-    """Whether an argument is about VMs or about hosts."""
-    named = {plain(name) for name in names_in(parameter.domain)} & {"vms", "hosts"}
+    """Return ``vms`` or ``hosts`` if the argument names such; else ``None``."""
+    named = {canonical_name(name) for name in names_in(parameter.domain)} & {"vms", "hosts"}
     return named.pop() if len(named) == 1 else None
 
 
-def _left(value: Collection[Any], there: Collection[Any]) -> Collection[Any]:
-    """The names, or the groups of names, without those that are not there."""
-    if all(isinstance(one, str) and one in there for one in value):
+def _existing_members(value: Collection[Any], present: Collection[Any]) -> Collection[Any]:
+    """Return the names, or the groups of names, without those that are not present."""
+    if all(isinstance(member, str) and member in present for member in value):
         return value
     return [
-        one if isinstance(one, str) else _left(one, there)
-        for one in value
-        if not isinstance(one, str) or one in there
+        member if isinstance(member, str) else _existing_members(member, present)
+        for member in value
+        if not isinstance(member, str) or member in present
     ]

@@ -1,4 +1,4 @@
-"""A specification: constraints that were read, found sound, and can be judged by."""
+"""A specification: constraints that are parsed, checked and compiled."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Self
 
-from equipoise.errors import InvalidInput, Problem
-from equipoise.model.change.draft import Draft
+from equipoise.errors import InputProblem, InvalidInput
 from equipoise.model.plan import Step
-from equipoise.model.snapshot import Snapshot
-from equipoise.spec.arguments import fitted
-from equipoise.spec.cells import Cell, Splitter
-from equipoise.spec.check import check
-from equipoise.spec.compile import Closure, Compiler
-from equipoise.spec.explain import Explainer, Why
+from equipoise.model.state.draft import Draft
+from equipoise.model.state.snapshot import Snapshot
+from equipoise.spec.arguments import bind_arguments
+from equipoise.spec.evaluate.cells import FormulaCell, FormulaSplitter
+from equipoise.spec.evaluate.compile import Closure, Compiler
+from equipoise.spec.evaluate.explain import FormulaExplainer, FormulaFailure
+from equipoise.spec.evaluate.view import EvaluationContext, PlanSteps, StateView
 from equipoise.spec.language.parse import parse
-from equipoise.spec.language.place import Source
 from equipoise.spec.language.syntax import (
     Always,
     Call,
     Constraint,
-    Moment,
     Sometime,
+    SourceText,
+    StateRef,
     Term,
     calls_in,
-    parts_of,
+    subterms,
 )
-from equipoise.spec.language.vocabulary import plain
-from equipoise.spec.view import Frame, Steps, View
+from equipoise.spec.language.vocabulary import canonical_name
+from equipoise.spec.typecheck import check_types
 
 
 class Specification:
@@ -36,25 +36,28 @@ class Specification:
 
     def __init__(
         self,
-        source: Source,
+        source: SourceText,
         constraints: Sequence[Constraint],
         known: Mapping[str, Specification] | None = None,
     ) -> None:
-        """Make it of constraints, which may call others that are ``known``, by name."""
+        """Check and compile constraints, which may call the ``known`` ones of other files."""
         self.text = source.text
-        """As it was written."""
-        self.constraints: dict[str, Constraint] = {one.name: one for one in constraints}
+        """The source text."""
+        self.constraints: dict[str, Constraint] = {
+            constraint.name: constraint for constraint in constraints
+        }
         self._known: Mapping[str, Specification] = known or {}
-        others = [one.constraints[name] for name, one in self._known.items()]
-        checked = check(constraints, source, others)
+        others = [owner.constraints[name] for name, owner in self._known.items()]
+        # All problems are reported before anything is compiled.
+        checked = check_types(constraints, source, others)
         if checked.problems:
             raise InvalidInput(source.name, checked.problems)
         self.warnings = checked.warnings
-        """What is allowed, but most likely not meant."""
-        called = {name for one in constraints for name in calls_in(one.formula)}
+        """What is allowed, but probably a mistake."""
+        called = {name for constraint in constraints for name in calls_in(constraint.formula)}
         foreign = {name: self._known[name].closure(name) for name in called if name in self._known}
-        self._compiler = Compiler(source, self.constraints, checked.asked, foreign)
-        self._splitter = Splitter(self._compiler)
+        self._compiler = Compiler(source, self.constraints, checked.overloads, foreign)
+        self._splitter = FormulaSplitter(self._compiler)
         self._calls: dict[str, frozenset[str]] = {}
         self._looks_ahead: dict[str, bool] = {}
 
@@ -65,109 +68,115 @@ class Specification:
         name: str = "specification",
         known: Mapping[str, Specification] | None = None,
     ) -> Self:
-        """Read a file; all that is wrong with it is told at once."""
-        return cls(Source(name, text), parse(text, name), known)
+        """Read a file; the error lists every problem of it."""
+        return cls(SourceText(name, text), parse(text, name), known)
 
     def declared(self) -> dict[str, Constraint]:
-        """Every constraint that can be called here, by name; its own hide the others."""
-        others = {name: one.constraints[name] for name, one in self._known.items()}
+        """Return every constraint that can be called here, by name; its own hide the others."""
+        others = {name: owner.constraints[name] for name, owner in self._known.items()}
         return others | self.constraints
 
     def closure(self, name: str) -> Closure:
-        """The compiled formula of a constraint."""
+        """Return the compiled formula of a constraint."""
         return self._compiler.constraint(self.constraints[name])
 
     def calls(self, name: str) -> frozenset[str]:
-        """The functions that a constraint calls, itself or through others."""
+        """Return the functions that a constraint calls, directly or through other constraints."""
         if name not in self._calls:
-            found: set[str] = set()
+            functions: set[str] = set()
             for called in calls_in(self.constraints[name].formula):
-                home = self.home(called)
-                found |= {plain(called)} if home is None else home.calls(called)
-            self._calls[name] = frozenset(found)
+                owner = self.owner(called)
+                functions |= {canonical_name(called)} if owner is None else owner.calls(called)
+            self._calls[name] = frozenset(functions)
         return self._calls[name]
 
     def looks_ahead(self, name: str) -> bool:
-        """Whether a constraint, or one it calls, asks for the final state or for all moments."""
+        """Whether a constraint, or one it calls, reads the final state or all moments."""
         if name not in self._looks_ahead:
-            parts = parts_of(self.constraints[name].formula)
-            self._looks_ahead[name] = any(map(self._asks_ahead, parts))
+            parts = subterms(self.constraints[name].formula)
+            self._looks_ahead[name] = any(map(self._part_looks_ahead, parts))
         return self._looks_ahead[name]
 
     def looks_at_plan(self, name: str) -> bool:
-        """Whether a constraint asks for the actions of the plan, whenever they are."""
+        """Whether a constraint reads the actions of the plan, at any time."""
         return "actions" in self.calls(name)
 
     def looks_beyond(self, name: str) -> bool:
-        """Whether a constraint asks for more than one state: for others, or for the plan."""
+        """Whether a constraint reads more than one state: other states, or the plan."""
         return self.looks_ahead(name) or self.looks_at_plan(name)
 
-    def _asks_ahead(self, part: Term) -> bool:
+    def _part_looks_ahead(self, part: Term) -> bool:
         if isinstance(part, Always | Sometime):
             return True
         if not isinstance(part, Call):
             return False
-        home = self.home(part.function)
-        ahead = home is not None and home.looks_ahead(part.function)
-        return ahead or part.moment is Moment.FINAL
+        owner = self.owner(part.function)
+        ahead = owner is not None and owner.looks_ahead(part.function)
+        return ahead or part.moment is StateRef.FINAL
 
-    def home(self, name: str) -> Specification | None:
-        """The specification that declares a constraint."""
+    def owner(self, name: str) -> Specification | None:
+        """Return the specification that declares a constraint; ``None`` for a function."""
         return self if name in self.constraints else self._known.get(name)
 
     def function_of(self, call: Call) -> str:
-        """Which function a call in a formula asks: those of VMs and of hosts have one name."""
+        """Return the function of a call; one name may mean a function of VMs and one of hosts."""
         return self._compiler.function_of(call)
 
-    def holds(self, name: str, arguments: Mapping[str, Any], frame: Frame) -> bool:
-        """Whether a constraint holds for some arguments at the moment a frame looks at."""
+    def holds(self, name: str, arguments: Mapping[str, Any], context: EvaluationContext) -> bool:
+        """Whether a constraint holds for some arguments in a context."""
         constraint = self.constraints[name]
-        places = [arguments[one.name] for one in constraint.parameters]
-        return bool(self.closure(name)(frame, places))
+        bindings = [arguments[parameter.name] for parameter in constraint.parameters]
+        return bool(self.closure(name)(context, bindings))
 
-    def cells(self, name: str, arguments: Mapping[str, Any], frame: Frame) -> Sequence[Cell]:
-        """The parts that must all hold for a constraint to hold, whatever a plan does."""
+    def cells(
+        self, name: str, arguments: Mapping[str, Any], context: EvaluationContext
+    ) -> Sequence[FormulaCell]:
+        """Return the parts of a constraint; it holds if and only if all of them hold."""
         constraint = self.constraints[name]
-        given = {one.name: arguments[one.name] for one in constraint.parameters}
+        given = {parameter.name: arguments[parameter.name] for parameter in constraint.parameters}
         try:
-            return tuple(self._splitter.cells(constraint.formula, given, frame))
-        except InvalidInput:  # what it is about has no value; then it does not hold, as a whole
+            return tuple(self._splitter.cells(constraint.formula, given, context))
+        except InvalidInput:  # a domain has no value: the constraint is one cell, which is false
             return (self._splitter.cell(constraint.formula, given),)
 
     def closure_of(self, term: Term, names: Mapping[str, Any]) -> Closure:
-        """The compiled form of a part of a formula, in which these names have places."""
+        """Return the compiled form of a part of a formula, in which these names are bound."""
         return self._splitter.closure(term, names)
 
-    def why(self, term: Term, names: Mapping[str, Any], frame: Frame) -> Why:
-        """Say why a formula of this specification is false at the moment a frame looks at."""
-        return Explainer(self, self._compiler, frame).why(term, names)
+    def explain(
+        self, term: Term, names: Mapping[str, Any], context: EvaluationContext
+    ) -> FormulaFailure:
+        """Return why a formula of this specification is false in a context."""
+        return FormulaExplainer(self, self._compiler, context).explain(term, names)
 
     def arguments(self, name: str, given: Mapping[str, Any], state: Snapshot) -> dict[str, Any]:
-        """Make values of the language of what a person gave; say all that does not fit."""
+        """Return the given arguments as values of the language; raise if they do not fit."""
         constraint = self.constraints.get(name)
         if constraint is None:
             close = get_close_matches(name, self.constraints, n=1)
             cure = f"did you mean {close[0]}?" if close else "'equipoise spec list' lists them"
-            problem = Problem(key=name, what="there is no such constraint", cure=cure)
+            problem = InputProblem(
+                key=name, what="there is no such constraint", cure=cure, code="unknown-constraint"
+            )
             raise InvalidInput("constraint", [problem])
-        values, problems = fitted(constraint, given, state)
+        values, problems = bind_arguments(constraint, given, state)
         if problems:
             raise InvalidInput("constraint", problems)
         return values
 
 
-def frame_of(
+def context_of(
     now: Snapshot | Draft,
     *,
     initial: Snapshot | Draft | None = None,
     final: Snapshot | Draft | None = None,
     steps: Sequence[Step] = (),
-) -> Frame:
-    """What a formula sees of a state; without others it is the first and the last one as well."""
-    view = View.of(now)
-    return Frame(
+) -> EvaluationContext:
+    """Return the context of a formula; by default the state is also the initial and final one."""
+    view = StateView.of(now)
+    return EvaluationContext(
         view,
-        view if initial is None else View.of(initial),
-        view if final is None else View.of(final),
-        Steps(steps),
+        view if initial is None else StateView.of(initial),
+        view if final is None else StateView.of(final),
+        PlanSteps(steps),
     )

@@ -1,7 +1,7 @@
-"""Formulas that say nothing: true, or false, whatever small cluster and plan they are asked of.
+"""Formulas with only one answer: always true, or always false, on every small cluster and plan.
 
-Two VMs on two hosts are enough to make most formulas true and most formulas false. One that is
-always the same there is most likely not what somebody meant to write.
+Two VMs on two hosts are enough to make most formulas true and most formulas false. A formula with
+only one answer there is probably a mistake.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from equipoise.model.host import Host, HostState
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, PoolId, ResourceName, StepId, TenantId, VmId
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import Demand, Vm, VmState
-from equipoise.spec.choose import packings, subsets
+from equipoise.spec.evaluate.domains import packings, subsets
+from equipoise.spec.evaluate.view import EvaluationContext, PlanSteps, StateView
 from equipoise.spec.language.syntax import (
     Binding,
     Call,
@@ -26,56 +27,57 @@ from equipoise.spec.language.syntax import (
     Parameter,
     Text,
     names_in,
-    parts_of,
+    subterms,
 )
-from equipoise.spec.language.vocabulary import plain
-from equipoise.spec.moment import moments
+from equipoise.spec.language.vocabulary import canonical_name
+from equipoise.spec.moments import moments
 from equipoise.spec.specification import Specification
-from equipoise.spec.view import Frame, Steps, View
 
-QUESTIONS_MAX: Final = 20_000
-"""After so many equal answers nobody asks further."""
+SAMPLES_MAX: Final = 20_000
+"""Number of equal answers after which the search ends."""
 
 HOSTS: Final = (HostId("h1"), HostId("h2"))
 VMS: Final = (VmId("v1"), VmId("v2"))
 NUMBERS: Final = (1, 0, 2, 100, 1000)
 
 
-def always(specification: Specification, name: str) -> bool | None:
-    """The only answer a constraint ever gives on small clusters; none if it gives both."""
+def constant_answer(specification: Specification, name: str) -> bool | None:
+    """Return the only answer of a constraint on small clusters; ``None`` if it has both."""
     constraint = specification.constraints[name]
-    seen: set[bool] = set()
-    for arguments, frame in islice(_questions(constraint, _words(specification)), QUESTIONS_MAX):
+    answers: set[bool] = set()
+    for arguments, context in islice(_samples(constraint, _texts(specification)), SAMPLES_MAX):
         try:
-            seen.add(specification.holds(name, arguments, frame))
+            answers.add(specification.holds(name, arguments, context))
         except InvalidInput:
-            continue  # it has no value there, which is another matter
-        if len(seen) > 1:
+            continue  # a formula without a value has no answer
+        if len(answers) > 1:
             return None
-    return seen.pop() if seen else None
+    return answers.pop() if answers else None
 
 
-def _words(specification: Specification) -> tuple[str, ...]:
-    """The texts that the formulas compare with or ask for; all of them mean something below."""
-    terms = [one.formula for one in specification.declared().values()]
-    found = {part.value for term in terms for part in parts_of(term) if isinstance(part, Text)}
-    return ("a", "b", *sorted(found))
+def _texts(specification: Specification) -> tuple[str, ...]:
+    """Return the texts in the formulas; the sample clusters use them as labels and resources."""
+    terms = [constraint.formula for constraint in specification.declared().values()]
+    texts = {part.value for term in terms for part in subterms(term) if isinstance(part, Text)}
+    return ("a", "b", *sorted(texts))
 
 
-def _questions(
+def _samples(
     constraint: Constraint, words: Sequence[str]
-) -> Iterator[tuple[dict[str, Any], Frame]]:
-    """Arguments and frames, such that the first few already differ much from each other."""
-    names = [one.name for one in constraint.parameters]
-    domains = [_domain(one, words) for one in constraint.parameters]
+) -> Iterator[tuple[dict[str, Any], EvaluationContext]]:
+    """Yield arguments and contexts; the first few already differ much from each other."""
+    names = [parameter.name for parameter in constraint.parameters]
+    # All combinations of arguments; each context uses a few of them in turn.
+    domains = [_domain(parameter, words) for parameter in constraint.parameters]
     every = [dict(zip(names, values, strict=True)) for values in product(*domains)]
-    for number, frame in enumerate(_frames(words)):
+    for number, context in enumerate(_contexts(words)):
+        # Strides that are prime to most lengths: neighbours in the product differ in one argument.
         for turn in range(min(len(every), 5)):
-            yield every[(number * 7 + turn * 13) % len(every)], frame
+            yield every[(number * 7 + turn * 13) % len(every)], context
 
 
 def _domain(parameter: Parameter, words: Sequence[str]) -> list[Any]:
-    named = {plain(name) for name in names_in(parameter.domain)}
+    named = {canonical_name(name) for name in names_in(parameter.domain)}
     members: Sequence[Any]
     if "int" in named:
         members = NUMBERS
@@ -94,69 +96,71 @@ def _domain(parameter: Parameter, words: Sequence[str]) -> list[Any]:
             return list(packings(members[:3]))[::-1]
 
 
-def _frames(words: Sequence[str]) -> Iterator[Frame]:
+def _contexts(words: Sequence[str]) -> Iterator[EvaluationContext]:
     states = list(_states(words))
     # Steps of 31 through the states: neighbours in the list have little in common.
     for number, plan in enumerate(_PLANS * (len(states) // len(_PLANS) + 1)):
         initial = states[number * 31 % len(states)]
-        steps = tuple(_step(place, *one) for place, one in enumerate(plan))
-        views = [View.of(one.state.freeze()) for one in moments(initial, steps)]
+        steps = tuple(_step(index, *timed) for index, timed in enumerate(plan))
+        views = [StateView.of(moment.state.freeze()) for moment in moments(initial, steps)]
         for view in views:
-            yield Frame(view, views[0], views[-1], Steps(steps), views)
-        # What no plan leads to may still be what a constraint forbids.
-        elsewhere = View.of(states[(number * 31 + 17) % len(states)])
-        yield Frame(elsewhere, views[0], elsewhere, Steps(steps), [views[0], elsewhere])
+            yield EvaluationContext(view, views[0], views[-1], PlanSteps(steps), views)
+        # A constraint may forbid only states to which no plan leads.
+        elsewhere = StateView.of(states[(number * 31 + 17) % len(states)])
+        yield EvaluationContext(
+            elsewhere, views[0], elsewhere, PlanSteps(steps), [views[0], elsewhere]
+        )
 
 
-def _step(place: int, action: Action, start_ms: int, end_ms: int) -> Step:
-    return Step(id=StepId(f"s{place}"), action=action, start_ms=start_ms, end_ms=end_ms)
+def _step(index: int, action: Action, start_ms: int, end_ms: int) -> Step:
+    return Step(id=StepId(f"s{index}"), action=action, start_ms=start_ms, end_ms=end_ms)
 
 
 def _states(words: Sequence[str]) -> Iterator[Snapshot]:
-    spots: list[tuple[VmState, HostId | None]] = [
+    vm_options: list[tuple[VmState, HostId | None]] = [
         *((VmState.RUNNING, host) for host in HOSTS),
         *((VmState.SLEEPING, host) for host in HOSTS),
         *((state, None) for state in (VmState.READY, VmState.INIT, VmState.TERMINATED)),
     ]
-    modes = (HostState.ON, HostState.STANDBY, HostState.MAINTENANCE)
-    clusters = product(product(modes, repeat=2), product(spots, repeat=2))
-    for number, (states, places) in enumerate(clusters):
-        hosts = (_host(place, state, words, number) for place, state in enumerate(states))
-        vms = (_vm(place, spot, words, number) for place, spot in enumerate(places))
+    host_states = (HostState.ON, HostState.STANDBY, HostState.MAINTENANCE)
+    clusters = product(product(host_states, repeat=2), product(vm_options, repeat=2))
+    for number, (states, options) in enumerate(clusters):
+        hosts = (_host(index, state, words, number) for index, state in enumerate(states))
+        vms = (_vm(index, option, words, number) for index, option in enumerate(options))
         yield Snapshot.of(Inventory(hosts=tuple(hosts), vms=tuple(vms)))
 
 
-def _label(place: int, number: int) -> str:
-    """A value for a label: sometimes equal, sometimes different, sometimes none."""
-    return ("a", "a", "b", "")[(place * 2 + number) % 4 if number % 3 else number % 4]
+def _label(index: int, number: int) -> str:
+    """Return a label: equal for both elements, different or empty, by the cluster's number."""
+    return ("a", "a", "b", "")[(index * 2 + number) % 4 if number % 3 else number % 4]
 
 
-def _host(place: int, state: HostState, words: Sequence[str], number: int) -> Host:
+def _host(index: int, state: HostState, words: Sequence[str], number: int) -> Host:
     return Host(
-        id=HOSTS[place],
+        id=HOSTS[index],
         cores=1,
         mhz_per_core=1000,
         memory_mib=1000,
         state=state,
-        labels={word: _label(place, number) for word in words},
-        capacity={ResourceName(word): (number + place) % 3 for word in words},
+        labels={word: _label(index, number) for word in words},
+        capacity={ResourceName(word): (number + index) % 3 for word in words},
     )
 
 
-def _vm(place: int, spot: tuple[VmState, HostId | None], words: Sequence[str], number: int) -> Vm:
-    pair = VMS[1 - place] if number % 2 else None
+def _vm(index: int, option: tuple[VmState, HostId | None], words: Sequence[str], number: int) -> Vm:
+    pair = VMS[1 - index] if number % 2 else None
     return Vm(
-        id=VMS[place],
+        id=VMS[index],
         vcpus=1,
         memory_mib=100,
-        state=spot[0],
-        host=spot[1],
-        labels={word: _label(place, number // 2) for word in words},
-        consumption={ResourceName(word): (number + place) % 3 for word in words},
+        state=option[0],
+        host=option[1],
+        labels={word: _label(index, number // 2) for word in words},
+        consumption={ResourceName(word): (number + index) % 3 for word in words},
         demand=Demand(named={ResourceName(word): number % 3 for word in words}),
-        tenant=TenantId("a") if (number + place) % 3 else None,
-        pool=PoolId("a") if (number + place) % 2 else None,
-        agent=number % 5 == 0 and spot[1] is not None,
+        tenant=TenantId("a") if (number + index) % 3 else None,
+        pool=PoolId("a") if (number + index) % 2 else None,
+        agent=number % 5 == 0 and option[1] is not None,
         ft_pair=pair,
     )
 

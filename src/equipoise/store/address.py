@@ -1,7 +1,7 @@
-"""Where a journal is: from what a person writes to what the database library wants.
+"""The address of a journal: from a path or URL to what the database library needs.
 
-Passwords go in here and come out only in the URL for the library: whatever is shown or raised
-anywhere in this room goes through ``Address``.
+Passwords leave this module only in the URL for the library. Everything that is shown or raised in
+this package uses ``DatabaseAddress.shown``.
 """
 
 from __future__ import annotations
@@ -14,28 +14,32 @@ from typing import Final
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from equipoise.errors import InvalidInput, Problem
+from equipoise.errors import InputProblem, InvalidInput
 
 _MEMORY: Final = ":memory:"
 _FORMS: Final = "write a file path, sqlite:///path or postgresql://user@host/database"
+_SQLITE_FORM: Final = "write sqlite:///path"
+_ADDRESS_INVALID: Final = "address-invalid"
 _POSTGRESQL: Final = ("postgresql", "postgres", "postgresql+psycopg")
 _SECRET_OPTIONS: Final = ("password", "sslpassword")
 _CONNECT_SECONDS: Final = "10"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
-    """A database, by the name that is shown and by the one that opens it."""
+class DatabaseAddress:
+    """The address of a database: the URL that opens it, and a text without secrets."""
 
     shown: str
+    """The address for messages, without a password."""
     url: URL = field(repr=False)
     path: Path | None = None
-    """The file of a SQLite database; none in memory and on a server."""
+    """The file of a SQLite database; ``None`` for a database in memory or on a server."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    """Passwords of the URL."""
 
     @classmethod
-    def of(cls, text: str) -> Address:
-        """Understand a path or a URL."""
+    def of(cls, text: str) -> DatabaseAddress:
+        """Return the address that a path or a URL denotes."""
         if "://" not in text:
             return _file(text, text)
         scheme = text.partition("://")[0]
@@ -43,67 +47,74 @@ class Address:
             return _sqlite(text)
         if scheme in _POSTGRESQL:
             return _postgresql(text)
-        raise refused(f"{scheme}://...", "is no kind of database Equipoise knows", _FORMS)
+        raise invalid_database(
+            f"{scheme}://...", "is not a supported kind of database", _FORMS, code=_ADDRESS_INVALID
+        )
 
     @property
     def is_sqlite(self) -> bool:
-        """Whether it is a file, or a database that lasts as long as it is open."""
+        """Whether it is a SQLite database, in a file or in memory."""
         return self.url.drivername == "sqlite"
 
     def without_secrets(self, message: str) -> str:
-        """Take what must not be shown out of a message that others have made."""
+        """Return a message of the database library with every password replaced."""
         for secret in self.secrets:
             message = message.replace(secret, "***")
         return message
 
 
-def refused(source: str, what: str, cure: str) -> InvalidInput:
-    """Say that a database, as a whole, cannot be used."""
-    return InvalidInput(source, (Problem(key="", what=what, cure=cure),))
+def invalid_database(source: str, what: str, cure: str, *, code: str) -> InvalidInput:
+    """Return the exception for a database that cannot be used."""
+    return InvalidInput(source, (InputProblem(key="", what=what, cure=cure, code=code),))
 
 
-def _sqlite(text: str) -> Address:
-    # Taken apart by hand: in a URL for SQLite everything after the third slash is the path.
+def _sqlite(text: str) -> DatabaseAddress:
+    # Not by make_url: in a URL of SQLite everything after the third slash is the path, also "?".
     rest = text.removeprefix("sqlite://")
     if not rest:
         return _file(_MEMORY, text)
     if not rest.startswith("/"):
-        raise refused(text, "names a server, and SQLite has none", "write sqlite:///path")
+        raise invalid_database(
+            text, "names a server, but SQLite has none", _SQLITE_FORM, code=_ADDRESS_INVALID
+        )
     return _file(rest[1:], text)
 
 
-def _file(path: str, shown: str) -> Address:
+def _file(path: str, shown: str) -> DatabaseAddress:
     if path == _MEMORY:
-        return Address(shown=shown, url=URL.create("sqlite"))
+        return DatabaseAddress(shown=shown, url=URL.create("sqlite"))
     if not path or "\0" in path:
-        raise refused(shown or "''", "is not a path", _FORMS)
+        raise invalid_database(shown or "''", "is not a path", _FORMS, code=_ADDRESS_INVALID)
     # Absolute, because the process may change its directory while the journal is open.
     absolute = os.path.abspath(path)
-    return Address(shown=shown, url=URL.create("sqlite", database=absolute), path=Path(absolute))
+    return DatabaseAddress(
+        shown=shown, url=URL.create("sqlite", database=absolute), path=Path(absolute)
+    )
 
 
-def _postgresql(text: str) -> Address:
+def _postgresql(text: str) -> DatabaseAddress:
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):
-        # Not even the cause is kept: what could not be understood may hold a password.
-        raise _garbled() from None
+        # The cause is dropped, because its message may contain the password.
+        raise _malformed_url() from None
     if "@" in (url.host or ""):
-        raise _garbled()
+        raise _malformed_url()
     secrets = [url.password, *(url.query.get(option) for option in _SECRET_OPTIONS)]
     shown = URL.create("postgresql", url.username, None, url.host, url.port, url.database)
     if "connect_timeout" not in url.query:
         url = url.update_query_dict({"connect_timeout": _CONNECT_SECONDS})
-    return Address(
+    return DatabaseAddress(
         shown=shown.render_as_string(),
         url=url.set(drivername="postgresql+psycopg"),
         secrets=tuple(str(secret) for secret in secrets if secret),
     )
 
 
-def _garbled() -> InvalidInput:
-    return refused(
+def _malformed_url() -> InvalidInput:
+    return invalid_database(
         "postgresql://...",
-        "cannot be understood",
+        "is not a valid URL",
         "write postgresql://user:password@host:port/database, and in a password write @ as %40",
+        code=_ADDRESS_INVALID,
     )

@@ -1,8 +1,8 @@
-"""How a database is reached and set up, so that what it acknowledges is on disk.
+"""How a database is opened and set up, so that what it acknowledges is on disk.
 
-The one place where SQLite and PostgreSQL differ, besides the words of their complaints. A
-connection of ``writing(engine)`` holds the writer's lock from its beginning on in SQLite, where a
-read that turns into a write would fail instead of waiting.
+The one place where SQLite and PostgreSQL differ, besides their error codes. A connection of
+``for_writing(engine)`` takes SQLite's write lock at its start: a read that turns into a write
+would fail instead of waiting.
 """
 
 from __future__ import annotations
@@ -16,17 +16,19 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from equipoise.errors import MissingExtra, WorldError
-from equipoise.store.address import Address, refused
-from equipoise.store.schema import MIGRATIONS, upgrade, version_of
-from equipoise.store.trouble import is_busy
+from equipoise.store.address import DatabaseAddress, invalid_database
+from equipoise.store.failures import is_busy
+from equipoise.store.schema import MIGRATIONS, migrate_schema, version_of
 
 _BUSY_SECONDS: Final = 30
 _WAL_ATTEMPTS: Final = 50
+_NOT_FOUND: Final = "database-not-found"
+_NOT_WRITABLE: Final = "database-not-writable"
 
 
-def connect(address: Address, *, create: bool) -> Engine:
-    """Reach a database and bring its tables up to date."""
-    _look_at_file(address, create=create)
+def connect(address: DatabaseAddress, *, create: bool) -> Engine:
+    """Open a database and migrate its tables to the present schema."""
+    _check_file(address, create=create)
     engine = _engine(address)
     try:
         _prepare(engine, address, create=create)
@@ -36,53 +38,56 @@ def connect(address: Address, *, create: bool) -> Engine:
     return engine
 
 
-def writing(engine: Engine) -> Engine:
-    """Return the same engine for those who mean to write."""
+def for_writing(engine: Engine) -> Engine:
+    """Return an engine on the same database whose transactions lock it for writing."""
     return engine.execution_options(writing=True)
 
 
-def _look_at_file(address: Address, *, create: bool) -> None:
-    """Say early what SQLite would say less clearly, or not at all."""
+def _check_file(address: DatabaseAddress, *, create: bool) -> None:
+    """Raise ``InvalidInput`` for a path that SQLite would refuse with an unclear message."""
     if address.path is None:
         return
     try:
-        trouble = _file_trouble(address.path, create=create)
+        problem = _file_problem(address.path, create=create)
     except OSError as error:
-        trouble = (f"cannot be looked at: {error.strerror}", "name another path")
-    if trouble is not None:
-        raise refused(address.shown, *trouble)
+        problem = (f"cannot be read: {error.strerror}", "name another path", _NOT_WRITABLE)
+    if problem is not None:
+        what, cure, code = problem
+        raise invalid_database(address.shown, what, cure, code=code)
 
 
-def _file_trouble(path: Path, *, create: bool) -> tuple[str, str] | None:
+def _file_problem(path: Path, *, create: bool) -> tuple[str, str, str] | None:
+    """Return what is wrong with a path, the fix and the code; ``None`` if it can be opened."""
     if path.is_dir():
-        return "is a directory", "name a file in it, e.g. journal.db"
+        return "is a directory", "name a file in it, e.g. journal.db", _NOT_WRITABLE
     if path.exists() and not path.is_file():
-        return "is not a regular file", "name another path"
+        return "is not a regular file", "name another path", _NOT_WRITABLE
     if not path.exists() and not create:
-        return "is not there", "check the path"
+        return "does not exist", "check the path", _NOT_FOUND
     if not path.parent.is_dir():
-        return "cannot be made, for its directory is not there", f"make {path.parent} first"
+        cure = f"create the directory {path.parent} first"
+        return "cannot be created, because its directory does not exist", cure, _NOT_FOUND
     return None
 
 
-def _engine(address: Address) -> Engine:
+def _engine(address: DatabaseAddress) -> Engine:
     return _sqlite(address) if address.is_sqlite else _postgresql(address)
 
 
-def _postgresql(address: Address) -> Engine:
+def _postgresql(address: DatabaseAddress) -> Engine:
     try:
-        # A ping before use: a server may have been restarted since the last event.
+        # A ping before each use: the server may have been restarted since the last event.
         engine = create_engine(address.url, pool_pre_ping=True, isolation_level="READ COMMITTED")
     except ImportError as error:
         raise MissingExtra("postgres", "a journal in PostgreSQL") from error
-    event.listen(engine, "connect", _insist_on_durability)
+    event.listen(engine, "connect", _require_durability)
     return engine
 
 
-def _sqlite(address: Address) -> Engine:
+def _sqlite(address: DatabaseAddress) -> Engine:
     options: dict[str, Any] = {"check_same_thread": False, "timeout": _BUSY_SECONDS}
     if address.path is None:
-        # The database is its connection: there must be one, for all threads in turn.
+        # A database in memory lives in its connection: all threads share this one.
         engine = create_engine(
             address.url, connect_args=options, poolclass=QueuePool, pool_size=1, max_overflow=0
         )
@@ -93,8 +98,8 @@ def _sqlite(address: Address) -> Engine:
     return engine
 
 
-def _insist_on_durability(connection: Any, _entry: ConnectionPoolEntry) -> None:
-    """PostgreSQL can be told to acknowledge before it has written; not to us."""
+def _require_durability(connection: Any, _entry: ConnectionPoolEntry) -> None:
+    """Turn ``synchronous_commit`` on, so that an acknowledged event is on disk."""
     connection.execute(
         "SELECT set_config('synchronous_commit', 'on', false)"
         " WHERE current_setting('synchronous_commit') = 'off'"
@@ -103,30 +108,34 @@ def _insist_on_durability(connection: Any, _entry: ConnectionPoolEntry) -> None:
 
 
 def _set_up_sqlite(connection: Any, _entry: ConnectionPoolEntry) -> None:
-    # Python's driver would begin transactions at moments of its own choice, never before DDL.
+    # By default Python's driver starts transactions itself, and never before DDL statements.
     connection.isolation_level = None
     connection.execute("PRAGMA synchronous=FULL")
 
 
 def _begin(connection: Connection) -> None:
-    """Lock at the start, where SQLite waits its turn; a read that turns into a write fails."""
+    """Take the write lock at the start of a transaction: there SQLite waits until it is free."""
     if connection.get_execution_options().get("writing"):
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
-def _prepare(engine: Engine, address: Address, *, create: bool) -> None:
+def _prepare(engine: Engine, address: DatabaseAddress, *, create: bool) -> None:
     with engine.connect() as connection:
         version = version_of(connection, address)
     if version == 0 and not create:
-        raise refused(address.shown, "holds no journal", "check the path or the database's name")
+        cure = "check the path or the name of the database"
+        raise invalid_database(address.shown, "holds no journal", cure, code="journal-not-found")
     if version < len(MIGRATIONS):
-        upgrade(writing(engine), address)
+        migrate_schema(for_writing(engine), address)
     if address.path is not None:
         _use_wal(engine, address)
 
 
-def _use_wal(engine: Engine, address: Address) -> None:
-    """Let readers and the writer work side by side. The file remembers it."""
+def _use_wal(engine: Engine, address: DatabaseAddress) -> None:
+    """Set the WAL mode, in which readers and the writer do not block each other.
+
+    SQLite stores the mode in the file.
+    """
     for _ in range(_WAL_ATTEMPTS):
         try:
             with engine.connect() as connection:
@@ -135,8 +144,11 @@ def _use_wal(engine: Engine, address: Address) -> None:
         except OperationalError as error:
             if not is_busy(error):
                 raise
-        # Unlike everything else in SQLite this does not wait for a process that is at the same
-        # thing; so wait by asking for the writer's lock, and try again.
-        with writing(engine).begin():
+        # This statement does not wait for a process that sets the same mode, unlike all others.
+        # Taking the write lock waits for that process; then the statement is tried again.
+        with for_writing(engine).begin():
             pass
-    raise WorldError(f"{address.shown}: other processes never let go of the file; end them")
+    raise WorldError(
+        f"{address.shown}: other processes keep the file locked; end them and try again",
+        code="database-busy",
+    )

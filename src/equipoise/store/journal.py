@@ -1,8 +1,7 @@
-"""What every journal can do, wherever it keeps its lines.
+"""The journal: an append-only list of events, and the implementation in memory.
 
-A journal is a list of events, counted from 1 without gaps, that only ever grows at its end. It is
-kept as the lines of JSON that ``encode_event`` writes, so equal stories are equal bytes.
-It never hands out an event it cannot vouch for: a damaged line is refused with its number.
+Events are counted from 1 without gaps. They are kept as the lines of JSON that ``encode_event``
+writes, so equal events are equal bytes. A damaged line is refused with its number.
 """
 
 from __future__ import annotations
@@ -11,16 +10,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from hashlib import sha256
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
-from equipoise.errors import InvalidInput, Problem
-from equipoise.model.change.transition import replay
-from equipoise.model.event import Event, decode_event, encode_event, kind_of
-from equipoise.model.snapshot import Snapshot
+from equipoise.errors import InputProblem, InvalidInput
+from equipoise.model.event import Event, decode_event, encode_event, event_kind
+from equipoise.model.state.snapshot import Snapshot
+from equipoise.model.state.transition import replay
 
 
-class Entry(NamedTuple):
-    """An event on its way into a journal."""
+class JournalEntry(NamedTuple):
+    """An event in its stored form."""
 
     at_ms: int
     kind: str
@@ -28,43 +27,43 @@ class Entry(NamedTuple):
 
 
 class Journal(ABC):
-    """An append-only list of events. Close it after use, or use it in a ``with``."""
+    """An append-only list of events. The caller closes it, or uses it in a ``with`` statement."""
 
     def __init__(self, *, source: str, name: str) -> None:
         self.source = source
-        """Where it is kept, fit to be shown: no passwords."""
+        """The address of the database for messages, without a password."""
         self.name = name
 
     @abstractmethod
     def append(self, events: Sequence[Event]) -> int:
-        """Write events behind the last one, all or none, and return the new length.
+        """Append all events or none, and return the new length.
 
-        When it returns they are acknowledged: nothing short of losing the disk loses them.
+        When the call returns the events are on disk.
         """
 
     @abstractmethod
-    def hold(self) -> bool:
-        """Keep other runs from this journal until it is closed; false if one has it."""
+    def try_lock(self) -> bool:
+        """Lock the journal until it is closed; return ``False`` if another run holds the lock."""
 
     @abstractmethod
     def __len__(self) -> int: ...
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of everything held open. A closed journal is not used again."""
+        """Close connections and release the lock. A closed journal must not be used."""
 
     @abstractmethod
     def _batches(self, start: int, kinds: Collection[str]) -> Iterator[list[tuple[int, bytes]]]:
-        """Give numbers and lines behind the first ``start``, in order, a few at a time."""
+        """Yield batches of (number, line) in order, without the first ``start`` events."""
 
     def lines(self, start: int = 0, *, kinds: Collection[str] = ()) -> Iterator[bytes]:
-        """Give what ``events`` gives as it was written: JSON, without line ends."""
+        """Yield the events in their stored form: lines of JSON, without line ends."""
         for batch in self._batches(start, kinds):
             for _, line in batch:
                 yield line
 
     def events(self, start: int = 0, *, kinds: Collection[str] = ()) -> Iterator[Event]:
-        """Give the events behind the first ``start``, all of them or only those of some kinds."""
+        """Yield the events without the first ``start``; with ``kinds`` only events of these."""
         for batch in self._batches(start, kinds):
             for sequence, line in batch:
                 try:
@@ -74,14 +73,14 @@ class Journal(ABC):
                 yield event
 
     def sha256(self) -> str:
-        """Return the hash of all lines, each with a line end: equal for equal stories."""
+        """Return the hash of all lines, each with a line end. Equal runs have equal hashes."""
         digest = sha256()
         for batch in self._batches(0, ()):
             digest.update(b"".join(line + b"\n" for _, line in batch))
         return digest.hexdigest()
 
     def snapshot(self) -> Snapshot:
-        """Return the state of the cluster after everything in the journal."""
+        """Return the state of the cluster after the last event."""
         return replay(Snapshot(), self.events())
 
     def __enter__(self) -> Self:
@@ -95,24 +94,25 @@ class Journal(ABC):
     ) -> None:
         self.close()
 
-    def _entries(self, events: Sequence[Event]) -> list[Entry]:
-        """Put events into their form on disk, sure that each can be read again."""
+    def _entries(self, events: Sequence[Event]) -> list[JournalEntry]:
+        """Return events in their stored form, after checking that each can be decoded."""
         return [self._entry(event) for event in events]
 
-    def _entry(self, event: Event) -> Entry:
+    def _entry(self, event: Event) -> JournalEntry:
         line = encode_event(event)
         try:
-            # Encoding checks nothing: an id with a space or a gain that is not a number would be
-            # acknowledged now and stop every later start. Better to say so before it is written.
+            # Encoding does not validate. An id with a space, or a gain that is not a number, would
+            # be recorded now and make every later read of the journal fail.
             decode_event(line)
         except ValueError as error:
-            problem = Problem(
-                key=f"a new event {kind_of(event)}",
-                what=f"cannot be read back: {error}",
-                cure="nothing was written; mend what made the event",
+            problem = InputProblem(
+                key=f"a new event {event_kind(event)}",
+                what=f"cannot be decoded: {error}",
+                cure="nothing was recorded; correct the code that created the event",
+                code="event-invalid",
             )
             raise InvalidInput(self._place, (problem,)) from error
-        return Entry(event.at_ms, kind_of(event), line)
+        return JournalEntry(event.at_ms, event_kind(event), line)
 
     @property
     def _place(self) -> str:
@@ -121,9 +121,51 @@ class Journal(ABC):
     def _unreadable(self, sequence: int, error: ValueError) -> InvalidInput:
         return self._damaged(
             sequence,
-            what=f"cannot be read: {error}",
+            what=f"cannot be decoded: {error}",
             cure="if a newer Equipoise wrote it, upgrade this one; if not, restore a copy",
+            code="event-unreadable",
         )
 
-    def _damaged(self, sequence: int, *, what: str, cure: str) -> InvalidInput:
-        return InvalidInput(self._place, (Problem(key=f"event {sequence}", what=what, cure=cure),))
+    def _damaged(self, sequence: int, *, what: str, cure: str, code: str) -> InvalidInput:
+        problem = InputProblem(key=f"event {sequence}", what=what, cure=cure, code=code)
+        return InvalidInput(self._place, (problem,))
+
+
+_MEMORY_BATCH: Final = 1024
+
+
+class MemoryJournal(Journal):
+    """A journal in the memory of the process."""
+
+    def __init__(self, *, name: str = "main") -> None:
+        super().__init__(source="memory", name=name)
+        self._lines: list[bytes] = []
+        self._kinds: list[str] = []
+
+    def append(self, events: Sequence[Event]) -> int:
+        """Append all events or none, and return the new length."""
+        entries = self._entries(events)
+        self._lines.extend(entry.line for entry in entries)
+        self._kinds.extend(entry.kind for entry in entries)
+        return len(self._lines)
+
+    def try_lock(self) -> bool:
+        """Return ``True``: no other process can open this journal."""
+        return True
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def close(self) -> None:
+        """Do nothing: the events stay readable."""
+
+    def _batches(self, start: int, kinds: Collection[str]) -> Iterator[list[tuple[int, bytes]]]:
+        assert start >= 0, "start must not be negative"
+        end = len(self._lines)
+        for first in range(start, end, _MEMORY_BATCH):
+            last = min(first + _MEMORY_BATCH, end)
+            yield [
+                (place + 1, self._lines[place])
+                for place in range(first, last)
+                if not kinds or self._kinds[place] in kinds
+            ]

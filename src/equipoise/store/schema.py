@@ -1,8 +1,8 @@
-"""The tables, and how an older database becomes one of today.
+"""The tables, and the migrations of older databases.
 
-Every change of the tables is a function at the end of ``MIGRATIONS``, run in a transaction of its
-own under a lock, so that any number of processes may open the same database at once. What is in
-the list is never edited: databases in the field have been through it.
+Every change of the tables is a function at the end of ``MIGRATIONS``. Each runs in a transaction
+of its own under a lock, so that many processes may open one database at once. The functions in
+the list are never edited: existing databases have been through them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Connection, Engine
 
-from equipoise.store.address import Address, refused
+from equipoise.store.address import DatabaseAddress, invalid_database
 
 _METADATA: Final = MetaData()
 
@@ -43,55 +43,57 @@ EVENTS: Final = Table(
     Column("sequence", BigInteger, primary_key=True, autoincrement=False),
     Column("at_ms", BigInteger, nullable=False),
     Column("kind", Text, nullable=False),
-    # Bytes, not text: what is read is what was written, whatever a server's encoding.
+    # Bytes, not text: the encoding of a server must not change what was written.
     Column("payload", LargeBinary, nullable=False),
 )
 _SCHEMA: Final = Table("equipoise_schema", _METADATA, Column("version", Integer, nullable=False))
 
-_LOCK: Final = 0x45515549
-"""Any number will do, as long as every Equipoise asks PostgreSQL for the same ("EQUI")."""
+_ADVISORY_LOCK_ID: Final = 0x45515549
+"""An arbitrary number ("EQUI"); every version of Equipoise must use the same one."""
 _BATCH: Final = 1000
 _HEAD_BYTES: Final = 100
 
 
-def version_of(connection: Connection, address: Address) -> int:
-    """Return how many migrations a database has seen; 0 if it is none of ours."""
+def version_of(connection: Connection, address: DatabaseAddress) -> int:
+    """Return the number of migrations of a database; 0 if Equipoise did not create it."""
     if not inspect(connection).has_table(_SCHEMA.name):
         return 0
     version = connection.scalar(select(_SCHEMA.c.version)) or 0
     if version > len(MIGRATIONS):
-        raise refused(
+        raise invalid_database(
             address.shown,
-            f"was made by a newer Equipoise (schema {version}, known here: {len(MIGRATIONS)})",
+            f"has schema {version} of a newer Equipoise; this one knows {len(MIGRATIONS)}",
             "upgrade Equipoise",
+            code="database-too-new",
         )
     return version
 
 
-def upgrade(engine: Engine, address: Address) -> None:
-    """Run the migrations that a database has not seen. The engine's transactions must lock."""
+def migrate_schema(engine: Engine, address: DatabaseAddress) -> None:
+    """Run the missing migrations of a database. The engine's transactions must lock it."""
     for target, migrate in enumerate(MIGRATIONS, start=1):
         with engine.begin() as connection:
             if connection.dialect.name == "postgresql":
-                connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
-            # Asked anew under the lock: another process may just have done it.
+                connection.execute(select(func.pg_advisory_xact_lock(_ADVISORY_LOCK_ID)))
+            # Read again under the lock: another process may have migrated the database meanwhile.
             version = version_of(connection, address)
             if version == 0:
-                _refuse_strangers(connection, address)
+                _refuse_foreign_tables(connection, address)
             if version < target:
                 migrate(connection)
                 connection.execute(update(_SCHEMA).values(version=target))
 
 
-def _refuse_strangers(connection: Connection, address: Address) -> None:
-    """A name like ``events`` may be in use by somebody else; leave theirs alone."""
+def _refuse_foreign_tables(connection: Connection, address: DatabaseAddress) -> None:
+    """Raise ``InvalidInput`` if another program has created a table named ``events``."""
     if inspect(connection).has_table(EVENTS.name):
-        what = "holds a table 'events' that is not Equipoise's"
-        raise refused(address.shown, what, "name another file or database")
+        what = "holds a table 'events' of another program"
+        cure = "name another file or database"
+        raise invalid_database(address.shown, what, cure, code="database-foreign")
 
 
-def _make_events(connection: Connection) -> None:
-    """1: the version itself, and the events."""
+def _create_events(connection: Connection) -> None:
+    """Migration 1: the table of the version, and the table of events."""
     metadata = MetaData()
     Table("equipoise_schema", metadata, Column("version", Integer, nullable=False))
     Table(
@@ -107,11 +109,11 @@ def _make_events(connection: Connection) -> None:
 
 
 def _add_kind(connection: Connection) -> None:
-    """2: the kind of each event beside it, so that reports need not read everything."""
+    """Migration 2: a column with the kind of each event, so that reports read only some kinds."""
     connection.execute(text("ALTER TABLE events ADD COLUMN kind TEXT NOT NULL DEFAULT ''"))
     events = table("events", *(column(name) for name in ("journal", "sequence", "payload", "kind")))
     key = (events.c.journal, events.c.sequence)
-    # An event may be megabytes long, but it begins with its kind.
+    # An event may have megabytes, but its first key is the kind.
     heads = select(*key, func.substr(events.c.payload, 1, _HEAD_BYTES)).order_by(*key)
     set_kind = (
         update(events)
@@ -130,10 +132,36 @@ def _add_kind(connection: Connection) -> None:
 
 
 def _kind_in(head: bytes) -> str:
-    """Read the kind off the first bytes of an event; a damaged one is of no kind."""
-    found = re.match(rb'\{"event":"(\w+)"', head)
-    return found[1].decode() if found else ""
+    """Return the kind in the first bytes of an event; empty for a damaged event."""
+    match = re.match(rb'\{"event":"(\w+)"', head)
+    return match[1].decode() if match else ""
 
 
-MIGRATIONS: Final[tuple[Callable[[Connection], None], ...]] = (_make_events, _add_kind)
-"""In the order of their numbers: the first one makes version 1."""
+def _rename_kinds(connection: Connection) -> None:
+    """Migration 3: the present names of event kinds.
+
+    The payloads stay as they are, so that the hash of a journal does not change; ``decode_event``
+    reads them with ``OLD_EVENT_KINDS``.
+    """
+    events = table("events", column("kind"))
+    for old, new in _KINDS_RENAMED_BY_3.items():
+        connection.execute(update(events).values(kind=new).where(events.c.kind == old))
+
+
+_KINDS_RENAMED_BY_3: Final = {
+    "campaign_began": "campaign_started",
+    "iteration_began": "iteration_started",
+    "order_refused": "command_rejected",
+    "reign_began": "leader_epoch_started",
+    "role_move_asked": "role_move_requested",
+    "scaling_asked": "scaling_requested",
+    "set_undo_began": "set_undo_started",
+}
+"""A copy, not the table of the model: a migration must not change when that table grows."""
+
+MIGRATIONS: Final[tuple[Callable[[Connection], None], ...]] = (
+    _create_events,
+    _add_kind,
+    _rename_kinds,
+)
+"""In the order of their numbers: the first one creates version 1."""

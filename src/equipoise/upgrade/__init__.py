@@ -1,7 +1,7 @@
-"""Upgrade: decides what is changed next, so that every promise to the tenants holds meanwhile.
+"""Upgrade: decides which resources change next, such that every SLA holds meanwhile.
 
-Enter by ``Coordinator``: events in, decisions out. Never touches a machine, a clock or a file: an
-``Engine`` does the work, and what is known follows from the events alone.
+Entry point: ``Coordinator`` (events in, decisions out). An ``Engine`` does the work. The package
+reads no clock and no file, and its state follows from the events alone.
 """
 
 from equipoise.upgrade.coordinator import Coordinator, instruction

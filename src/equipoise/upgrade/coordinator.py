@@ -1,8 +1,8 @@
-"""The coordinator: takes an upgrade from iteration to iteration, as a state machine without I/O.
+"""The coordinator: a state machine without I/O that leads an upgrade through its iterations.
 
-``handle`` takes in an event that was written down, ``decide`` gives the next thing to write down,
-until there is none. What it knows follows from the events alone, so after a crash the same events
-bring it back to where it was. ``instruction`` says what a decision asks of the engine.
+``handle`` applies an event of the journal. ``decide`` returns the next event to write, until there
+is none. The state follows from the events alone, so a replay of the journal restores it after a
+crash. ``instruction`` returns what a decision asks of the engine.
 """
 
 from __future__ import annotations
@@ -11,177 +11,200 @@ from equipoise.model.event import Event
 from equipoise.model.upgrade.event import (
     BatchDecided,
     BatchStarted,
-    CampaignBegan,
     CampaignEnded,
+    CampaignStarted,
     CampaignStatus,
-    IterationBegan,
+    CommandRejected,
     IterationEnded,
-    OrderRefused,
-    SetUndoBegan,
+    IterationStarted,
+    SetUndoStarted,
     VmBatchDecided,
     VmBatchStarted,
 )
-from equipoise.model.upgrade.work import Batch, VmBatch, VmMove
-from equipoise.upgrade.answers import answer_scaling, restart
-from equipoise.upgrade.begin import begin
-from equipoise.upgrade.change import change
-from equipoise.upgrade.cover import MayLeave
+from equipoise.model.upgrade.work import TaskBatch, VmBatch, VmMove
+from equipoise.upgrade.apply import apply_event
 from equipoise.upgrade.graph.build import grouping
-from equipoise.upgrade.moves import vms
-from equipoise.upgrade.moves.consolidate import free_hosts
-from equipoise.upgrade.moves.gate import admitted
-from equipoise.upgrade.moves.gather import clear_storage
-from equipoise.upgrade.requests.bound import in_the_way
+from equipoise.upgrade.graph.host_partitions import used_hosts
+from equipoise.upgrade.graph.iteration_view import IterationView, build_view, partition_hosts
+from equipoise.upgrade.parallel_universe import clear_storage_hosts
+from equipoise.upgrade.reason import Reason
+from equipoise.upgrade.requests.set_conflicts import service_conflicts
 from equipoise.upgrade.review import deadline_ms, review
-from equipoise.upgrade.rules.brakes import all_held, window_opens_ms
-from equipoise.upgrade.rules.protection import unspared
-from equipoise.upgrade.scene import Scene, look_at_sides, scene_of
-from equipoise.upgrade.select import select
-from equipoise.upgrade.sides import used
-from equipoise.upgrade.state import Phase, Progress, State, next_batch_id
-from equipoise.upgrade.tasks import checking, mending, reverting, schedule
+from equipoise.upgrade.role_coverage import RemovalChecker
+from equipoise.upgrade.rules.holds import is_all_held, window_opens_ms
+from equipoise.upgrade.rules.redundancy import unspareable_set
+from equipoise.upgrade.select_batch import select_batch
+from equipoise.upgrade.state import (
+    IterationPhase,
+    SetProgress,
+    UpgradeState,
+    initial_state,
+    next_batch_id,
+)
+from equipoise.upgrade.tasks import batch_schedule, check_schedule, relink_schedule, revert_schedule
+from equipoise.upgrade.vms import vm_batch
+from equipoise.upgrade.vms.consolidation import consolidate
+from equipoise.upgrade.vms.gate import admit_moves
+from equipoise.upgrade.vms.scaling import answer_scaling, restart_vms
 
 
 class Coordinator:
     """One upgrade campaign, from its first request to its end."""
 
-    def __init__(self, may_leave: MayLeave | None = None) -> None:
-        """``may_leave`` is how the roles of hosts are asked about; without it they are not."""
-        self._may_leave = may_leave
-        self._state: State | None = None
-        self._scene: Scene | None = None
-        """What the batch under way was chosen from, so that it is not looked at twice."""
+    def __init__(self, may_leave: RemovalChecker | None = None) -> None:
+        """``may_leave`` checks the roles of hosts; without it roles are not checked."""
+        self._check_removal = may_leave
+        self._state: UpgradeState | None = None
+        self._view: IterationView | None = None
+        """The view of the selected batch: it saves a second computation."""
         self._moves: tuple[VmMove, ...] = ()
 
     @property
-    def state(self) -> State:
-        """What is known. Only to be read."""
-        assert self._state is not None, "the first event is CampaignBegan"
+    def state(self) -> UpgradeState:
+        """The state. Callers only read it."""
+        assert self._state is not None, "the first event is CampaignStarted"
         return self._state
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will be decided."""
+        """Whether the campaign has ended."""
         return self._state is not None and self._state.ended
 
     def handle(self, event: Event) -> None:
-        """Take in what has happened."""
-        if isinstance(event, CampaignBegan):
-            self._state = begin(event.campaign)
+        """Apply an event of the journal."""
+        if isinstance(event, CampaignStarted):
+            self._state = initial_state(event.campaign)
             self._state.at_ms = event.at_ms
-            self._state.may_leave = self._may_leave
+            self._state.check_removal = self._check_removal
             return
         if not isinstance(event, VmBatchDecided):
-            self._moves = ()  # chosen from a state that is past
-        change(self.state, event)
+            self._moves = ()  # they were computed from an older state
+        apply_event(self.state, event)
 
     def decide(self, now_ms: int) -> Event | None:
-        """Give the next thing to write down, or nothing if there is nothing to do now."""
+        """Return the next event to write, or None if there is nothing to do now."""
         state = self.state
         state.at_ms = max(state.at_ms, now_ms)
         if state.ended:
             return None
-        if state.unheeded:
-            one = state.unheeded[0]
-            return OrderRefused(
-                at_ms=state.at_ms, order=one.order, reason=one.reason, number=one.number
+        if state.rejected_commands:
+            rejected = state.rejected_commands[0]
+            return CommandRejected(
+                at_ms=state.at_ms,
+                command=rejected.order,
+                reason=rejected.reason.text,
+                number=rejected.number,
+                code=rejected.reason.code,
             )
-        if state.lost:
-            return restart(state, next(iter(state.lost)))
-        if state.asked:
-            return answer_scaling(state, *state.asked[0])
-        return None if state.open is not None else self._go_on()
+        # Restarts and scaling come first: they serve tenants and need no batch to end.
+        if state.vms_to_restart:
+            return restart_vms(state, next(iter(state.vms_to_restart)))
+        if state.pending_scaling:
+            return answer_scaling(state, *state.pending_scaling[0])
+        return None if state.open_batch is not None else self._next_decision()
 
-    def _go_on(self) -> Event | None:
-        """What comes next in the iteration, or after it."""
+    def _next_decision(self) -> Event | None:
+        """Return the next event of the iteration, or of the campaign between iterations."""
         state = self.state
         waits = state.at_ms < state.ready_ms
         match state.phase:
-            case Phase.IDLE:
+            case IterationPhase.IDLE:
                 return self._begin_or_end()
-            case Phase.TAKING_UP:
-                return None if waits else self._take_up()
-            case Phase.CHANGING:
+            case IterationPhase.TAKING_UP:
+                return None if waits else self._select_batch()
+            case IterationPhase.CHANGING:
                 return self._start_batch()
-            case Phase.REVERTING:
-                # Two schedules of one name would be one to an engine.
-                id_ = next_batch_id(state, "/revert-unwell" if state.checked else "/revert")
-                batch = reverting(state, grouping(state).group_of, id_)
+            case IterationPhase.REVERTING:
+                # Schedules need different ids: an engine ignores an id that it has done.
+                id_ = next_batch_id(state, "/revert-unwell" if state.health_checked else "/revert")
+                batch = revert_schedule(state, grouping(state).group_of, id_)
                 return BatchStarted(at_ms=state.at_ms, batch=batch)
-            case Phase.BAKING:
+            case IterationPhase.BAKING:
                 return None if waits else self._check()
             case _:
                 return self._move()
 
     def alarm_ms(self) -> int | None:
-        """When something is to be decided even if nothing happens."""
+        """Return the time of the next decision that no event triggers, or None."""
         state = self.state
-        if state.open is None and state.phase in (Phase.TAKING_UP, Phase.BAKING):
+        if state.open_batch is None and state.phase in (
+            IterationPhase.TAKING_UP,
+            IterationPhase.BAKING,
+        ):
             return state.ready_ms
-        if state.phase is Phase.IDLE and state.paused:
-            return min(self._alarms(), default=None)
+        if state.phase is IterationPhase.IDLE and state.pause_reason:
+            return min(self._wake_times_ms(), default=None)
         return None
 
-    def _alarms(self) -> list[int]:
-        """Deadlines and openings of windows that lie behind the moment at which it paused."""
+    def _wake_times_ms(self) -> list[int]:
+        """Return deadlines and window openings after the time of the pause."""
         state = self.state
-        found: list[int] = []
-        for standing in state.standings.values():
-            if standing.progress is Progress.ENDED:
+        times_ms: list[int] = []
+        for status in state.set_status.values():
+            if status.progress is SetProgress.ENDED:
                 continue
-            due_ms = deadline_ms(standing)
+            due_ms = deadline_ms(status)
             if due_ms is not None and due_ms > state.paused_ms:
-                found.append(due_ms)
-            if standing.set.windows:
-                found.append(window_opens_ms(state, standing, state.paused_ms))
-        return [one for one in found if one > state.paused_ms]
+                times_ms.append(due_ms)
+            if status.set.windows:
+                times_ms.append(window_opens_ms(state, status, state.paused_ms))
+        return [time_ms for time_ms in times_ms if time_ms > state.paused_ms]
 
     def _begin_or_end(self) -> Event | None:
         state = self.state
         at_ms = state.at_ms
-        sets = state.standings.values()
-        done = all(one.progress is Progress.ENDED for one in sets)
-        if done and not state.requests and not _someone_returns(state):
-            if state.standings or state.iteration:
+        sets = state.set_status.values()
+        all_ended = all(status.progress is SetProgress.ENDED for status in sets)
+        if all_ended and not state.pending_requests and not _has_returnable(state):
+            if state.set_status or state.iteration:
                 return CampaignEnded(at_ms=at_ms, status=CampaignStatus.COMPLETED)
             return None
-        if state.paused and not state.changed:
-            alarm_ms = min(self._alarms(), default=None)
+        # Nothing has changed since the pause: a new iteration would find the same reasons.
+        if state.pause_reason and not state.changed_since_pause:
+            alarm_ms = min(self._wake_times_ms(), default=None)
             if alarm_ms is None or at_ms < alarm_ms:
                 return None
         if state.iteration >= state.settings.iterations_max:
-            why = f"after {state.iteration} iterations there is no end in sight"
-            return CampaignEnded(at_ms=at_ms, status=CampaignStatus.PAUSED, reason=why)
-        return IterationBegan(at_ms=at_ms, iteration=state.iteration + 1)
+            return CampaignEnded(
+                at_ms=at_ms,
+                status=CampaignStatus.PAUSED,
+                reason=f"the limit of {state.iteration} iterations is reached",
+                code="iteration-limit",
+            )
+        return IterationStarted(at_ms=at_ms, iteration=state.iteration + 1)
 
-    def give_up(self, now_ms: int) -> CampaignEnded:
-        """End a campaign that waits for something that will not come."""
-        why = self.state.paused or "nothing more will happen"
-        return CampaignEnded(at_ms=now_ms, status=CampaignStatus.PAUSED, reason=why)
+    def end_paused(self, now_ms: int) -> CampaignEnded:
+        """End a campaign that waits for an event that will not come."""
+        reason = self.state.pause_reason or "no further event is expected"
+        return CampaignEnded(
+            at_ms=now_ms, status=CampaignStatus.PAUSED, reason=reason, code="nothing-possible"
+        )
 
     # Steps 1 to 3
 
-    def _take_up(self) -> Event:
+    def _select_batch(self) -> Event:
         state = self.state
-        finding = review(state)
-        if finding is not None:
-            return finding
-        scene = scene_of(state, with_vms=False)
-        held = all_held(state)
-        moves, _ = admitted(state, () if held else clear_storage(scene))
+        decision = review(state)
+        if decision is not None:
+            return decision
+        view = build_view(state, with_vms=False)
+        is_held = is_all_held(state)
+        moves, _ = admit_moves(state, () if is_held else clear_storage_hosts(view))
         if moves:
-            return self._consolidate(moves, "to leave hosts to the storage that is replaced")
-        chosen = select(scene)
-        moves = () if held else free_hosts(scene, chosen)
+            return self._consolidate(moves, "to free hosts for the replacement of a storage")
+        selection = select_batch(view)
+        moves = () if is_held else consolidate(view, selection)
         if moves:
             return self._consolidate(moves, "to free hosts")
-        self._scene = scene
+        # The batch starts from this very view, unless a crash makes it necessary to compute it
+        # again.
+        self._view = view
         return BatchDecided(
             at_ms=state.at_ms,
             iteration=state.iteration,
-            z=chosen.z,
-            batch=chosen.batch,
-            eliminated=chosen.eliminated,
+            z=selection.z,
+            batch=selection.batch,
+            eliminated=selection.eliminated,
         )
 
     def _consolidate(self, moves: tuple[VmMove, ...], why: str) -> VmBatchStarted:
@@ -191,14 +214,14 @@ class Coordinator:
 
     def _start_batch(self) -> BatchStarted:
         state = self.state
-        scene = self._scene or scene_of(state, with_vms=False)
-        self._scene = None
-        batch = schedule(scene, state.batch, next_batch_id(state, ""))
+        view = self._view or build_view(state, with_vms=False)
+        self._view = None
+        batch = batch_schedule(view, state.batch, next_batch_id(state, ""))
         return BatchStarted(at_ms=state.at_ms, batch=batch)
 
     def _check(self) -> Event:
         state = self.state
-        batch = checking(state, grouping(state).group_of, next_batch_id(state, "/check"))
+        batch = check_schedule(state, grouping(state).group_of, next_batch_id(state, "/check"))
         if batch.stages:
             return BatchStarted(at_ms=state.at_ms, batch=batch)
         return self._move()
@@ -207,92 +230,129 @@ class Coordinator:
 
     def _move(self) -> Event:
         state = self.state
-        mended = mending(state, grouping(state).group_of, next_batch_id(state, "/links"))
-        if mended is not None:
-            return BatchStarted(at_ms=state.at_ms, batch=mended)
-        if not (state.vm_done or state.vm_due or all_held(state)):
-            sides = look_at_sides(state)
-            if sides.new and (used(state, sides.old) or (sides.divided and sides.old)):
-                v = vms.limit(state, sides) if state.vm_limit is None else state.vm_limit
-                chosen = vms.choose(state, sides, v)
-                self._moves = chosen.moves
+        relink = relink_schedule(state, grouping(state).group_of, next_batch_id(state, "/links"))
+        if relink is not None:
+            return BatchStarted(at_ms=state.at_ms, batch=relink)
+        if not (state.vm_batches_done or state.vm_batch_due or is_all_held(state)):
+            host_partitions = partition_hosts(state)
+            if host_partitions.new and (
+                used_hosts(state, host_partitions.old)
+                or (host_partitions.divided and host_partitions.old)
+            ):
+                v = (
+                    vm_batch.vm_limit_of(state, host_partitions)
+                    if state.vm_limit is None
+                    else state.vm_limit
+                )
+                selection = vm_batch.select_vm_batch(state, host_partitions, v)
+                self._moves = selection.moves
                 return VmBatchDecided(
                     at_ms=state.at_ms,
                     iteration=state.iteration,
                     v=v,
-                    wanted=chosen.wanted,
-                    size=len(chosen.moves),
-                    reason=chosen.reason,
+                    wanted=selection.wanted,
+                    size=len(selection.moves),
+                    reason=selection.reason,
+                    code=selection.code,
                 )
-        if state.vm_due:
-            moves = self._moves or self._moves_again()
+        if state.vm_batch_due:
+            moves = self._moves or self._decided_moves()
             self._moves = ()
             id_ = next_batch_id(state, f"/vms-{state.sub_iteration + 1}")
             return VmBatchStarted(at_ms=state.at_ms, batch=VmBatch(id=id_, moves=moves))
         return self._end_iteration()
 
-    def _moves_again(self) -> tuple[VmMove, ...]:
-        """After a crash: the moves that were decided, from the same state."""
+    def _decided_moves(self) -> tuple[VmMove, ...]:
+        """After a crash: compute the decided moves again from the same state."""
         state = self.state
         assert state.vm_limit is not None
-        return vms.choose(state, look_at_sides(state), state.vm_limit).moves
+        return vm_batch.select_vm_batch(state, partition_hosts(state), state.vm_limit).moves
 
     def _end_iteration(self) -> Event:
         state = self.state
-        finding = review(state)
-        if finding is not None:
-            return finding
-        paused = "" if state.progressed else self._why_paused()
-        if paused:
-            blocked = self._never() or unspared(state) or self._in_circles()
+        decision = review(state)
+        if decision is not None:
+            return decision
+        reasons = () if state.made_progress else self._pause_reasons()
+        if reasons:
+            blocked = (
+                self._set_with_lost_peer() or unspareable_set(state) or self._set_in_circular_wait()
+            )
             if blocked is not None:
                 return blocked
-        return IterationEnded(at_ms=state.at_ms, iteration=state.iteration, paused=paused)
+        return IterationEnded(
+            at_ms=state.at_ms,
+            iteration=state.iteration,
+            paused="; ".join(reason.text for reason in reasons),
+            codes=tuple(dict.fromkeys(reason.code for reason in reasons)),
+        )
 
-    def _why_paused(self) -> str:
-        told = self.state.told
-        return "; ".join(dict.fromkeys(told)) or "there is nothing that can be done now"
+    def _pause_reasons(self) -> tuple[Reason, ...]:
+        nothing = Reason("nothing-possible", "no action is possible now")
+        return tuple(dict.fromkeys(self.state.wait_reasons)) or (nothing,)
 
-    def _in_circles(self) -> SetUndoBegan | None:
-        """If neither load nor anybody holds it back, its resources wait for each other for ever."""
+    def _set_in_circular_wait(self) -> SetUndoStarted | None:
+        """Undo a set whose resources wait for each other.
+
+        This is the case if neither load nor a command holds them.
+        """
         state = self.state
-        if state.told:
+        if state.wait_reasons:
             return None
-        for standing in state.standings.values():
-            if standing.progress is Progress.SCHEDULED:
-                why = "its resources wait for each other"
-                return SetUndoBegan(at_ms=state.at_ms, set=standing.id, reason=why)
+        for status in state.set_status.values():
+            if status.progress is SetProgress.SCHEDULED:
+                return SetUndoStarted(
+                    at_ms=state.at_ms,
+                    set=status.id,
+                    reason="its resources wait for each other",
+                    code="circular-wait",
+                )
         return None
 
-    def _never(self) -> SetUndoBegan | None:
-        """A set that waits for a resource whose peer is lost for good cannot be completed."""
+    def _set_with_lost_peer(self) -> SetUndoStarted | None:
+        """Undo a set that waits for a resource whose peer is lost."""
         state = self.state
-        for bond in state.bonds:
-            one = bond.dependency
-            if not one.kind.is_symmetrical:
+        for tracked in state.dependencies:
+            dependency = tracked.dependency
+            if not dependency.kind.is_symmetrical:
                 continue
-            for lost, waiting in ((one.dependent, one.sponsor), (one.sponsor, one.dependent)):
-                part, other = state.parts.get(waiting), state.parts.get(lost)
-                if part is None or other is None or other.operational or not part.levels:
+            for lost, waiting in (
+                (dependency.dependent, dependency.sponsor),
+                (dependency.sponsor, dependency.dependent),
+            ):
+                resource_state, peer_state = (
+                    state.resource_states.get(waiting),
+                    state.resource_states.get(lost),
+                )
+                if (
+                    resource_state is None
+                    or peer_state is None
+                    or peer_state.operational
+                    or not resource_state.levels
+                ):
                     continue
-                for work in part.levels[0].works:
-                    if state.standings[work.set].progress is Progress.SCHEDULED:
-                        why = f"{waiting} cannot be taken out, since its peer {lost} is lost"
-                        return SetUndoBegan(at_ms=state.at_ms, set=work.set, reason=why)
+                for work in resource_state.levels[0].works:
+                    if state.set_status[work.set].progress is SetProgress.SCHEDULED:
+                        return SetUndoStarted(
+                            at_ms=state.at_ms,
+                            set=work.set,
+                            reason=f"{waiting} cannot be taken out: its peer {lost} is lost",
+                            code="lost-peer",
+                        )
         return None
 
 
-def _someone_returns(state: State) -> bool:
-    """Whether a method has kept something off that can be put back: it would be understood."""
-    off = [
+def _has_returnable(state: UpgradeState) -> bool:
+    """Return whether a deactivated resource can return: no incompatible version is in service."""
+    deactivated = [
         id_
-        for id_, one in state.parts.items()
-        if one.present and one.operational and not one.active
+        for id_, resource_state in state.resource_states.items()
+        if resource_state.present and resource_state.operational and not resource_state.active
     ]
-    met = in_the_way(state) if off else {}
-    return any(one not in met for one in off)
+    conflicts = service_conflicts(state) if deactivated else {}
+    return any(id_ not in conflicts for id_ in deactivated)
 
 
-def instruction(decision: Event) -> Batch | VmBatch | None:
-    """Say what a decision, once it is written down, asks of the engine."""
+def instruction(decision: Event) -> TaskBatch | VmBatch | None:
+    """Return the schedule that a written decision asks of the engine, or None."""
     return decision.batch if isinstance(decision, BatchStarted | VmBatchStarted) else None

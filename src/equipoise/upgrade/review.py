@@ -1,178 +1,236 @@
-"""The review of an iteration: who is isolated, which sets are undone or complete."""
+"""The review of an iteration: which resources are isolated, which sets are undone or complete."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from equipoise.model.upgrade.event import (
     ResourceIsolated,
     ResourceReleased,
     SetEnded,
     SetOutcome,
-    SetUndoBegan,
+    SetUndoStarted,
 )
-from equipoise.model.upgrade.request import Order
+from equipoise.model.upgrade.request import CommandKind
 from equipoise.upgrade.graph.build import grouping
-from equipoise.upgrade.requests.bound import bound_to, torn
-from equipoise.upgrade.requests.heirs import awaits_others
-from equipoise.upgrade.state import Part, Progress, Standing, State
+from equipoise.upgrade.reason import Reason
+from equipoise.upgrade.requests.commands import UNDO_COMMANDED
+from equipoise.upgrade.requests.set_conflicts import completes_with, conflicting_sets
+from equipoise.upgrade.requests.work_transfer import awaits_other_sets
+from equipoise.upgrade.state import ChangeSetStatus, ResourceState, SetProgress, UpgradeState
 
-Finding = ResourceIsolated | ResourceReleased | SetUndoBegan | SetEnded
+ReviewDecision = ResourceIsolated | ResourceReleased | SetUndoStarted | SetEnded
 
 
-def review(state: State) -> Finding | None:
-    """Say the next thing to decide about resources and sets; nothing if all is said."""
+def review(state: UpgradeState) -> ReviewDecision | None:
+    """Return the next decision about resources and sets, or None if none is due."""
     return (
-        _broken(state)
-        or _refused(state)
-        or _exhausted(state)
-        or _with_it(state)
-        or next((one for s in _open(state) if (one := _judged(state, s))), None)
-        or _torn(state)
-        or next((one for s in _open(state) if (one := _ended(state, s))), None)
+        # The order matters: isolation can push a set below its threshold, an undone set can
+        # conflict with others, and a set is complete only if none of this happens.
+        _isolate_broken(state)
+        or _end_refused(state)
+        or _isolate_exhausted(state)
+        or _isolate_group(state)
+        or _first_decision(state, _undo_or_cancel)
+        or _undo_conflicting(state)
+        or _first_decision(state, _end_complete)
     )
 
 
-def _open(state: State) -> list[Standing]:
-    return [one for one in state.standings.values() if one.progress is not Progress.ENDED]
-
-
-def _broken(state: State) -> Finding | None:
-    for id_, why in state.broken.items():
-        return ResourceIsolated(at_ms=state.at_ms, resource=id_, failed=True, reason=why)
+def _first_decision(
+    state: UpgradeState,
+    rule: Callable[[UpgradeState, ChangeSetStatus], ReviewDecision | None],
+) -> ReviewDecision | None:
+    """Return the first decision of a rule about a set that has not ended."""
+    for status in state.set_status.values():
+        if status.progress is not SetProgress.ENDED:
+            decision = rule(state, status)
+            if decision is not None:
+                return decision
     return None
 
 
-def _refused(state: State) -> Finding | None:
-    for set_, why in state.refused.items():
-        return SetEnded(at_ms=state.at_ms, set=set_, outcome=SetOutcome.REFUSED, reason=why)
+def _isolate_broken(state: UpgradeState) -> ReviewDecision | None:
+    for id_, reason in state.to_isolate.items():
+        return ResourceIsolated(
+            at_ms=state.at_ms, resource=id_, failed=True, reason=reason.text, code=reason.code
+        )
     return None
 
 
-def _exhausted(state: State) -> Finding | None:
-    """Retry while the failed attempts are fewer than the most there may be."""
-    for id_, part in state.parts.items():
-        if part.failed or not part.attempts:
+def _end_refused(state: UpgradeState) -> ReviewDecision | None:
+    for set_, reason in state.refused_sets.items():
+        return SetEnded(
+            at_ms=state.at_ms,
+            set=set_,
+            outcome=SetOutcome.REFUSED,
+            reason=reason.text,
+            code=reason.code,
+        )
+    return None
+
+
+def _isolate_exhausted(state: UpgradeState) -> ReviewDecision | None:
+    """Isolate a resource whose failed attempts have reached the limit of a set."""
+    for id_, resource_state in state.resource_states.items():
+        if resource_state.failed or not resource_state.attempts:
             continue
-        for set_, failed in part.attempts.items():
-            standing = state.standings[set_]
-            if failed < standing.set.attempts_max or not part.awaits(set_):
+        for set_, failed in resource_state.attempts.items():
+            status = state.set_status[set_]
+            if failed < status.set.attempts_max or not resource_state.has_work_for(set_):
                 continue
-            undoing = part.levels[0].order == 0
-            if part.isolated and not undoing:
+            undoing = resource_state.levels[0].order == 0
+            # It is isolated already; only a failed undo makes it failed.
+            if resource_state.isolated and not undoing:
                 continue
-            why = f"{failed} attempts failed for set {set_}"
-            return ResourceIsolated(at_ms=state.at_ms, resource=id_, failed=undoing, reason=why)
+            reason = f"{failed} attempts failed for set {set_}"
+            return ResourceIsolated(
+                at_ms=state.at_ms,
+                resource=id_,
+                failed=undoing,
+                reason=reason,
+                code="attempts-exhausted",
+            )
     return None
 
 
-def _with_it(state: State) -> Finding | None:
-    """What goes together with an isolated resource is isolated with it."""
-    made = grouping(state)
-    for id_, part in state.parts.items():
-        if part.isolated and len(made.members[made.group_of[id_]]) > 1:
-            for mate in made.members[made.group_of[id_]]:
-                if not state.parts[mate].isolated and state.parts[mate].levels:
-                    why = f"it goes together with {id_}"
+def _isolate_group(state: UpgradeState) -> ReviewDecision | None:
+    """Isolate resources that change together with an isolated resource."""
+    groups = grouping(state)
+    for id_, resource_state in state.resource_states.items():
+        if resource_state.isolated and len(groups.members[groups.group_of[id_]]) > 1:
+            for member in groups.members[groups.group_of[id_]]:
+                if (
+                    not state.resource_states[member].isolated
+                    and state.resource_states[member].levels
+                ):
+                    reason = f"it changes together with {id_}, which is isolated"
                     return ResourceIsolated(
-                        at_ms=state.at_ms, resource=mate, failed=part.failed, reason=why
+                        at_ms=state.at_ms,
+                        resource=member,
+                        failed=resource_state.failed,
+                        reason=reason,
+                        code="isolated-with-group",
                     )
     return None
 
 
-def _torn(state: State) -> Finding | None:
-    """Sets that would leave versions in service that do not understand each other."""
-    if all(one.progress is Progress.SCHEDULED for one in state.standings.values()):
+def _undo_conflicting(state: UpgradeState) -> ReviewDecision | None:
+    """Undo a set that would leave incompatible versions in service."""
+    if all(status.progress is SetProgress.SCHEDULED for status in state.set_status.values()):
         return None
-    for set_, why in torn(state).items():
-        if state.standings[set_].progress is Progress.SCHEDULED:
-            return SetUndoBegan(at_ms=state.at_ms, set=set_, reason=why)
+    for set_, reason in conflicting_sets(state).items():
+        if state.set_status[set_].progress is SetProgress.SCHEDULED:
+            return SetUndoStarted(at_ms=state.at_ms, set=set_, reason=reason.text, code=reason.code)
     return None
 
 
-def _judged(state: State, standing: Standing) -> Finding | None:
-    """Whether a set is to be taken back or given up. None is complete before all are judged: sets
-    that hang together end together.
+def _undo_or_cancel(state: UpgradeState, status: ChangeSetStatus) -> ReviewDecision | None:
+    """Return the undo or the cancellation of a set, or None.
+
+    All sets are checked for this before one is complete, because coupled sets end together.
     """
-    if standing.progress is Progress.UNDOING:
-        return _released(state, standing)
-    order = state.orders.get(standing.id)
-    if order is Order.CANCEL:
+    if status.progress is SetProgress.UNDOING:
+        return _release_restored(state, status)
+    order = state.pending_orders.get(status.id)
+    if order is CommandKind.CANCEL:
         return SetEnded(
-            at_ms=state.at_ms, set=standing.id, outcome=SetOutcome.CANCELLED, reason=standing.reason
+            at_ms=state.at_ms,
+            set=status.id,
+            outcome=SetOutcome.CANCELLED,
+            reason=status.reason,
+            code=status.reason_code,
         )
-    why = "an administrator wants it undone" if order is Order.UNDO else ""
-    why = why or _below_threshold(state, standing) or _too_late(state, standing)
-    return SetUndoBegan(at_ms=state.at_ms, set=standing.id, reason=why) if why else None
+    reason = UNDO_COMMANDED if order is CommandKind.UNDO else None
+    reason = reason or _threshold_violation(state, status) or _deadline_violation(state, status)
+    if reason is None:
+        return None
+    return SetUndoStarted(at_ms=state.at_ms, set=status.id, reason=reason.text, code=reason.code)
 
 
-def _below_threshold(state: State, standing: Standing) -> str:
-    """Whether too few of the resources of a change are operational."""
-    for change, ids in zip(standing.set.changes, standing.targets, strict=True):
-        least = len(ids) if change.undo_threshold is None else change.undo_threshold
-        able = sum(state.parts[one].operational for one in ids if one in state.parts)
-        if able < least:
-            lost = [one for one in ids if one in state.parts and not state.parts[one].operational]
-            return f"{able} of {len(ids)} are operational and {least} must be: {', '.join(lost)}"
-    return ""
+def _threshold_violation(state: UpgradeState, status: ChangeSetStatus) -> Reason | None:
+    """Return a violation if too few resources of a change are operational, or None."""
+    for change, ids in zip(status.set.changes, status.targets, strict=True):
+        needed = len(ids) if change.undo_threshold is None else change.undo_threshold
+        operational = sum(
+            state.resource_states[id_].operational for id_ in ids if id_ in state.resource_states
+        )
+        if operational < needed:
+            lost = [
+                id_
+                for id_ in ids
+                if id_ in state.resource_states and not state.resource_states[id_].operational
+            ]
+            text = (
+                f"{operational} of {len(ids)} are operational, {needed} must be: {', '.join(lost)}"
+            )
+            return Reason("too-few-operational", text)
+    return None
 
 
-def _too_late(state: State, standing: Standing) -> str:
-    due_ms = deadline_ms(standing)
-    if due_ms is None or state.at_ms < due_ms or not _is_left(state, standing):
-        return ""
-    return f"it was not complete {standing.set.completion_s_max} s after it was asked for"
+def _deadline_violation(state: UpgradeState, status: ChangeSetStatus) -> Reason | None:
+    due_ms = deadline_ms(status)
+    if due_ms is None or state.at_ms < due_ms or not _has_work_left(state, status):
+        return None
+    text = f"it was not complete {status.set.completion_s_max} s after the request"
+    return Reason("deadline-missed", text)
 
 
-def deadline_ms(standing: Standing) -> int | None:
-    """When a set must be complete."""
-    most_s = standing.set.completion_s_max
-    return None if most_s is None else standing.requested_ms + most_s * 1000
+def deadline_ms(status: ChangeSetStatus) -> int | None:
+    """Return the time at which a set must be complete, or None."""
+    most_s = status.set.completion_s_max
+    return None if most_s is None else status.requested_ms + most_s * 1000
 
 
-def _is_left(state: State, standing: Standing) -> bool:
-    """Whether a set, or one that is complete only together with it, has something left to do."""
-    sets = {standing.id}
-    if standing.progress is Progress.SCHEDULED:
-        if awaits_others(state, standing):
+def _has_work_left(state: UpgradeState, status: ChangeSetStatus) -> bool:
+    """Return whether a set, or a set that completes only together with it, has work left."""
+    sets = {status.id}
+    if status.progress is SetProgress.SCHEDULED:
+        # Another set does the same work: this set is complete only after it.
+        if awaits_other_sets(state, status):
             return True
-        sets = bound_to(state, standing)
-    return any(next(iter(state.pending(one)), None) is not None for one in sets)
+        sets = completes_with(state, status)
+    return any(next(iter(state.pending_resources(set_)), None) is not None for set_ in sets)
 
 
-def _released(state: State, standing: Standing) -> Finding | None:
-    """Isolated resources that are where the undoing leads are free again, with all beside them."""
-    made = grouping(state)
-    for id_ in standing.resources:
-        part = state.parts.get(id_)
-        if part is None or not part.isolated or part.failed:
+def _release_restored(state: UpgradeState, status: ChangeSetStatus) -> ReviewDecision | None:
+    """Release an isolated resource when the undo of its whole group is done."""
+    groups = grouping(state)
+    for id_ in status.resources:
+        resource_state = state.resource_states.get(id_)
+        if resource_state is None or not resource_state.isolated or resource_state.failed:
             continue
-        beside = [state.parts[one] for one in made.members[made.group_of[id_]]]
-        if all(not one.isolated or _is_back(state, one, standing) for one in beside):
+        members = [state.resource_states[member] for member in groups.members[groups.group_of[id_]]]
+        if all(not member.isolated or _is_restored(state, member, status) for member in members):
             return ResourceReleased(at_ms=state.at_ms, resource=id_)
     return None
 
 
-def _is_back(state: State, part: Part, standing: Standing) -> bool:
-    """Whether nothing of a set is on a resource, and no other set has given it up."""
+def _is_restored(
+    state: UpgradeState, resource_state: ResourceState, status: ChangeSetStatus
+) -> bool:
+    """Return whether nothing of a set remains on a resource and no other set has given it up."""
     gave_up = any(
-        failed >= state.standings[one].set.attempts_max
-        for one, failed in part.attempts.items()
-        if one != standing.id
+        failed >= state.set_status[set_].set.attempts_max
+        for set_, failed in resource_state.attempts.items()
+        if set_ != status.id
     )
     return (
-        not part.failed
+        not resource_state.failed
         and not gave_up
-        and not part.awaits(standing.id)
-        and not any(work.set == standing.id for work in part.applied)
+        and not resource_state.has_work_for(status.id)
+        and not any(work.set == status.id for work in resource_state.applied)
     )
 
 
-def _ended(state: State, standing: Standing) -> Finding | None:
-    if _is_left(state, standing):
+def _end_complete(state: UpgradeState, status: ChangeSetStatus) -> ReviewDecision | None:
+    if _has_work_left(state, status):
         return None
-    undone = standing.progress is Progress.UNDOING
+    undone = status.progress is SetProgress.UNDOING
     return SetEnded(
         at_ms=state.at_ms,
-        set=standing.id,
+        set=status.id,
         outcome=SetOutcome.UNDONE if undone else SetOutcome.APPLIED,
-        reason=standing.reason if undone else "",
+        reason=status.reason if undone else "",
+        code=status.reason_code if undone else "",
     )

@@ -1,159 +1,420 @@
-"""Schedules: what the engine is asked to do for a batch, stage by stage."""
+"""Tasks: the work of a batch for the engine, stage by stage, and the effect of its results."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from equipoise.model.quantity import ResourceId
+from equipoise.model.upgrade import event as past
+from equipoise.model.upgrade.request import SetId
 from equipoise.model.upgrade.work import (
-    Batch,
     BatchId,
-    Errand,
-    Method,
-    Task,
+    ExecutionLevel,
+    TaskBatch,
+    TaskKind,
+    UpgradeMethod,
+    UpgradeTask,
     UpgradeUnit,
     VertexId,
+    VmBatch,
 )
-from equipoise.upgrade.graph.build import TOGETHER
-from equipoise.upgrade.requests.bound import at_odds
-from equipoise.upgrade.scene import Scene
-from equipoise.upgrade.state import State
-from equipoise.upgrade.turns import turn_of
+from equipoise.model.value import FrozenMap
+from equipoise.upgrade.graph.dependencies import CHANGED_TOGETHER
+from equipoise.upgrade.graph.iteration_view import IterationView, next_partition
+from equipoise.upgrade.reason import Reason
+from equipoise.upgrade.requests.set_conflicts import version_conflicts
+from equipoise.upgrade.requests.undo import rebase_levels
+from equipoise.upgrade.state import OpenBatch, ResourceState, UpgradeState, components_after
 
-Stage = list[Task]
+TaskStage = list[UpgradeTask]
 
 
-def schedule(scene: Scene, batch: tuple[VertexId, ...], id_: BatchId) -> Batch:
-    """Turn a batch into stages: out of service, back into service, the work, back into service."""
-    off: Stage = []
-    back: Stage = []
-    work: Stage = []
-    on: Stage = []
+def batch_schedule(view: IterationView, batch: tuple[VertexId, ...], id_: BatchId) -> TaskBatch:
+    """Turn a batch into stages: deactivate, activate returning groups, work, activate."""
+    off: TaskStage = []
+    back: TaskStage = []
+    work: TaskStage = []
+    on: TaskStage = []
     for vertex in batch:
-        group = scene.control.groups[vertex]
-        levels = scene.level(vertex)
-        unit = scene.unit(vertex)
-        of = _blocks(scene, vertex)
+        group = view.control.groups[vertex]
+        levels = view.level(vertex)
+        unit = view.unit(vertex)
+        block_of = _change_blocks(view, vertex)
+        # A group without work only returns into service.
         if not levels and not group.active:
-            back += [_task(scene.state, of[one], one, Errand.ACTIVATE) for one in group.members]
+            back += [
+                _new_task(view.state, block_of[member], member, TaskKind.ACTIVATE)
+                for member in group.members
+            ]
             continue
-        work += [_apply(scene.state, of[one], one) for one in group.members if one in levels]
+        work += [
+            _apply_task(view.state, block_of[member], member)
+            for member in group.members
+            if member in levels
+        ]
         if unit is None:
-            asleep = [one for one in group.members if _is_asleep(scene.state, one)]
-            on += [_task(scene.state, of[one], one, Errand.ACTIVATE) for one in asleep]
+            deactivated = [
+                member for member in group.members if _is_deactivated(view.state, member)
+            ]
+            on += [
+                _new_task(view.state, block_of[member], member, TaskKind.ACTIVATE)
+                for member in deactivated
+            ]
         else:
-            members = [one for one in group.members if one in levels]
-            if uses_links(unit):
-                off += _links(scene, of, unit, members)
+            members = [member for member in group.members if member in levels]
+            # The members stay in service; only their links are switched off.
+            if switches_links(unit):
+                off += _link_tasks(view, block_of, unit, members)
                 continue
-            live = [one for one in members if scene.state.parts[one].active]
-            off += [_task(scene.state, of[one], one, Errand.DEACTIVATE) for one in live]
-            if not stays_off(scene.state, unit):
-                on += [_task(scene.state, of[one], one, Errand.ACTIVATE) for one in members]
+            in_service = [member for member in members if view.state.resource_states[member].active]
+            off += [
+                _new_task(view.state, block_of[member], member, TaskKind.DEACTIVATE)
+                for member in in_service
+            ]
+            if not stays_deactivated(view.state, unit):
+                on += [
+                    _new_task(view.state, block_of[member], member, TaskKind.ACTIVATE)
+                    for member in members
+                ]
     stages = tuple(tuple(stage) for stage in (off, back, work, on) if stage)
-    return Batch(id=id_, stages=stages)
+    return TaskBatch(id=id_, stages=stages)
 
 
-def _blocks(scene: Scene, vertex: VertexId) -> dict[ResourceId, VertexId]:
-    """What of a group is changed one after the other: a container and what it contains.
+def _change_blocks(view: IterationView, vertex: VertexId) -> dict[ResourceId, VertexId]:
+    """Return the block of each member: a container and its contents change one after the other.
 
-    The rest of a partition is changed side by side, and whoever fails, fails alone.
+    The other members of a partition change side by side. A failure affects only its own block.
     """
-    members = scene.control.groups[vertex].members
-    if scene.unit(vertex) is None:
+    members = view.control.groups[vertex].members
+    if view.unit(vertex) is None:
         return dict.fromkeys(members, vertex)
-    of: dict[ResourceId, VertexId] = {}
+    block_of: dict[ResourceId, VertexId] = {}
     inside = set(members)
     for start in members:
-        if start in of:
+        if start in block_of:
             continue
-        ahead = [start]
-        of[start] = VertexId(start)
-        for one in ahead:
-            near = (*scene.graph.sponsorships.get(one, ()), *scene.graph.dependants.get(one, ()))
-            for edge in near:
-                other = edge.sponsor if edge.dependent == one else edge.dependent
-                if edge.kind in TOGETHER and other in inside and other not in of:
-                    of[other] = VertexId(start)
-                    ahead.append(other)
-    return of
+        queue = [start]
+        block_of[start] = VertexId(start)
+        for member in queue:
+            edges = (
+                *view.graph.sponsor_edges.get(member, ()),
+                *view.graph.dependent_edges.get(member, ()),
+            )
+            for edge in edges:
+                neighbour = edge.sponsor if edge.dependent == member else edge.dependent
+                if (
+                    edge.kind in CHANGED_TOGETHER
+                    and neighbour in inside
+                    and neighbour not in block_of
+                ):
+                    block_of[neighbour] = VertexId(start)
+                    queue.append(neighbour)
+    return block_of
 
 
-def _is_asleep(state: State, resource: ResourceId) -> bool:
-    """Whether a resource was left out of service by a unit that is past."""
-    part = state.parts[resource]
-    return part.present and not part.active
+def _is_deactivated(state: UpgradeState, resource: ResourceId) -> bool:
+    """Return whether an earlier unit has left a resource out of service."""
+    resource_state = state.resource_states[resource]
+    return resource_state.present and not resource_state.active
 
 
-def stays_off(state: State, unit: UpgradeUnit) -> bool:
-    """Whether the partition whose turn it is stays out of service until the last one."""
-    turn = turn_of(state, unit)
-    return turn is not None and turn < len(unit.partitions) - 1
+def stays_deactivated(state: UpgradeState, unit: UpgradeUnit) -> bool:
+    """Return whether the current partition stays out of service until the last one."""
+    current = next_partition(state, unit)
+    return current is not None and current < len(unit.partitions) - 1
 
 
-def uses_links(unit: UpgradeUnit) -> bool:
-    """Whether links are switched instead of resources."""
-    return unit.method is Method.MODIFIED_SPLIT_LINKS
+def switches_links(unit: UpgradeUnit) -> bool:
+    """Return whether the method switches links instead of resources."""
+    return unit.method is UpgradeMethod.MODIFIED_SPLIT_LINKS
 
 
-def _task(state: State, vertex: VertexId, resource: ResourceId, errand: Errand) -> Task:
-    return Task(
-        resource=resource, vertex=vertex, errand=errand, host=state.parts[resource].resource.host
+def _new_task(
+    state: UpgradeState, vertex: VertexId, resource: ResourceId, errand: TaskKind
+) -> UpgradeTask:
+    return UpgradeTask(
+        resource=resource,
+        vertex=vertex,
+        errand=errand,
+        host=state.resource_states[resource].resource.host,
     )
 
 
-def _apply(state: State, vertex: VertexId, resource: ResourceId) -> Task:
-    part = state.parts[resource]
-    works = part.levels[0].works
-    attempt = 1 + max((part.attempts.get(work.set, 0) for work in works), default=0)
-    return _task(state, vertex, resource, Errand.APPLY).but(works=works, attempt=attempt)
+def _apply_task(state: UpgradeState, vertex: VertexId, resource: ResourceId) -> UpgradeTask:
+    resource_state = state.resource_states[resource]
+    works = resource_state.levels[0].works
+    attempt = 1 + max((resource_state.attempts.get(work.set, 0) for work in works), default=0)
+    return _new_task(state, vertex, resource, TaskKind.APPLY).but(works=works, attempt=attempt)
 
 
-def _links(
-    scene: Scene, of: dict[ResourceId, VertexId], unit: UpgradeUnit, members: list[ResourceId]
-) -> Stage:
-    """All links of a unit along which versions may clash go off where one end is changed: nobody
-    knows yet whether it succeeds. ``mending`` puts those on again whose ends understand each other.
+def _link_tasks(
+    view: IterationView,
+    block_of: dict[ResourceId, VertexId],
+    unit: UpgradeUnit,
+    members: list[ResourceId],
+) -> TaskStage:
+    """Switch off all links of a unit with incompatible ends where one end changes.
+
+    Whether the change succeeds is not known yet. ``relink_schedule`` switches a link on again when
+    its ends are compatible.
     """
-    found: Stage = []
+    tasks: TaskStage = []
     inside = set(unit.resources)
-    for edge in scene.graph.edges:
+    for edge in view.graph.edges:
         ends = (edge.dependent, edge.sponsor)
-        one, other = ends if ends[0] in members else ends[::-1]
-        if one in members and other in inside and edge.incompatible:
-            found.append(_task(scene.state, of[one], one, Errand.LINK_OFF).but(link_to=other))
-    return found
+        member, neighbour = ends if ends[0] in members else ends[::-1]
+        if member in members and neighbour in inside and edge.incompatible:
+            tasks.append(
+                _new_task(view.state, block_of[member], member, TaskKind.LINK_OFF).but(
+                    link_to=neighbour
+                )
+            )
+    return tasks
 
 
-def reverting(state: State, group_of: dict[ResourceId, VertexId], id_: BatchId) -> Batch:
-    """Take back what failed attempts have done, last work first."""
+def revert_schedule(
+    state: UpgradeState, group_of: dict[ResourceId, VertexId], id_: BatchId
+) -> TaskBatch:
+    """Return tasks that revert failed attempts, the last work first."""
     tasks = tuple(
-        _task(state, group_of[one], one, Errand.REVERT).but(works=tuple(reversed(works)))
-        for one, works in state.to_revert.items()
+        _new_task(state, group_of[resource], resource, TaskKind.REVERT).but(
+            works=tuple(reversed(works))
+        )
+        for resource, works in state.to_revert.items()
     )
-    return Batch(id=id_, stages=(tasks,))
+    return TaskBatch(id=id_, stages=(tasks,))
 
 
-def mending(state: State, group_of: dict[ResourceId, VertexId], id_: BatchId) -> Batch | None:
-    """Put links on again whose ends understand each other: nothing is left to keep them apart."""
-    odds = at_odds(state) if state.cut else {}
+def relink_schedule(
+    state: UpgradeState, group_of: dict[ResourceId, VertexId], id_: BatchId
+) -> TaskBatch | None:
+    """Return tasks that switch on links whose ends are compatible, or None."""
+    conflicts = version_conflicts(state) if state.links_off else {}
     tasks = tuple(
-        _task(state, group_of[one], one, Errand.LINK_ON).but(link_to=other)
-        for one, other in state.cut
-        if all(_answers(state, each) for each in (one, other)) and other not in odds.get(one, ())
+        _new_task(state, group_of[resource], resource, TaskKind.LINK_ON).but(link_to=neighbour)
+        for resource, neighbour in state.links_off
+        if all(_is_reachable(state, end) for end in (resource, neighbour))
+        and neighbour not in conflicts.get(resource, ())
     )
-    return Batch(id=id_, stages=(tasks,)) if tasks else None
+    return TaskBatch(id=id_, stages=(tasks,)) if tasks else None
 
 
-def _answers(state: State, resource: ResourceId) -> bool:
-    """Whether a resource can be sent to: one that has just failed is about to be isolated."""
-    part = state.parts.get(resource)
-    return part is not None and part.operational and resource not in state.broken
+def _is_reachable(state: UpgradeState, resource: ResourceId) -> bool:
+    """Return whether a task can run on a resource. A resource to be isolated cannot."""
+    resource_state = state.resource_states.get(resource)
+    return (
+        resource_state is not None
+        and resource_state.operational
+        and resource not in state.to_isolate
+    )
 
 
-def checking(state: State, group_of: dict[ResourceId, VertexId], id_: BatchId) -> Batch:
-    """See whether what was changed is well after it was watched for a while."""
+def check_schedule(
+    state: UpgradeState, group_of: dict[ResourceId, VertexId], id_: BatchId
+) -> TaskBatch:
+    """Return the health checks of the changed resources, after the bake time."""
     tasks = tuple(
-        _task(state, group_of[one], one, Errand.CHECK).but(works=state.last_done[one].works)
-        for one in state.to_check
-        if one in state.last_done and state.parts[one].present and one not in state.broken
+        _new_task(state, group_of[resource], resource, TaskKind.CHECK).but(
+            works=state.applied_levels[resource].works
+        )
+        for resource in state.to_check
+        if resource in state.applied_levels
+        and state.resource_states[resource].present
+        and resource not in state.to_isolate
     )
-    return Batch(id=id_, stages=(tasks,) if tasks else ())
+    return TaskBatch(id=id_, stages=(tasks,) if tasks else ())
+
+
+ATTEMPT_ERRANDS: Final = (TaskKind.APPLY, TaskKind.CHECK)
+"""The tasks of an attempt. If one fails, the whole block is reverted."""
+
+
+def open_schedule(state: UpgradeState, batch: str) -> TaskBatch | VmBatch | None:
+    """Return the open schedule if it has this id, or None."""
+    if state.open_batch is None or state.open_batch.schedule.id != batch:
+        return None
+    return state.open_batch.schedule
+
+
+def _answered_task(
+    state: UpgradeState, event: past.TaskFinished | past.TaskFailed
+) -> UpgradeTask | None:
+    """Return the task that an event answers. Late and repeated answers belong to none."""
+    schedule = open_schedule(state, event.batch)
+    key = f"{event.errand} {event.resource}"
+    if (
+        not isinstance(schedule, TaskBatch)
+        or state.open_batch is None
+        or key in state.open_batch.answered_tasks
+    ):
+        return None
+    for task in schedule.tasks:
+        if task.resource == event.resource and task.errand is event.errand:
+            state.open_batch.answered_tasks.add(key)
+            return task
+    return None
+
+
+def on_task_finished(state: UpgradeState, event: past.TaskFinished) -> None:
+    """Apply the success of a task."""
+    task = _answered_task(state, event)
+    if task is None:
+        return
+    resource_state = state.resource_states[task.resource]
+    match task.errand:
+        case TaskKind.APPLY:
+            state.applied_levels[task.resource] = resource_state.levels[0]
+            state.to_check = (*state.to_check, task.resource)
+            _store(state, after_apply(resource_state))
+        case TaskKind.REVERT:
+            level = state.applied_levels.pop(task.resource, None)
+            if level is not None:
+                _store(state, after_revert(resource_state, level))
+        case TaskKind.ACTIVATE | TaskKind.DEACTIVATE:
+            _store(state, resource_state.but(active=task.errand is TaskKind.ACTIVATE))
+        case TaskKind.LINK_ON | TaskKind.LINK_OFF:
+            _switch_links(state, task)
+
+
+def _switch_links(state: UpgradeState, task: UpgradeTask) -> None:
+    """Record the links that a resource has switched. One answer covers all its links."""
+    assert state.open_batch is not None
+    assert isinstance(state.open_batch.schedule, TaskBatch)
+    for other_task in state.open_batch.schedule.tasks:
+        if (other_task.resource, other_task.errand) == (
+            task.resource,
+            task.errand,
+        ) and other_task.link_to is not None:
+            ends = (
+                min(other_task.resource, other_task.link_to),
+                max(other_task.resource, other_task.link_to),
+            )
+            if task.errand is TaskKind.LINK_OFF:
+                state.links_off[ends] = None
+            else:
+                state.links_off.pop(ends, None)
+
+
+def _store(state: UpgradeState, resource_state: ResourceState) -> None:
+    before = state.resource_states[resource_state.resource.id]
+    state.resource_states[resource_state.resource.id] = resource_state
+    has_units = any(len(unit.resources) > 1 for unit in state.units.values())
+    # Units group the resources that have work left, so any change of levels can change the groups.
+    if before.present != resource_state.present or has_units:
+        state.grouping = None
+
+
+def after_apply(resource_state: ResourceState) -> ResourceState:
+    """Return the resource after its first level was applied."""
+    level, *rest = resource_state.levels
+    components = components_after(resource_state.components, level.works)
+    applied = list(resource_state.applied)
+    for work in level.works:
+        if work.undoing:
+            applied = [
+                applied_work
+                for applied_work in applied
+                if applied_work.set != work.set or applied_work.component != work.component
+            ]
+        else:
+            applied.append(work)
+    present = resource_state.own_component in components
+    sets = {work.set for work in level.works}
+    return resource_state.but(
+        components=FrozenMap(components),
+        present=present,
+        active=resource_state.active if present == resource_state.present else present,
+        levels=tuple(rest),
+        applied=tuple(applied),
+        attempts=FrozenMap(
+            {set_: n for set_, n in resource_state.attempts.items() if set_ not in sets}
+        ),
+    )
+
+
+def after_revert(resource_state: ResourceState, level: ExecutionLevel) -> ResourceState:
+    """Return the resource after an applied level was reverted. The level is pending again."""
+    components = dict(resource_state.components)
+    applied = list(resource_state.applied)
+    for work in reversed(level.works):
+        if work.before is None:
+            components.pop(work.component, None)
+        else:
+            components[work.component] = work.before
+        if work in applied:
+            applied.remove(work)
+    present = resource_state.own_component in components
+    reverted = resource_state.but(
+        components=FrozenMap(components),
+        present=present,
+        active=resource_state.active if present == resource_state.present else present,
+        levels=(level, *resource_state.levels),
+        applied=tuple(applied),
+    )
+    return rebase_levels(reverted)
+
+
+def on_task_failed(state: UpgradeState, event: past.TaskFailed) -> None:
+    """Apply the failure of a task, or an unknown result."""
+    task = _answered_task(state, event)
+    if task is None:
+        return
+    reason = event.reason or "the task failed"
+    if state.open_batch is not None:
+        state.open_batch.failed.add(task.vertex)
+    match task.errand:
+        case TaskKind.APPLY:
+            # The attempt counts for the set of the work that failed.
+            set_ = task.works[min(event.done, len(task.works) - 1)].set
+            _count_attempt(state, task.resource, set_)
+            if event.unreachable:
+                state.to_isolate[task.resource] = Reason("unreachable", reason)
+            elif event.done or event.begun:
+                state.to_revert[task.resource] = task.works[: event.done + event.begun]
+        case TaskKind.CHECK:
+            level = state.applied_levels.get(task.resource)
+            if level is not None:
+                _count_attempt(state, task.resource, level.works[-1].set)
+                state.to_revert[task.resource] = level.works
+        case TaskKind.REVERT:
+            text = f"the revert of a failed attempt failed: {reason}"
+            state.to_isolate[task.resource] = Reason("task-failed", text)
+        case _:
+            text = f"{task.errand} failed: {reason}"
+            state.to_isolate[task.resource] = Reason("task-failed", text)
+
+
+def _count_attempt(state: UpgradeState, resource: ResourceId, set_: SetId) -> None:
+    resource_state = state.resource_states[resource]
+    attempts = resource_state.attempts.but({set_: resource_state.attempts.get(set_, 0) + 1})
+    state.resource_states[resource] = resource_state.but(attempts=attempts)
+
+
+def close_batch(state: UpgradeState, ended: OpenBatch) -> None:
+    """Close a schedule.
+
+    If a task of a vertex failed, its applied resources are reverted too. A resource without an
+    answer is in an unknown state.
+    """
+    schedule = ended.schedule
+    if not isinstance(schedule, TaskBatch):
+        return
+    applied: dict[VertexId, list[ResourceId]] = {}
+    for task in schedule.tasks:
+        if task.errand in ATTEMPT_ERRANDS and task.resource in state.applied_levels:
+            applied.setdefault(task.vertex, []).append(task.resource)
+        unanswered = f"{task.errand} {task.resource}" not in ended.answered_tasks
+        # After a failure the engine skips the later tasks of the vertex: they need no report.
+        if unanswered and task.vertex not in ended.failed:
+            ended.failed.add(task.vertex)
+            if task.errand is TaskKind.CHECK:
+                state.to_revert[task.resource] = task.works
+            else:
+                text = "the engine did not report the result"
+                state.to_isolate[task.resource] = Reason("task-unanswered", text)
+    if any(task.errand in ATTEMPT_ERRANDS for task in schedule.tasks):
+        for vertex in [key for key in applied if key in ended.failed]:
+            for resource in reversed(applied[vertex]):  # the last change is reverted first
+                if resource not in state.to_isolate:
+                    works = state.to_revert.pop(resource, state.applied_levels[resource].works)
+                    state.to_revert[resource] = works

@@ -11,13 +11,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from builders import a_cluster, a_host, a_vm
-from equipoise.balance import Balance
-from equipoise.balance.levelling.assess import assess
-from equipoise.balance.levelling.climber import Climber
-from equipoise.balance.levelling.worth import shortfall
+from equipoise.balance import BalanceDecider
+from equipoise.balance.rebalance.assess import assess
+from equipoise.balance.rebalance.cost_benefit import expected_shortfall
+from equipoise.balance.rebalance.greedy import GreedySearch
 from equipoise.balance.rules import read_rules
+from equipoise.capacity.imbalance import imbalance, resource_weights
 from equipoise.model.action import Migrate
-from equipoise.model.change import transition
 from equipoise.model.estimate import Estimates
 from equipoise.model.event import DemandObserved
 from equipoise.model.host import HostState
@@ -25,11 +25,11 @@ from equipoise.model.plan import Intent, Plan, Proposal, Purpose
 from equipoise.model.policy import BalancePolicy
 from equipoise.model.quantity import HostId, PlanId, ResourceName, RuleId, StepId, VmId
 from equipoise.model.rule import KeepApart, KeepTogether, Satisfy, StayOff, StayWithin
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state import transition
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import CpuSettings, Demand, Vm, VmState
-from equipoise.place.entitlement import CPU, MEMORY, entitlements
-from equipoise.place.imbalance import imbalance, weights
 from equipoise.plan import VerifiedPlan, order, verify
+from plain_entitlement import CPU, MEMORY, entitlements
 
 FREE = BalancePolicy(cost_benefit=False, goodness=0, threshold=5)
 """Every move that lowers the imbalance is good enough."""
@@ -44,7 +44,7 @@ def ruled(state: Snapshot, policy: BalancePolicy) -> Snapshot:
 
 
 def proposed(state: Snapshot, policy: BalancePolicy = FREE) -> Proposal:
-    return Balance(Estimates()).propose(ruled(state, policy))
+    return BalanceDecider(Estimates()).propose(ruled(state, policy))
 
 
 def moves(proposal: Proposal) -> dict[str, tuple[str, str]]:
@@ -74,7 +74,7 @@ def loads_of(state: Snapshot) -> list[Any]:
 
 
 def unevenness(state: Snapshot, as_in: Snapshot | None = None) -> float:
-    weight = weights(np.stack(loads_of(as_in or state), axis=1))
+    weight = resource_weights(np.stack(loads_of(as_in or state), axis=1))
     return imbalance(np.stack(loads_of(state), axis=1), weight)
 
 
@@ -85,7 +85,7 @@ def moved(state: Snapshot, proposal: Proposal) -> Snapshot:
     return Snapshot.of(state.inventory().but(vms=vms))
 
 
-def test_the_busiest_host_gives_to_the_idlest() -> None:
+def test_a_vm_moves_from_the_busiest_host_to_the_idlest() -> None:
     state = a_cluster(
         a_host("h1"),
         a_host("h2"),
@@ -99,13 +99,13 @@ def test_the_busiest_host_gives_to_the_idlest() -> None:
     )
 
 
-def test_what_is_balanced_stays() -> None:
+def test_a_balanced_cluster_has_no_moves() -> None:
     state = a_cluster(
         a_host("h1"), a_host("h2"), vms=[wants("a", "h1", 1000), wants("b", "h2", 1010)]
     )
     found = proposed(state)
     assert not found.intents
-    assert "target is not exceeded" in found.reason
+    assert "within the target" in found.reason
 
 
 @pytest.mark.parametrize(
@@ -116,14 +116,14 @@ def test_what_is_balanced_stays() -> None:
         KeepApart(id=RuleId("r"), vms=(VmId("a"), VmId("b"), VmId("c"))),
     ],
 )
-def test_rules_are_kept(rule: StayOff | StayWithin | KeepApart) -> None:
+def test_moves_keep_the_rules(rule: StayOff | StayWithin | KeepApart) -> None:
     vms = [wants("a", "h1", 1500), wants("b", "h3", 1500), wants("c", "h2", 10)]
     state = a_cluster(a_host("h1"), a_host("h2"), a_host("h3"), vms=vms, rules=(rule,))
     for vm, (_, target) in moves(proposed(state)).items():
         assert target != "h2", vm
 
 
-def test_who_belongs_together_moves_together() -> None:
+def test_vms_of_a_keep_together_rule_move_together() -> None:
     together = KeepTogether(id=RuleId("r"), vms=(VmId("a"), VmId("b")))
     vms = [wants(name, "h1", 700) for name in "abcd"]
     found = moves(proposed(a_cluster(a_host("h1"), a_host("h2"), vms=vms, rules=(together,))))
@@ -131,7 +131,7 @@ def test_who_belongs_together_moves_together() -> None:
     assert len(found) == 2
 
 
-def test_nobody_goes_where_it_may_not_run_or_has_no_room() -> None:
+def test_no_vm_moves_to_a_forbidden_or_full_host() -> None:
     full = wants("full", "h3", 0, cpu=CpuSettings(reservation_mhz=4000))
     vms = [
         wants("a", "h1", 1500, cpu=CpuSettings(reservation_mhz=500)),
@@ -144,7 +144,7 @@ def test_nobody_goes_where_it_may_not_run_or_has_no_room() -> None:
 
 
 @pytest.mark.parametrize("continuous", [True, False])
-def test_while_a_reserve_is_missing_nothing_is_promised_that_the_gate_refuses(
+def test_without_the_failover_reserve_no_refused_move_is_promised(
     continuous: bool,
 ) -> None:
     spare = Satisfy(
@@ -163,10 +163,10 @@ def test_while_a_reserve_is_missing_nothing_is_promised_that_the_gate_refuses(
     assert moves(proposed(a_cluster(*state.hosts.values(), vms=state.vms.values())))
     found = proposed(state)
     assert not found.intents
-    assert {one.code for one in found.rejected} == {"broken_rule", "gate"}
+    assert {rejection.code for rejection in found.rejected} == {"broken-rule", "gate-refuses"}
 
 
-def test_what_the_gate_refuses_is_not_promised() -> None:
+def test_the_gain_of_a_refused_move_is_not_promised() -> None:
     """A constraint that only the gate knows keeps the two from each other."""
     lonely = Satisfy(id=RuleId("r"), constraint="Lonely", arguments={"vs": (VmId("c"),)})
     vms = [wants("a", "h1", 1500), wants("b", "h1", 1500), wants("c", "h2", 10)]
@@ -186,7 +186,7 @@ def observed(state: Snapshot, minutes: int = 1) -> Snapshot:
     return state
 
 
-def test_a_move_that_does_not_pay_is_not_made() -> None:
+def test_a_move_whose_cost_exceeds_its_benefit_is_not_made() -> None:
     vms = [wants(f"v{n}", "h1", 300) for n in range(3)]
     state = observed(a_cluster(a_host("h1"), a_host("h2"), vms=vms))
     assert moves(proposed(state))
@@ -195,7 +195,7 @@ def test_a_move_that_does_not_pay_is_not_made() -> None:
     assert "no move is worth its cost" in found.reason
 
 
-def test_demand_that_comes_and_goes_is_not_followed() -> None:
+def test_fluctuating_demand_causes_no_moves() -> None:
     """Under contention a move pays if demand stays; not if it was the other way round lately."""
     vms = [wants("a", "h1", 3000), wants("b", "h1", 3000), wants("c", "h2", 200)]
     calm = a_cluster(a_host("h1"), a_host("h2"), vms=vms)
@@ -214,8 +214,10 @@ def test_demand_that_comes_and_goes_is_not_followed() -> None:
 
 
 @given(st.floats(0, 5000), st.floats(0, 1))
-def test_the_expected_shortfall_is_that_of_a_bell_curve(demand: float, spread: float) -> None:
-    found = shortfall(demand, 1000.0, spread)
+def test_the_expected_shortfall_is_that_of_a_normal_distribution(
+    demand: float, spread: float
+) -> None:
+    found = expected_shortfall(demand, 1000.0, spread)
     assert found >= max(0.0, demand - 1000) - 1e-6
     points = demand + spread * demand * np.linspace(-8, 8, 4001)
     density = np.exp(-0.5 * np.linspace(-8, 8, 4001) ** 2)
@@ -258,7 +260,7 @@ def clusters(draw: st.DrawFn) -> Snapshot:
         assume(
             len(set(there)) == len(there) if kind is KeepApart else more["hosts"][0] not in there
         )
-        # A host on which nobody may run takes no part in the imbalance.
+        # A host on which no VM may run does not count for the imbalance.
         assume(kind is KeepApart or len(picked) < len(vms))
     return a_cluster(*hosts, vms=vms, rules=tuple(rules))
 
@@ -271,7 +273,7 @@ def newly_scarce(before: Snapshot, after: Snapshot) -> bool:
 
 def best_by_trying(state: Snapshot) -> float:
     """The most that any single move which the gate accepts lowers the imbalance by."""
-    weight = weights(
+    weight = resource_weights(
         np.stack(loads_of(state), axis=1)
     )  # what counts more is decided before the move
 
@@ -284,16 +286,16 @@ def best_by_trying(state: Snapshot) -> float:
             if vm.state is VmState.RUNNING and host.id != vm.host and host.state is HostState.ON:
                 assert vm.host is not None
                 action = Migrate(vm=vm.id, source=vm.host, target=host.id)
-                wish = Proposal(
+                proposal = Proposal(
                     decider="x",
                     purpose=Purpose.BALANCE,
                     intents=(_intent(action),),
                 )
-                plan = order(state, wish.intents, PlanId("p"))
-                if newly_scarce(state, moved(state, wish)):
+                plan = order(state, proposal.intents, PlanId("p"))
+                if newly_scarce(state, moved(state, proposal)):
                     continue
                 if isinstance(plan, Plan) and isinstance(verify(state, plan), VerifiedPlan):
-                    best = max(best, before - weighed(moved(state, wish)))
+                    best = max(best, before - weighed(moved(state, proposal)))
     return best
 
 
@@ -302,18 +304,19 @@ def _intent(action: Migrate) -> Intent:
 
 
 @given(clusters())
-def test_the_first_move_is_the_best_there_is(state: Snapshot) -> None:
+def test_the_first_move_is_the_best_of_all(state: Snapshot) -> None:
     if unevenness(state) <= FREE.imbalance_target:
         return
     state = ruled(state, FREE)
     assessed = assess(state, read_rules(state), Estimates())
-    found = Climber(assessed, FREE, weights(assessed.loads()), 0).climb(1000)
+    found = GreedySearch(assessed, FREE, resource_weights(assessed.loads()), 0).find_moves(1000)
     best = best_by_trying(state)
-    assert (found[0].gain if found else 0.0) == pytest.approx(best, abs=1e-9)
+    # The kernel takes the root of a variance from sums of squares, which has an error of 1e-16.
+    assert (found[0].gain if found else 0.0) == pytest.approx(best, abs=1e-7)
 
 
 @given(clusters())
-def test_a_proposal_passes_the_gate_keeps_its_promise_and_ends_somewhere(state: Snapshot) -> None:
+def test_proposals_pass_the_gate_keep_their_promise_and_terminate(state: Snapshot) -> None:
     found = proposed(state)
     if not found.intents:
         return
@@ -334,7 +337,7 @@ def test_a_proposal_passes_the_gate_keeps_its_promise_and_ends_somewhere(state: 
 
 
 @given(clusters())
-def test_names_do_not_matter(state: Snapshot) -> None:
+def test_the_names_of_vms_and_hosts_do_not_matter(state: Snapshot) -> None:
     def renamed(name: Any) -> str:
         return f"x-{name}"
 
@@ -357,7 +360,7 @@ def test_names_do_not_matter(state: Snapshot) -> None:
     assert moves(proposed(other)) == found
 
 
-def test_what_is_kept_in_mind_leads_as_far_as_looking_at_everything_again() -> None:
+def test_cached_ratings_reach_the_imbalance_of_an_exact_search() -> None:
     hosts = [a_host(f"h{n}") for n in range(104)]
     vms = [wants(f"v{n}", f"h{n % 50}", 800) for n in range(200)]
     state = a_cluster(*hosts, vms=vms)

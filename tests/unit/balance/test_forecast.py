@@ -1,4 +1,4 @@
-"""The forecast: a habit is foretold, noise is not, and what was wrong lately is not believed."""
+"""The forecast predicts habits, not noise; recent errors make it lose its credibility."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from builders import a_vm
-from equipoise.balance.levelling.forecast import Ahead, Forecast
+from equipoise.balance.rebalance.forecast import DemandForecast, DemandForecaster
 from equipoise.model.quantity import VmId
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.value import FrozenMap
 from equipoise.model.vm import Demand, VmState
 
@@ -35,11 +35,13 @@ def seen(at_s: int, demand: Figures, state: VmState = VmState.RUNNING) -> Snapsh
     return Snapshot(at_ms=1000 * at_s, vms=FrozenMap(vms))
 
 
-def after(load: Load, start_s: int, end_s: int, forecast: Forecast | None = None) -> Forecast:
+def after(
+    load: Load, start_s: int, end_s: int, forecast: DemandForecaster | None = None
+) -> DemandForecaster:
     """What is known after passes from ``start_s`` up to and including ``end_s``."""
-    forecast = forecast or Forecast()
+    forecast = forecast or DemandForecaster()
     for at_s in range(start_s, end_s + 1, PASS):
-        forecast = forecast.learnt(seen(at_s, load(at_s)))
+        forecast = forecast.learn(seen(at_s, load(at_s)))
     return forecast
 
 
@@ -49,7 +51,7 @@ def is_spike(at_s: int) -> bool:
 
 
 def spike(at_s: int) -> Figures:
-    """Somebody who works at eight."""
+    """A VM that is busy from eight o'clock on."""
     return {"a": (2300, 700) if is_spike(at_s) else (300, 200)}
 
 
@@ -57,27 +59,27 @@ def quiet(_at_s: int) -> Figures:
     return {"a": (300, 200)}
 
 
-def ahead(forecast: Forecast, load: Load, at_s: int, lead_s: int = LEAD) -> Ahead:
+def ahead(forecast: DemandForecaster, load: Load, at_s: int, lead_s: int = LEAD) -> DemandForecast:
     return forecast.ahead(seen(at_s, load(at_s)), lead_s)
 
 
-def test_who_always_asks_for_the_same_is_foretold_to_go_on() -> None:
+def test_constant_demand_is_predicted_to_stay() -> None:
     forecast = after(quiet, 0, 3 * DAY)
     found = ahead(forecast, quiet, 3 * DAY)
     for figures in (found.most, found.then):
         assert figures.tolist() == [[300, 200]]
 
 
-def test_on_the_first_day_nobody_is_believed() -> None:
-    forecast = Forecast()
+def test_no_forecast_is_credible_on_the_first_day() -> None:
+    forecast = DemandForecaster()
     for at_s in range(0, DAY, PASS):
-        forecast = forecast.learnt(seen(at_s, spike(at_s)))
+        forecast = forecast.learn(seen(at_s, spike(at_s)))
         found = ahead(forecast, spike, at_s)
         assert not found.credible.any()
         assert found.most.tolist() == found.then.tolist() == [list(spike(at_s)["a"])]
 
 
-def test_a_daily_spike_is_foretold_after_two_days() -> None:
+def test_a_daily_spike_is_predicted_after_two_days() -> None:
     chance = np.random.default_rng(1)
 
     def restless(at_s: int) -> Figures:
@@ -93,7 +95,7 @@ def test_a_daily_spike_is_foretold_after_two_days() -> None:
     assert 0 < found.spread[0, 0] < 100
 
 
-def test_the_end_of_a_spike_is_foretold_too() -> None:
+def test_the_end_of_a_spike_is_predicted() -> None:
     now_s = 2 * DAY + 8 * HOUR + 1800
     found = ahead(after(spike, 0, now_s), spike, now_s)
     assert found.credible.all()
@@ -148,10 +150,10 @@ def test_noise_is_not_taken_for_a_habit(
     vms, days = 50, 4
     figures = noise(np.random.default_rng(2), days * DAY // PASS, vms)
     demands = np.rint(np.abs(2000 + figures)).astype(int).tolist()
-    forecast, believed = Forecast(), 0
+    forecast, believed = DemandForecaster(), 0
     for look, row in enumerate(demands):
         now = seen(look * PASS, {f"v{vm}": (mhz, mhz) for vm, mhz in enumerate(row)})
-        forecast = forecast.learnt(now)
+        forecast = forecast.learn(now)
         found = forecast.ahead(now, LEAD)
         believed += int(found.credible[:, 0].sum())
         doubted = ~found.credible[:, 0]
@@ -159,7 +161,7 @@ def test_noise_is_not_taken_for_a_habit(
     assert believed < 0.02 * len(demands) * vms
 
 
-def test_a_habit_that_ends_is_given_up_when_it_first_misses() -> None:
+def test_a_habit_that_ends_is_dropped_at_the_first_miss() -> None:
     eight = 3 * DAY + 8 * HOUR
     forecast = after(spike, 0, eight)
     assert ahead(forecast, quiet, eight).credible.all()
@@ -169,7 +171,7 @@ def test_a_habit_that_ends_is_given_up_when_it_first_misses() -> None:
     assert found.most.tolist() == [[300, 200]]
 
 
-def test_who_is_right_again_is_believed_again() -> None:
+def test_a_forecast_that_is_right_again_is_credible_again() -> None:
     ends, back = 4 * DAY, 6 * DAY
     forecast = after(spike, 0, ends)
     forecast = after(quiet, ends + PASS, back, forecast)
@@ -180,7 +182,7 @@ def test_who_is_right_again_is_believed_again() -> None:
     assert found.most[0, 0] > 1500
 
 
-def test_one_odd_day_changes_little_and_a_second_one_more() -> None:
+def test_one_outlier_changes_little_and_a_second_one_more() -> None:
     forecast = after(spike, 0, 5 * DAY)
     heights = []
     for day in (5, 6):
@@ -193,7 +195,7 @@ def test_one_odd_day_changes_little_and_a_second_one_more() -> None:
 
 
 def test_gaps_do_no_harm() -> None:
-    """Nobody looked for two hours of the second day, nor during the third night."""
+    """There are no snapshots for two hours of the second day and in the third night."""
     forecast = after(spike, 0, DAY + 13 * HOUR)
     forecast = after(spike, DAY + 15 * HOUR, DAY + 22 * HOUR, forecast)
     now_s = 2 * DAY + 8 * HOUR - LEAD
@@ -203,44 +205,44 @@ def test_gaps_do_no_harm() -> None:
     assert found.most.tolist() == [[2300, 700]]
 
 
-def test_where_nobody_ever_looked_nothing_is_foretold() -> None:
+def test_without_snapshots_nothing_is_predicted() -> None:
     def not_at_noon(at_s: int) -> bool:
         return not 12 * HOUR < at_s % DAY <= 13 * HOUR
 
-    forecast = Forecast()
+    forecast = DemandForecaster()
     for at_s in filter(not_at_noon, range(0, 3 * DAY, PASS)):
-        forecast = forecast.learnt(seen(at_s, spike(at_s)))
+        forecast = forecast.learn(seen(at_s, spike(at_s)))
     assert ahead(forecast, quiet, 3 * DAY + 10 * HOUR).credible.all()
     assert not ahead(forecast, quiet, 3 * DAY + 12 * HOUR - 900).credible.any()
 
 
-def test_after_a_long_absence_a_habit_has_to_prove_itself_again() -> None:
+def test_after_a_long_gap_trust_is_earned_again() -> None:
     forecast = after(spike, 0, 3 * DAY)
     late_s = 9 * DAY + 8 * HOUR - LEAD
     forecast = after(spike, late_s - HOUR, late_s, forecast)
     assert not ahead(forecast, spike, late_s).credible.any()
 
 
-def test_a_vm_that_does_not_run_is_neither_learnt_from_nor_foretold() -> None:
+def test_a_vm_that_does_not_run_is_neither_learnt_nor_predicted() -> None:
     now_s = 2 * DAY + 8 * HOUR - LEAD
     forecast = after(spike, 0, now_s - HOUR)
     asleep = seen(now_s, {"a": (0, 0)}, VmState.SLEEPING)
     for at_s in range(now_s - HOUR + PASS, now_s, PASS):
-        forecast = forecast.learnt(seen(at_s, {"a": (0, 0)}, VmState.SLEEPING))
+        forecast = forecast.learn(seen(at_s, {"a": (0, 0)}, VmState.SLEEPING))
     assert not forecast.ahead(asleep, LEAD).credible.any()
     awake = ahead(forecast, spike, now_s)
     assert awake.credible.all()
     assert awake.most.tolist() == [[2300, 700]]
 
 
-def test_the_same_look_does_not_count_twice() -> None:
+def test_the_same_snapshot_does_not_count_twice() -> None:
     now_s = 2 * DAY + 8 * HOUR - LEAD
     once = after(spike, 0, now_s)
-    assert once.learnt(seen(now_s, {"a": (9, 9)})) is once
-    assert once.learnt(seen(now_s - PASS, {"a": (9, 9)})) is once
+    assert once.learn(seen(now_s, {"a": (9, 9)})) is once
+    assert once.learn(seen(now_s - PASS, {"a": (9, 9)})) is once
 
 
-def test_who_learns_leaves_what_was_known_before_as_it_was() -> None:
+def test_learning_does_not_change_the_previous_forecaster() -> None:
     now_s = 2 * DAY + 8 * HOUR - LEAD
     known = after(spike, 0, now_s)
     before = ahead(known, spike, now_s)
@@ -250,13 +252,13 @@ def test_who_learns_leaves_what_was_known_before_as_it_was() -> None:
     assert again.credible.tolist() == before.credible.tolist()
 
 
-def test_who_left_is_forgotten() -> None:
-    """Every six hours somebody else comes; each is there for six hours."""
+def test_an_absent_vm_is_forgotten() -> None:
+    """Every six hours a new VM replaces the old one."""
 
     def passers_by(at_s: int) -> Figures:
         return {"a": (300, 200), f"guest{at_s // (6 * HOUR)}": (at_s % 1000, 1)}
 
-    forecast, names = Forecast(), set[VmId]()
+    forecast, names = DemandForecaster(), set[VmId]()
     for day in range(12):
         forecast = after(passers_by, day * DAY, (day + 1) * DAY - PASS, forecast)
         assert forecast._past is not None
@@ -267,7 +269,7 @@ def test_who_left_is_forgotten() -> None:
     assert VmId("guest0") not in names
 
 
-def test_who_stays_is_not_confused_with_who_left() -> None:
+def test_forgetting_a_vm_keeps_the_habits_of_the_others() -> None:
     """The first in line leaves for good; the rows behind it move up."""
 
     def both(at_s: int) -> Figures:
@@ -288,18 +290,18 @@ looks = st.lists(
 )
 
 
-def lived(steps: list[tuple[int, dict[str, tuple[int, int]]]]) -> tuple[Forecast, Snapshot]:
+def lived(steps: list[tuple[int, dict[str, tuple[int, int]]]]) -> tuple[DemandForecaster, Snapshot]:
     """A hasty life: a day has forty seconds and four slots."""
-    forecast, at_s, now = Forecast(period_s=40, slot_s=10, lead_s=10), 0, seen(0, {})
+    forecast, at_s, now = DemandForecaster(period_s=40, slot_s=10, lead_s=10), 0, seen(0, {})
     for wait_s, demand in steps:
         at_s += wait_s
         now = seen(at_s, demand)
-        forecast = forecast.learnt(now)
+        forecast = forecast.learn(now)
     return forecast, now
 
 
 @given(looks, st.integers(0, 100))
-def test_what_is_foretold_is_never_less_than_now_and_is_now_without_belief(
+def test_a_forecast_is_at_least_the_current_demand_and_equal_to_it_if_not_credible(
     steps: list[tuple[int, dict[str, tuple[int, int]]]], lead_s: int
 ) -> None:
     forecast, now = lived(steps)
@@ -316,7 +318,7 @@ def test_what_is_foretold_is_never_less_than_now_and_is_now_without_belief(
 
 
 @given(looks, st.permutations("abcd"))
-def test_names_and_their_order_mean_nothing(
+def test_names_and_order_of_vms_do_not_matter(
     steps: list[tuple[int, dict[str, tuple[int, int]]]], names: list[str]
 ) -> None:
     new = dict(zip("abcd", names, strict=True))
@@ -328,10 +330,10 @@ def test_names_and_their_order_mean_nothing(
     other, then = lived(turned)
     found, again = forecast.ahead(now, 20), other.ahead(then, 20)
     assert [new[vm] for vm in found.vm_ids] == list(again.vm_ids)[::-1]
-    for one, two in (
+    for first, second in (
         (found.credible, again.credible),
         (found.most, again.most),
         (found.then, again.then),
         (found.spread, again.spread),
     ):
-        assert one.tolist() == two.tolist()[::-1]
+        assert first.tolist() == second.tolist()[::-1]

@@ -1,25 +1,26 @@
+"""The executor: order, retries, timeouts, cancellation, failures and restarts."""
+
 from __future__ import annotations
 
 import pytest
 
-from builders import a_cluster, a_host, a_plan, a_step, a_vm
-from equipoise.cli.story import tell
-from equipoise.control import Cancel, ControlConfig, Loop, Start
+from builders import a_cluster, a_host, a_plan, a_step, a_vm, event_facts
+from equipoise.capacity.ledger import CapacityLedger
+from equipoise.control import CancelAction, ControlConfig, ControlLoop, StartAction
 from equipoise.control.executor import Executor
 from equipoise.errors import Conflict
 from equipoise.model.action import Migrate, PowerOff
 from equipoise.model.event import Event, HostFailed, PlanCancelled, PlanEnded
 from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, PlanId, StepId, VmId
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.plan import VerifiedPlan, verify
-from equipoise.plan.ledger import Ledger
 from equipoise.store import MemoryJournal
 from memory_world import MemoryWorld, Script
 
 A, B = StepId("a"), StepId("b")
 CONFIG = ControlConfig(
-    timeout_factor=2, timeout_ms_min=0, grace_ms=500, attempts_max=2, retry_delay_ms=100
+    timeout_factor=2, timeout_ms_min=0, cancel_grace_ms=500, attempts_max=2, retry_delay_ms=100
 )
 
 
@@ -39,153 +40,154 @@ MOVE_THEN_OFF = (
 )
 
 
-def story(*steps: Step, script: Script | None = None) -> list[str]:
-    """What the journal says after the plan was accepted."""
+def run(*steps: Step, script: Script | None = None) -> list[str]:
+    """Execute a plan, and return the facts of its events after it was accepted."""
     journal = MemoryJournal()
-    loop = Loop(MemoryWorld(cluster(), script), journal, config=CONFIG)
-    loop.carry_out(a_plan(*steps, base_version=1))
-    return [f"{event.at_ms} {tell(event)}" for event in list(journal.events())[2:]]
+    loop = ControlLoop(MemoryWorld(cluster(), script), journal, config=CONFIG)
+    loop.execute(a_plan(*steps, base_version=1))
+    return [f"{event.at_ms} {event_facts(event)}" for event in list(journal.events())[2:]]
 
 
-def test_an_implied_order_is_kept_when_the_world_is_slow() -> None:
-    assert story(*MOVE_THEN_OFF, script=Script(durations_ms={A: 1500})) == [
-        "0 step a started: migrate v1 from h1 to h3",
-        "1500 step a finished",
-        "1500 step b started: power off h1",
-        "2500 step b finished",
-        "2500 plan p ended, done: 2 finished",
+def test_a_slow_world_does_not_change_the_order_of_steps() -> None:
+    assert run(*MOVE_THEN_OFF, script=Script(durations_ms={A: 1500})) == [
+        "0 action_started a 1",
+        "1500 action_finished a 1",
+        "1500 action_started b 1",
+        "2500 action_finished b 1",
+        "2500 plan_ended p done 2 0 0",
     ]
 
 
-def test_a_failure_is_tried_again() -> None:
-    assert story(MOVE_THEN_OFF[0], script=Script(failures={A: 1})) == [
-        "0 step a started: migrate v1 from h1 to h3",
-        "1000 step a failed: as the script says",
-        "1100 step a started: migrate v1 from h1 to h3 (attempt 2)",
-        "2100 step a finished",
-        "2100 plan p ended, done: 1 finished",
+def test_a_failed_step_is_retried() -> None:
+    assert run(MOVE_THEN_OFF[0], script=Script(failures={A: 1})) == [
+        "0 action_started a 1",
+        "1000 action_failed a 1",
+        "1100 action_started a 2",
+        "2100 action_finished a 2",
+        "2100 plan_ended p done 1 0 0",
     ]
 
 
-def test_what_needs_a_failed_step_is_skipped() -> None:
-    assert story(*MOVE_THEN_OFF, script=Script(failures={A: 9}))[-4:] == [
-        "1100 step a started: migrate v1 from h1 to h3 (attempt 2)",
-        "2100 step a failed (attempt 2): as the script says",
-        "2100 step b skipped: a, which it needs, did not succeed",
-        "2100 plan p ended, partial: 0 finished, 1 failed, 1 skipped",
+def test_the_dependents_of_a_failed_step_are_skipped() -> None:
+    assert run(*MOVE_THEN_OFF, script=Script(failures={A: 9}))[-4:] == [
+        "1100 action_started a 2",
+        "2100 action_failed a 2",
+        "2100 action_skipped b prerequisite-failed",
+        "2100 plan_ended p partial 0 1 1",
     ]
 
 
-def test_an_overdue_step_is_cancelled_and_tried_again() -> None:
-    assert story(MOVE_THEN_OFF[0], script=Script(durations_ms={A: 10**9})) == [
-        "0 step a started: migrate v1 from h1 to h3",
-        "2000 step a asked to cancel",
-        "2000 step a failed: cancelled",
-        "2100 step a started: migrate v1 from h1 to h3 (attempt 2)",
-        "4100 step a asked to cancel",
-        "4100 step a failed (attempt 2): cancelled",
-        "4100 plan p ended, partial: 0 finished, 1 failed",
+def test_an_overdue_step_is_cancelled_and_retried() -> None:
+    assert run(MOVE_THEN_OFF[0], script=Script(durations_ms={A: 10**9})) == [
+        "0 action_started a 1",
+        "2000 action_timed_out a 1",
+        "2000 action_failed a 1",
+        "2100 action_started a 2",
+        "4100 action_timed_out a 2",
+        "4100 action_failed a 2",
+        "4100 plan_ended p partial 0 1 0",
     ]
 
 
-def test_a_world_that_never_answers_is_given_up_and_not_tried_again() -> None:
-    assert story(*MOVE_THEN_OFF, script=Script(silent=frozenset([A]))) == [
-        "0 step a started: migrate v1 from h1 to h3",
-        "2000 step a asked to cancel",
-        "2500 step a unanswered, its outcome is unknown",
-        "2500 step b skipped: a, which it needs, did not succeed",
-        "2500 plan p ended, partial: 0 finished, 1 failed, 1 skipped",
+def test_a_step_without_any_answer_is_lost_and_not_retried() -> None:
+    assert run(*MOVE_THEN_OFF, script=Script(silent=frozenset([A]))) == [
+        "0 action_started a 1",
+        "2000 action_timed_out a 1",
+        "2500 action_lost a 1",
+        "2500 action_skipped b prerequisite-failed",
+        "2500 plan_ended p partial 0 1 1",
     ]
 
 
-def test_a_host_that_dies_ends_the_steps_that_touch_it_and_others_go_on() -> None:
-    dies = HostFailed(at_ms=400, host=HostId("h3"))
+def test_a_failed_host_ends_only_the_steps_that_touch_it() -> None:
+    failure = HostFailed(at_ms=400, host=HostId("h3"))
     other = a_step("c", move("v2", "h2", "h1"), 0, 1000)
-    assert story(*MOVE_THEN_OFF[:1], other, script=Script(happenings=(dies,))) == [
-        "0 step a started: migrate v1 from h1 to h3",
-        "0 step c started: migrate v2 from h2 to h1",
-        "400 host h3 failed",
-        "400 step a failed: the host or VM it worked on was lost",
-        "1000 step c finished",
-        "1000 plan p ended, partial: 1 finished, 1 failed",
+    assert run(*MOVE_THEN_OFF[:1], other, script=Script(events=(failure,))) == [
+        "0 action_started a 1",
+        "0 action_started c 1",
+        "400 host_failed h3",
+        "400 action_failed a 1 action-interrupted",
+        "1000 action_finished c 1",
+        "1000 plan_ended p partial 1 1 0",
     ]
 
 
-def test_a_step_that_can_no_longer_start_is_skipped_with_the_reason() -> None:
-    dies = HostFailed(at_ms=400, host=HostId("h3"))
+def test_a_step_that_cannot_start_any_more_is_skipped() -> None:
+    failure = HostFailed(at_ms=400, host=HostId("h3"))
     later = a_step("b", move("v2", "h2", "h3"), 1000, 2000, "a")
     first = a_step("a", move("v1", "h1", "h2"), 0, 1000)
-    assert story(first, later, script=Script(happenings=(dies,)))[-2:] == [
-        "1000 step b skipped: target h3 is failed, not on",
-        "1000 plan p ended, partial: 1 finished, 1 skipped",
+    assert run(first, later, script=Script(events=(failure,)))[-2:] == [
+        "1000 action_skipped b step-blocked",
+        "1000 plan_ended p partial 1 0 1",
     ]
 
 
-def test_a_cancelled_plan_starts_nothing_new_but_finishes_what_runs() -> None:
-    stop = PlanCancelled(at_ms=500, plan=PlanId("p"), reason="changed my mind")
-    assert story(*MOVE_THEN_OFF, script=Script(happenings=(stop,)))[1:] == [
-        "500 plan p cancelled: changed my mind",
-        "500 step b skipped: the plan was cancelled",
-        "1000 step a finished",
-        "1000 plan p ended, cancelled: 1 finished, 1 skipped",
+def test_a_cancelled_plan_starts_no_step_and_finishes_running_ones() -> None:
+    stop = PlanCancelled(at_ms=500, plan=PlanId("p"), reason="operator")
+    assert run(*MOVE_THEN_OFF, script=Script(events=(stop,)))[1:] == [
+        "500 plan_cancelled p",
+        "500 action_skipped b plan-cancelled",
+        "1000 action_finished a 1",
+        "1000 plan_ended p cancelled 1 0 1",
     ]
 
 
-def test_an_aborted_plan_cancels_what_runs() -> None:
+def test_an_aborted_plan_cancels_running_steps() -> None:
     stop = PlanCancelled(at_ms=500, plan=PlanId("p"), abort=True)
-    assert story(*MOVE_THEN_OFF, script=Script(happenings=(stop,)))[1:] == [
-        "500 plan p aborted",
-        "500 step a asked to cancel",
-        "500 step b skipped: the plan was cancelled",
-        "500 step a failed: cancelled",
-        "500 plan p ended, cancelled: 0 finished, 1 failed, 1 skipped",
+    assert run(*MOVE_THEN_OFF, script=Script(events=(stop,)))[1:] == [
+        "500 plan_cancelled p",
+        "500 action_timed_out a 1",
+        "500 action_skipped b plan-cancelled",
+        "500 action_failed a 1",
+        "500 plan_ended p cancelled 0 1 1",
     ]
 
 
-def test_a_step_that_waits_for_its_next_attempt_is_cancelled_too() -> None:
+def test_cancelling_a_plan_skips_a_step_that_waits_for_its_retry() -> None:
     stop = PlanCancelled(at_ms=1050, plan=PlanId("p"))
-    script = Script(failures={A: 1}, happenings=(stop,))
-    assert story(MOVE_THEN_OFF[0], script=script)[1:] == [
-        "1000 step a failed: as the script says",
-        "1050 plan p cancelled",
-        "1050 step a skipped: the plan was cancelled",
-        "1050 plan p ended, cancelled: 0 finished, 1 skipped",
+    script = Script(failures={A: 1}, events=(stop,))
+    assert run(MOVE_THEN_OFF[0], script=script)[1:] == [
+        "1000 action_failed a 1",
+        "1050 plan_cancelled p",
+        "1050 action_skipped a plan-cancelled",
+        "1050 plan_ended p cancelled 0 0 1",
     ]
 
 
-def test_a_stale_verdict_is_not_executed() -> None:
+def test_a_plan_that_was_verified_for_another_version_is_refused() -> None:
     snapshot = cluster()
     verdict = verify(snapshot, a_plan())
     assert isinstance(verdict, VerifiedPlan)
-    ledger = Ledger(snapshot)
+    ledger = CapacityLedger(snapshot)
     ledger.apply(HostFailed(at_ms=1, host=HostId("h1")))
-    with pytest.raises(Conflict, match="observe again"):
+    with pytest.raises(Conflict) as caught:
         Executor(verdict, ledger, CONFIG)
+    assert caught.value.code == "stale-plan"
 
 
-def test_after_a_crash_the_open_instructions_are_given_again() -> None:
-    class Deaf(MemoryWorld):
-        """A world that takes instructions and dies."""
+def test_open_instructions_are_repeated_after_a_crash() -> None:
+    class Crashing(MemoryWorld):
+        """A world that accepts instructions and then raises."""
 
         def next_event(self, until_ms: int) -> Event | None:
-            raise RuntimeError("gone")
+            raise RuntimeError("crash")
 
     journal = MemoryJournal()
-    with pytest.raises(RuntimeError, match="gone"):
-        Loop(Deaf(cluster()), journal, config=CONFIG).carry_out(
+    with pytest.raises(RuntimeError, match="crash"):
+        ControlLoop(Crashing(cluster()), journal, config=CONFIG).execute(
             a_plan(*MOVE_THEN_OFF, base_version=1)
         )
-    asked: list[Start | Cancel] = []
+    received: list[StartAction | CancelAction] = []
 
-    class Fresh(MemoryWorld):
-        def perform(self, instruction: Start | Cancel) -> None:
-            asked.append(instruction)
+    class Recording(MemoryWorld):
+        def perform(self, instruction: StartAction | CancelAction) -> None:
+            received.append(instruction)
             super().perform(instruction)
 
-    survivor = Loop(Fresh(cluster()), journal, config=CONFIG)
-    assert asked == [Start(MOVE_THEN_OFF[0], 1)]
-    assert not survivor.idle
-    survivor.finish()
+    restarted = ControlLoop(Recording(cluster()), journal, config=CONFIG)
+    assert received == [StartAction(MOVE_THEN_OFF[0], 1)]
+    assert not restarted.idle
+    restarted.finish()
     last = list(journal.events())[-1]
     assert isinstance(last, PlanEnded)
     assert last.finished == 2

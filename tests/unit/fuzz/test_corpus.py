@@ -9,39 +9,40 @@ from pathlib import Path
 
 import pytest
 
-from equipoise.fuzz.registry import find_known
-from equipoise.fuzz.schedulers.faulty import FAULTY
+from equipoise.fuzz.registry import find_scheduler
+from equipoise.fuzz.schedulers.faulty import FAULTY, FAULTY_NETWORK
 from equipoise.fuzz.schedulers.planner import Planner
-from equipoise.fuzz.schedulers.unwired import UNWIRED
-from equipoise.fuzz.trial import Outcome, judge
-from equipoise.fuzz.trial.stored import Stored, read_lines, trial_of
+from equipoise.fuzz.trial import TrialOutcome, judge
+from equipoise.fuzz.trial.stored import StoredTrial, read_lines, trial_of
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 
 
-def lines(name: str) -> list[Stored]:
+def lines(name: str) -> list[StoredTrial]:
     path = CORPUS / name
     return list(read_lines(path.read_bytes(), str(path)))
 
 
-def said(stored: Stored) -> tuple[str, Outcome, Outcome]:
+def said(stored: StoredTrial) -> tuple[str, TrialOutcome, TrialOutcome]:
     """What its target and what our planner make of a case."""
-    known = find_known(stored.target)
+    known = find_scheduler(stored.target)
     assert known is not None, stored.target
     trial = trial_of(stored)
     return stored.target, judge(known.make(), trial).outcome, judge(Planner(), trial).outcome
 
 
 @pytest.mark.parametrize("name", ["faulty.jsonl", "mutants.jsonl"])
-def test_what_was_found_once_is_found_again_and_our_planner_is_right(name: str) -> None:
+def test_every_case_shows_its_defect_and_our_planner_is_right(name: str) -> None:
     kept = lines(name)
-    assert [said(one) for one in kept] == [(one.target, one.outcome, Outcome.AGREE) for one in kept]
+    assert [said(one) for one in kept] == [
+        (one.target, one.outcome, TrialOutcome.AGREE) for one in kept
+    ]
     assert len(kept) > 20
     assert all(one.outcome.is_defect for one in kept)
 
 
 def test_every_faulty_scheduler_and_hundreds_of_mutants_are_in_it() -> None:
-    assert {one.target for one in lines("faulty.jsonl")} == {*FAULTY, *UNWIRED}
+    assert {one.target for one in lines("faulty.jsonl")} == {*FAULTY, *FAULTY_NETWORK}
     assert len({one.target for one in lines("mutants.jsonl")}) > 200
 
 

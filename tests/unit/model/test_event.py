@@ -1,3 +1,5 @@
+"""Events and actions: tags, encoding, texts and footprints."""
+
 from __future__ import annotations
 
 from typing import get_args
@@ -5,7 +7,7 @@ from typing import get_args
 import msgspec
 
 from builders import a_vm
-from equipoise.cli.story import _SENTENCES
+from equipoise.documents.event_text import _TEXTS
 from equipoise.model import event as events
 from equipoise.model.action import Action, RoleAction, describe, footprint
 from equipoise.model.event import (
@@ -14,25 +16,28 @@ from equipoise.model.event import (
     VmArrived,
     decode_event,
     encode_event,
-    kind_of,
+    event_kind,
 )
 from equipoise.model.quantity import HostId
 from equipoise.model.upgrade import event as upgrade_events
 from equipoise.model.vm import CpuSettings
 
 
-def test_every_event_class_is_part_of_the_union_and_has_a_sentence() -> None:
+def test_every_event_class_is_part_of_the_union_and_has_a_text() -> None:
     classes = {
-        one
-        for module, kind in ((events, events._Happening), (upgrade_events, upgrade_events._Past))
-        for one in vars(module).values()
-        if isinstance(one, type) and issubclass(one, kind) and one.__name__[0] != "_"
+        member
+        for module, base in (
+            (events, events._EventBase),
+            (upgrade_events, upgrade_events._UpgradeEventBase),
+        )
+        for member in vars(module).values()
+        if isinstance(member, type) and issubclass(member, base) and member.__name__[0] != "_"
     }
-    assert classes == set(get_args(Event)) == set(_SENTENCES)
+    assert classes == set(get_args(Event)) == set(_TEXTS)
 
 
 def test_tags_are_unique() -> None:
-    tags = [one.__struct_config__.tag for one in get_args(Event)]
+    tags = [kind.__struct_config__.tag for kind in get_args(Event)]
     assert len(tags) == len(set(tags))
 
 
@@ -41,10 +46,10 @@ def test_an_event_is_one_line_with_its_kind_first() -> None:
     line = encode_event(event)
     assert line == b'{"event":"host_failed","at_ms":5,"host":"h1","reason":"a\\nb"}'
     assert decode_event(line) == event
-    assert kind_of(event) == "host_failed"
+    assert event_kind(event) == "host_failed"
 
 
-def test_equal_events_have_equal_bytes_however_they_came_about() -> None:
+def test_equal_events_have_equal_bytes() -> None:
     made = VmArrived(at_ms=1, vm=a_vm("v1", cpu=CpuSettings(shares=int("1000"))))
     read = decode_event(encode_event(made))
     assert read == made == VmArrived(at_ms=1, vm=a_vm("v1"))
@@ -53,7 +58,7 @@ def test_equal_events_have_equal_bytes_however_they_came_about() -> None:
     )
 
 
-def test_every_action_says_what_it_touches_and_what_it_is() -> None:
+def test_every_action_has_a_footprint_and_a_text() -> None:
     for kind in get_args(Action):
         fields: dict[str, object] = dict.fromkeys(kind.__struct_fields__, "x") | (
             {"amount": 1} if "amount" in kind.__struct_fields__ else {}
@@ -61,8 +66,8 @@ def test_every_action_says_what_it_touches_and_what_it_is() -> None:
         if issubclass(kind, RoleAction):
             fields |= {"epoch": 1, "vm": None}
         action = msgspec.convert({"do": kind.__struct_config__.tag, **fields}, kind)
-        seen = footprint(action)
-        assert seen.vm == getattr(action, "vm", None)
+        touched = footprint(action)
+        assert touched.vm == getattr(action, "vm", None)
         assert "x" in describe(action)
-        assert (seen.switched is None) == hasattr(action, "vm")
-        assert seen.used == (action.host if isinstance(action, RoleAction) else None)
+        assert (touched.switched is None) == hasattr(action, "vm")
+        assert touched.used == (action.host if isinstance(action, RoleAction) else None)

@@ -1,3 +1,5 @@
+"""Frozen records and maps."""
+
 from __future__ import annotations
 
 import pickle
@@ -8,7 +10,7 @@ from builders import a_vm
 from equipoise.model.value import FrozenMap
 
 
-def test_a_value_cannot_change_but_gives_changed_copies() -> None:
+def test_a_value_is_frozen_and_returns_changed_copies() -> None:
     vm = a_vm("v1", "h1")
     with pytest.raises(AttributeError):
         vm.vcpus = 4  # type: ignore[misc]
@@ -16,7 +18,7 @@ def test_a_value_cannot_change_but_gives_changed_copies() -> None:
     assert vm.vcpus == 1
 
 
-def test_a_frozen_map_reads_like_a_dict_and_refuses_every_change() -> None:
+def test_a_frozen_map_refuses_every_change() -> None:
     frozen = FrozenMap({"a": 1})
     changes: list[tuple[str, tuple[object, ...]]] = [
         ("__setitem__", ("b", 2)),
@@ -29,13 +31,13 @@ def test_a_frozen_map_reads_like_a_dict_and_refuses_every_change() -> None:
         ("clear", ()),
     ]
     for name, arguments in changes:
-        with pytest.raises(TypeError, match="does not change"):
+        with pytest.raises(TypeError, match="cannot be changed"):
             getattr(frozen, name)(*arguments)
     assert frozen == {"a": 1}
 
 
-def test_a_frozen_map_gives_changed_copies_and_survives_pickling() -> None:
+def test_a_frozen_map_returns_changed_copies_and_can_be_pickled() -> None:
     frozen = FrozenMap({"a": 1})
     assert frozen.but({"b": 2}) == {"a": 1, "b": 2}
-    again = pickle.loads(pickle.dumps(frozen))
-    assert (type(again), again) == (FrozenMap, frozen)
+    copy = pickle.loads(pickle.dumps(frozen))
+    assert (type(copy), copy) == (FrozenMap, frozen)

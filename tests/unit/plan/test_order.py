@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from builders import a_cluster, a_host, a_vm
 from equipoise.model.action import Action, Migrate, PowerOff
-from equipoise.model.plan import Intent, Limits, Plan
+from equipoise.model.plan import ConcurrencyLimits, Intent, Plan
 from equipoise.model.quantity import HostId, PlanId, RuleId, StepId, VmId
 from equipoise.model.rule import Satisfy
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import CpuSettings
 from equipoise.plan import Refusal, VerifiedPlan, order, verify
 from equipoise.plan.dependencies import prerequisites
@@ -16,7 +16,7 @@ def want(name: str, action: Action, duration_ms: int = 1000, *after: str) -> Int
         id=StepId(name),
         action=action,
         duration_ms=duration_ms,
-        after=tuple(StepId(one) for one in after),
+        after=tuple(StepId(step) for step in after),
     )
 
 
@@ -41,7 +41,7 @@ def times(plan: Plan | Refusal) -> dict[str, tuple[int, int]]:
     return {step.id: (step.start_ms, step.end_ms) for step in plan.steps}
 
 
-def test_a_move_waits_for_the_room_that_another_frees() -> None:
+def test_a_move_waits_for_the_capacity_that_another_frees() -> None:
     snapshot = three_big()
     plan = order(
         snapshot,
@@ -54,7 +54,7 @@ def test_a_move_waits_for_the_room_that_another_frees() -> None:
     assert prerequisites(plan.steps, snapshot.placement)[StepId("a")] == ("b",)
 
 
-def test_what_was_asked_to_wait_waits() -> None:
+def test_a_written_prerequisite_is_kept() -> None:
     plan = order(
         three_big(),
         [
@@ -66,21 +66,23 @@ def test_what_was_asked_to_wait_waits() -> None:
     assert times(plan) == {"a": (0, 700), "off": (700, 1200)}
 
 
-def test_a_swap_without_room_is_refused_with_reasons() -> None:
+def test_a_swap_without_capacity_is_refused() -> None:
     swap = [want("a", move("v1", "h1", "h2")), want("b", move("v2", "h2", "h1"))]
     refusal = order(three_big(), swap, PlanId("p"))
     assert isinstance(refusal, Refusal)
-    assert [(one.step, one.constraint) for one in refusal.violations] == [
-        ("a", "capacity"),
-        ("b", "capacity"),
+    assert [
+        (violation.step, violation.constraint, violation.code) for violation in refusal.violations
+    ] == [
+        ("a", "capacity", "no-capacity"),
+        ("b", "capacity", "no-capacity"),
     ]
 
 
-def test_limits_are_kept() -> None:
+def test_concurrency_limits_are_kept() -> None:
     hosts = [a_host(f"h{n}") for n in range(4)]
     vms = [a_vm(f"v{n}", "h0") for n in range(4)]
     wanted = [want(f"s{n}", move(f"v{n}", "h0", f"h{n % 3 + 1}")) for n in range(4)]
-    for limits in (Limits(actions_per_host=2), Limits(actions_total=2)):
+    for limits in (ConcurrencyLimits(actions_per_host=2), ConcurrencyLimits(actions_total=2)):
         plan = order(a_cluster(*hosts, vms=vms, limits=limits), wanted, PlanId("p"))
         assert sorted(times(plan).values()) == [(0, 1000), (0, 1000), (1000, 2000), (1000, 2000)]
 
@@ -89,10 +91,12 @@ def test_two_intents_of_one_id_are_refused() -> None:
     wanted = [want("a", move("v1", "h1", "h3")), want("a", move("v2", "h2", "h3"))]
     refusal = order(three_big(), wanted, PlanId("p"))
     assert isinstance(refusal, Refusal)
-    assert [one.step for one in refusal.violations] == ["a"]
+    assert [(violation.step, violation.code) for violation in refusal.violations] == [
+        ("a", "duplicate-step")
+    ]
 
 
-def test_a_cycle_of_waiting_is_refused() -> None:
+def test_a_cycle_of_prerequisites_is_refused() -> None:
     refusal = order(
         three_big(),
         [
@@ -102,11 +106,14 @@ def test_a_cycle_of_waiting_is_refused() -> None:
         PlanId("p"),
     )
     assert isinstance(refusal, Refusal)
-    assert [one.detail for one in refusal.violations] == ["it waits for b", "it waits for a"]
+    assert [(violation.step, violation.code) for violation in refusal.violations] == [
+        ("a", "prerequisite-missing"),
+        ("b", "prerequisite-missing"),
+    ]
 
 
-def test_steps_that_had_to_wait_for_less_to_be_under_way_are_called_again() -> None:
-    """Each move matters to a rule over all hosts, and of so many not all may overlap."""
+def test_steps_that_wait_for_fewer_open_actions_start_later() -> None:
+    """Each move changes a rule over all hosts, so not all of them may overlap."""
     rule = Satisfy(
         id=RuleId("r"),
         constraint="MaxSkew",

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from builders import a_cluster, a_host
-from equipoise.balance.levelling.assess import assess
+from equipoise.balance.rebalance.assess import assess
 from equipoise.balance.rules import read_rules
 from equipoise.model.estimate import Estimates
-from equipoise.model.host import Host, HostReserve, PowerFigures
+from equipoise.model.host import Host, HostReserve, PowerProfile
 from equipoise.model.policy import BalancePolicy
 from equipoise.model.policy.power import (
     Day,
@@ -20,19 +20,18 @@ from equipoise.model.policy.power import (
     PowerOverride,
     PowerPolicy,
     PowerWindow,
-    Preference,
+    StandbyPreference,
 )
 from equipoise.model.quantity import HostId
-from equipoise.model.snapshot import LastSwitch, Snapshot
+from equipoise.model.state.snapshot import LastPowerChange, Snapshot
 from equipoise.model.value import FrozenMap
 from equipoise.model.vm import Vm
-from equipoise.power.advice import Code, PowerAdvice
-from equipoise.power.advise import advise_power
-from equipoise.power.brakes import is_automatic
-from equipoise.power.demand import Span
-from equipoise.power.ground import Ground
-from equipoise.power.order import sleep_order, wake_order
-from equipoise.power.worth import wanted_times
+from equipoise.power.advice import PowerAdvice, PowerCode
+from equipoise.power.candidates import is_automatic, order_for_standby, order_for_wake
+from equipoise.power.run_pass import run_power_pass
+from equipoise.power.standby import required_ratio
+from equipoise.power.utilisation import DemandWindow
+from equipoise.power.whatif_state import WhatIfState
 from power_worlds import EAGER, known, wants
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
@@ -41,12 +40,12 @@ STILL = BalancePolicy(rules_only=True)
 
 
 def advised(state: Snapshot, **more: Any) -> PowerAdvice:
-    return advise_power(state, Estimates(), **more)
+    return run_power_pass(state, Estimates(), **more)
 
 
-def ground_of(*hosts: Host, vms: tuple[Vm, ...] = (), **policy: Any) -> Ground:
+def whatif_of(*hosts: Host, vms: tuple[Vm, ...] = (), **policy: Any) -> WhatIfState:
     state = a_cluster(*hosts, vms=vms, power=EAGER.but(**policy))
-    return Ground(state, assess(state, read_rules(state), Estimates()))
+    return WhatIfState(state, assess(state, read_rules(state), Estimates()))
 
 
 # Windows
@@ -104,7 +103,7 @@ def test_the_first_window_that_holds_decides() -> None:
 
 @pytest.mark.parametrize("automation", list(PowerAutomation))
 @pytest.mark.parametrize("override", [None, *PowerOverride])
-def test_who_is_switched_without_asking(
+def test_the_policy_decides_which_hosts_are_switched_without_approval(
     automation: PowerAutomation, override: PowerOverride | None
 ) -> None:
     overrides = {} if override is None else {HostId("h0"): override}
@@ -121,31 +120,31 @@ def test_who_is_switched_without_asking(
 @pytest.mark.parametrize(
     ("figures", "part"),
     [
-        (PowerFigures(idle_watts=100, peak_watts=200), 1.0),
-        (PowerFigures(idle_watts=100, peak_watts=200, cap_watts=200), 1.0),
-        (PowerFigures(idle_watts=100, peak_watts=200, cap_watts=150), 0.5),
-        (PowerFigures(idle_watts=100, peak_watts=200, cap_watts=100), 0.0),
-        (PowerFigures(idle_watts=100, peak_watts=200, cap_watts=90), 0.0),
-        (PowerFigures(managed=True, managed_watts=(50, 100, 200), cap_watts=150), 0.75),
-        (PowerFigures(managed=True, managed_watts=(50, 100, 100, 200), cap_watts=100), 2 / 3),
-        (PowerFigures(managed=True, managed_watts=(50, 50, 200), cap_watts=50), 0.5),
-        (PowerFigures(idle_watts=100, peak_watts=100, cap_watts=100), 1.0),
-        (PowerFigures(cap_watts=100), 1.0),
+        (PowerProfile(idle_watts=100, peak_watts=200), 1.0),
+        (PowerProfile(idle_watts=100, peak_watts=200, cap_watts=200), 1.0),
+        (PowerProfile(idle_watts=100, peak_watts=200, cap_watts=150), 0.5),
+        (PowerProfile(idle_watts=100, peak_watts=200, cap_watts=100), 0.0),
+        (PowerProfile(idle_watts=100, peak_watts=200, cap_watts=90), 0.0),
+        (PowerProfile(managed=True, managed_watts=(50, 100, 200), cap_watts=150), 0.75),
+        (PowerProfile(managed=True, managed_watts=(50, 100, 100, 200), cap_watts=100), 2 / 3),
+        (PowerProfile(managed=True, managed_watts=(50, 50, 200), cap_watts=50), 0.5),
+        (PowerProfile(idle_watts=100, peak_watts=100, cap_watts=100), 1.0),
+        (PowerProfile(cap_watts=100), 1.0),
     ],
 )
-def test_a_cap_leaves_a_part_of_all_cycles(figures: PowerFigures, part: float) -> None:
-    assert figures.usable_part == pytest.approx(part)
+def test_a_power_cap_of_a_host_reduces_its_mhz(figures: PowerProfile, part: float) -> None:
+    assert figures.usable_fraction == pytest.approx(part)
     host = a_host(power=figures, reserve=HostReserve(cpu_mhz=100))
     assert host.usable_cpu_mhz == max(0, int(part * 4000) - 100)
 
 
-def test_a_capped_host_is_full_sooner() -> None:
-    capped = PowerFigures(idle_watts=100, peak_watts=200, cap_watts=150)
-    ground = ground_of(known("h0"), known("h1", power=capped), vms=(wants("v", "h1", 1000),))
-    assert ground.used(Span.ON)[:, 0].tolist() == pytest.approx([0, 0.5])
+def test_a_capped_host_has_less_capacity() -> None:
+    capped = PowerProfile(idle_watts=100, peak_watts=200, cap_watts=150)
+    whatif = whatif_of(known("h0"), known("h1", power=capped), vms=(wants("v", "h1", 1000),))
+    assert whatif.utilisation(DemandWindow.ON)[:, 0].tolist() == pytest.approx([0, 0.5])
 
 
-def test_nobody_is_woken_above_the_cap_of_the_cluster() -> None:
+def test_no_host_wakes_above_the_power_cap_of_the_cluster() -> None:
     """On, hosts may draw 200 W each; asleep, 5."""
     vms = [wants(f"v{n}", "h0", 1500) for n in range(3)]
     hosts = known("h0"), known("h1", asleep=True), known("h2", asleep=True)
@@ -153,44 +152,44 @@ def test_nobody_is_woken_above_the_cap_of_the_cluster() -> None:
         policy = EAGER.but(cap_watts=cap, hosts_on_min=2)
         found = advised(a_cluster(*hosts, vms=vms, power=policy.but(hosts_on_min=3)))
         assert len(found.wakes) == wakes, cap
-        codes = [one.code for one in found.told if one.host != "h0"]
-        assert codes == [Code.CAP] * (2 - wakes)
+        codes = [entry.code for entry in found.skipped if entry.host != "h0"]
+        assert codes == [PowerCode.CAP] * (2 - wakes)
 
 
 # Levels
 
 
-def test_each_level_halves_what_a_sleep_must_be_worth() -> None:
+def test_each_threshold_level_halves_the_required_ratio() -> None:
     policy = PowerPolicy(benefit_times=40)
-    assert [wanted_times(policy, level) for level in (2, 3, 4, 5)] == [80, 40, 20, 10]
+    assert [required_ratio(policy, level) for level in (2, 3, 4, 5)] == [80, 40, 20, 10]
 
 
 @pytest.mark.parametrize(
     ("times", "threshold", "priority"),
     [(100, 3, 2), (110, 3, 3), (250, 3, None), (250, 4, 4), (500, 5, 5), (500, 4, None)],
 )
-def test_what_is_worth_more_is_more_urgent(
-    times: float, threshold: int, priority: int | None
-) -> None:
+def test_a_larger_ratio_is_more_urgent(times: float, threshold: int, priority: int | None) -> None:
     """The sleep of this host is worth some 208 times what it costs."""
     policy = EAGER.but(
         benefit_times=times, threshold=threshold, hosts={"h1": PowerOverride.STAYS_ON}
     )
     vm = wants("v0", "h0", 100, memory_mib=16000)
     found = advised(a_cluster(known("h0"), known("h1"), vms=[vm], power=policy, balance=STILL))
-    assert [one.priority for one in found.sleeps] == ([] if priority is None else [priority])
+    assert [standby.priority for standby in found.standbys] == (
+        [] if priority is None else [priority]
+    )
 
 
 @pytest.mark.parametrize(("mhz", "priority"), [(860, 3), (950, 2), (1100, 1)])
 @pytest.mark.parametrize("threshold", [1, 3])
-def test_how_urgent_a_wake_is_depends_on_what_is_missing(
+def test_the_priority_of_a_wake_depends_on_the_utilisation(
     mhz: int, priority: int, threshold: int
 ) -> None:
     """A threshold is about sleeping only."""
     vms = [wants(f"v{n}", "h0", mhz) for n in range(4)]
     hosts = known("h0"), known("h1", asleep=True)
     found = advised(a_cluster(*hosts, vms=vms, power=EAGER.but(threshold=threshold)))
-    assert [one.priority for one in found.wakes] == [priority]
+    assert [wake.priority for wake in found.wakes] == [priority]
 
 
 # Order
@@ -200,44 +199,45 @@ def names(some: list[HostId]) -> str:
     return " ".join(some)
 
 
-def asked(ground: Ground) -> str:
-    return names(sleep_order(ground, list(ground.row)))
+def asked(whatif: WhatIfState) -> str:
+    return names(order_for_standby(whatif, list(whatif.row)))
 
 
-def test_small_hosts_sleep_first_by_cpu_and_memory_alike() -> None:
+def test_small_hosts_go_into_standby_first() -> None:
     hosts = known("a", cores=8), known("b", cores=4), known("c", cores=4, memory_mib=8192)
-    assert asked(ground_of(*hosts, order=(Preference.SIZE,))) == "c b a"
+    assert asked(whatif_of(*hosts, order=(StandbyPreference.SIZE,))) == "c b a"
 
 
-def test_who_draws_most_for_what_it_does_sleeps_first() -> None:
+def test_inefficient_hosts_go_into_standby_first() -> None:
     watts = {"a": 200, "b": 400, "c": 300}
     hosts = [
-        known(one, power=PowerFigures(idle_watts=9, peak_watts=most)) for one, most in watts.items()
+        known(host, power=PowerProfile(idle_watts=9, peak_watts=most))
+        for host, most in watts.items()
     ]
-    assert asked(ground_of(*hosts, order=(Preference.EFFICIENCY,))) == "b c a"
+    assert asked(whatif_of(*hosts, order=(StandbyPreference.EFFICIENCY,))) == "b c a"
 
 
-def test_the_hottest_sleep_first() -> None:
+def test_hot_hosts_go_into_standby_first() -> None:
     hosts = known("a", temperature_c=20.0), known("b", temperature_c=40.0), known("c")
-    assert asked(ground_of(*hosts, order=(Preference.TEMPERATURE,))) == "b a c"
+    assert asked(whatif_of(*hosts, order=(StandbyPreference.TEMPERATURE,))) == "b a c"
 
 
-def test_who_is_emptied_with_little_copying_sleeps_first() -> None:
+def test_hosts_with_little_memory_to_copy_go_into_standby_first() -> None:
     vms = wants("x", "a", 0, memory_mib=4096), wants("y", "b", 0, memory_mib=512)
     agent = wants("z", "c", 0, memory_mib=9999, agent=True)
-    ground = ground_of(known("a"), known("b"), known("c"), vms=(*vms, agent))
-    assert asked(ground) == "c b a"
+    whatif = whatif_of(known("a"), known("b"), known("c"), vms=(*vms, agent))
+    assert asked(whatif) == "c b a"
 
 
 def test_preferences_count_in_their_order_and_then_the_order_of_the_file() -> None:
     hosts = known("a", cores=8, temperature_c=50.0), known("b"), known("c", temperature_c=30.0)
-    hot, size = Preference.TEMPERATURE, Preference.SIZE
-    assert asked(ground_of(*hosts, order=(hot, size))) == "a c b"
-    assert asked(ground_of(*hosts, order=(size, hot))) == "c b a"
-    assert asked(ground_of(*hosts, order=())) == "a b c"
+    hot, size = StandbyPreference.TEMPERATURE, StandbyPreference.SIZE
+    assert asked(whatif_of(*hosts, order=(hot, size))) == "a c b"
+    assert asked(whatif_of(*hosts, order=(size, hot))) == "c b a"
+    assert asked(whatif_of(*hosts, order=())) == "a b c"
 
 
-def test_large_hosts_wake_first_and_who_failed_last() -> None:
+def test_large_hosts_wake_first_and_failed_hosts_last() -> None:
     hosts = (
         known("a", asleep=True),
         known("b", asleep=True, cores=8),
@@ -245,21 +245,23 @@ def test_large_hosts_wake_first_and_who_failed_last() -> None:
     )
     state = a_cluster(*hosts, power=EAGER)
     ids = list(state.hosts)
-    failed = replace(state, switches=FrozenMap({HostId("c"): LastSwitch(0, on=True, failed=True)}))
-    for one, expected in ((state, "c b a"), (failed, "b a c")):
-        ground = Ground(one, assess(one, read_rules(one), Estimates()))
-        assert names(wake_order(ground, ids, seed=0)) == expected
+    failed = replace(
+        state, switches=FrozenMap({HostId("c"): LastPowerChange(0, on=True, failed=True)})
+    )
+    for snapshot, expected in ((state, "c b a"), (failed, "b a c")):
+        whatif = WhatIfState(snapshot, assess(snapshot, read_rules(snapshot), Estimates()))
+        assert names(order_for_wake(whatif, ids, seed=0)) == expected
 
 
-def test_among_equals_chance_decides_the_same_way_for_the_same_seed_and_version() -> None:
+def test_equal_hosts_are_ordered_by_seed_and_version() -> None:
     state = a_cluster(*[known(f"h{n}", asleep=True) for n in range(6)], power=EAGER)
     found = set()
     for seed in range(3):
         for version in range(3):
             one = replace(state, version=version)
-            ground = Ground(one, assess(one, read_rules(one), Estimates()))
-            order = names(wake_order(ground, list(one.hosts), seed))
-            assert order == names(wake_order(ground, list(one.hosts), seed))
+            whatif = WhatIfState(one, assess(one, read_rules(one), Estimates()))
+            order = names(order_for_wake(whatif, list(one.hosts), seed))
+            assert order == names(order_for_wake(whatif, list(one.hosts), seed))
             found.add(order)
     assert len(found) > 5
 
@@ -267,21 +269,21 @@ def test_among_equals_chance_decides_the_same_way_for_the_same_seed_and_version(
 # Foresight
 
 
-def test_what_is_foretold_raises_what_is_needed() -> None:
+def test_a_forecast_raises_the_expected_demand() -> None:
     vms = wants("v0", "h0", 100), wants("v1", "h1", 100)
     state = a_cluster(known("h0"), known("h1"), vms=vms, power=EAGER, balance=STILL)
-    assert [one.host for one in advised(state).sleeps] == ["h0"]
+    assert [standby.host for standby in advised(state).standbys] == ["h0"]
     ahead = np.array([[2000.0, 0.0], [2000.0, 0.0]])
     found = advised(state, ahead=ahead)
-    assert not found.sleeps
+    assert not found.standbys
     assert found.before.low[0] == 0
-    assert advised(state, ahead=np.zeros((2, 2))).sleeps
+    assert advised(state, ahead=np.zeros((2, 2))).standbys
 
 
-def test_who_will_be_needed_is_woken_before() -> None:
+def test_a_forecast_wakes_a_host_in_advance() -> None:
     vms = [wants(f"v{n}", "h0", 100) for n in range(4)]
     hosts = known("h0"), known("h1", asleep=True)
     state = a_cluster(*hosts, vms=vms, power=EAGER, balance=STILL)
     assert not advised(state).wakes
     (wake,) = advised(state, ahead=np.full((4, 2), 1000.0)).wakes
-    assert (wake.host, wake.code) == ("h1", Code.WAKE_BUSY)
+    assert (wake.host, wake.code) == ("h1", PowerCode.WAKE_BUSY)

@@ -21,13 +21,13 @@ from equipoise.model.event import (
 from equipoise.model.host import HostState
 from equipoise.model.policy.power import PowerPolicy
 from equipoise.model.quantity import HostId
-from equipoise.model.snapshot import Snapshot
-from equipoise.model.story.load import Constant, Load, Point, Steps
-from equipoise.model.story.physics import MigrationPhysics, Physics, SwitchPhysics
-from equipoise.model.story.scenario import Scenario
-from equipoise.model.story.unrest import PowerOnStuck
+from equipoise.model.scenario.faults import PowerOnStuck
+from equipoise.model.scenario.load import ConstantLoad, Load, LoadPoint, StepLoad
+from equipoise.model.scenario.physics import MigrationPhysics, Physics, PowerPhysics
+from equipoise.model.scenario.scenario import Scenario
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import VmState
-from equipoise.sim.play import Play, Result
+from equipoise.sim.runner import ScenarioRunner, SimulationResult
 from equipoise.store import MemoryJournal
 from power_worlds import KNOWN
 
@@ -39,22 +39,22 @@ def a_surge(policy: PowerPolicy, low: int = 300, high: int = 1500, **fields: Any
     """Four hosts with eight VMs that have little to do for two hours, and then much."""
     hosts = [a_host(f"h{n}", power=KNOWN) for n in range(4)]
     vms = [a_vm(f"v{n}", f"h{n % 4}", vcpus=2) for n in range(8)]
-    steps = Steps(points=(Point(at_s=0, level=low), Point(at_s=SURGE_S, level=high)))
-    load = Load(cpu_mhz=(steps,), memory_mib=(Constant(level=500),))
+    steps = StepLoad(points=(LoadPoint(at_s=0, level=low), LoadPoint(at_s=SURGE_S, level=high)))
+    load = Load(cpu_mhz=(steps,), memory_mib=(ConstantLoad(level=500),))
     given: dict[str, Any] = {
         "duration_s": 5 * HOURS,
         "deciders": ("balance", "power"),
         "cluster": an_inventory(*hosts, vms=vms, power=policy),
         "loads": {"surge": load},
         "vm_loads": {vm.id: "surge" for vm in vms},
-        "physics": Physics(switching=SwitchPhysics()),
+        "physics": Physics(switching=PowerPhysics()),
     }
     return Scenario(name="surge", **given | fields)
 
 
-def played(story: Scenario) -> tuple[Result, MemoryJournal]:
+def played(story: Scenario) -> tuple[SimulationResult, MemoryJournal]:
     journal = MemoryJournal()
-    play = Play(story, journal)
+    play = ScenarioRunner(story, journal)
     play.run(1000 * story.duration_s)
     return play.result(), journal
 
@@ -98,7 +98,7 @@ def asleep_at_the_surge(journal: MemoryJournal) -> Sequence[HostId]:
 EAGER = PowerPolicy(hosts_on_min=1, benefit_times=10)
 
 
-def test_who_is_not_needed_sleeps_and_wakes_for_a_surge() -> None:
+def test_unneeded_hosts_go_into_standby_and_wake_for_a_surge() -> None:
     result, journal = played(a_surge(EAGER))
     assert len(asleep_at_the_surge(journal)) >= 2
     assert all(host.state is HostState.ON for host in result.truth.hosts.values())
@@ -106,11 +106,11 @@ def test_who_is_not_needed_sleeps_and_wakes_for_a_surge() -> None:
     assert not failed_wakes(journal)
 
 
-def test_if_a_host_hangs_the_next_one_is_tried_and_in_the_end_nobody_lacks_anything() -> None:
-    """The first host that is asked hangs, whichever it is: all of them do, once, but one."""
+def test_if_a_host_hangs_the_next_one_wakes_and_demand_is_met() -> None:
+    """The first wake hangs, whichever host it is: all hosts but one hang once."""
     low, high = 300, 900
     stuck = tuple(PowerOnStuck(at_ms=1000 * SURGE_S - 1, host=HostId(f"h{n}")) for n in (0, 1))
-    result, journal = played(a_surge(EAGER, low, high, happenings=stuck))
+    result, journal = played(a_surge(EAGER, low, high, events=stuck))
     assert {"h0", "h1"} & set(asleep_at_the_surge(journal))
     failed = failed_wakes(journal)
     assert failed
@@ -122,15 +122,15 @@ def test_if_a_host_hangs_the_next_one_is_tried_and_in_the_end_nobody_lacks_anyth
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_if_many_wakes_fail_it_is_tried_until_nobody_lacks_anything(seed: int) -> None:
-    physics = Physics(switching=SwitchPhysics(failed_pct=60))
+def test_if_many_wakes_fail_wakes_continue_until_demand_is_met(seed: int) -> None:
+    physics = Physics(switching=PowerPhysics(failed_pct=60))
     result, journal = played(a_surge(EAGER, physics=physics, seed=seed))
     assert asleep_at_the_surge(journal)
     assert lacking(result.truth) == []
 
 
-def test_if_no_wake_ever_works_it_is_tried_again_and_again_and_said() -> None:
-    """Nothing can be done about it, but nobody gives up."""
+def test_if_all_wakes_fail_they_are_repeated_and_reported() -> None:
+    """No wake can succeed, but the decider does not give up."""
     hosts = [a_host("h0", power=KNOWN), a_host("h1", power=KNOWN, state=HostState.STANDBY)]
     vms = [a_vm(f"v{n}", "h0", vcpus=2) for n in range(4)]
     story = a_surge(
@@ -138,18 +138,18 @@ def test_if_no_wake_ever_works_it_is_tried_again_and_again_and_said() -> None:
         duration_s=HOURS,
         cluster=an_inventory(*hosts, vms=vms, power=EAGER),
         vm_loads={vm.id: "full" for vm in vms},
-        loads={"full": Load(cpu_mhz=(Constant(level=1500),))},
-        physics=Physics(switching=SwitchPhysics(failed_pct=100)),
+        loads={"full": Load(cpu_mhz=(ConstantLoad(level=1500),))},
+        physics=Physics(switching=PowerPhysics(failed_pct=100)),
     )
     result, journal = played(story)
     assert len(failed_wakes(journal)) >= 3
     assert result.truth.hosts[HostId("h1")].state is HostState.STANDBY
 
 
-def test_who_failed_to_wake_is_not_put_to_sleep_again() -> None:
+def test_a_host_whose_wake_failed_does_not_go_into_standby_again() -> None:
     """Those who slept and hung once wake in the end, and are needed no more at night."""
     stuck = tuple(PowerOnStuck(at_ms=1000 * SURGE_S - 1, host=HostId(f"h{n}")) for n in range(4))
-    _, journal = played(a_surge(EAGER, happenings=stuck))
+    _, journal = played(a_surge(EAGER, events=stuck))
     failed: dict[HostId, bool] = {}
     kinds: dict[str, tuple[HostId, bool]] = {}
     for event in journal.events():
@@ -174,9 +174,9 @@ def a_long_farewell(rises_at_s: int | None) -> Scenario:
     """Two hosts with many VMs each, of which one is emptied for a quarter of an hour."""
     hosts = [a_host(f"h{n}", power=KNOWN, memory_mib=65536) for n in range(2)]
     vms = [a_vm(f"v{n}", f"h{n % 2}", memory_mib=4096) for n in range(16)]
-    points = [Point(at_s=0, level=100)]
-    points += [] if rises_at_s is None else [Point(at_s=rises_at_s, level=400)]
-    load = Load(cpu_mhz=(Steps(points=tuple(points)),), memory_mib=(Constant(level=100),))
+    points = [LoadPoint(at_s=0, level=100)]
+    points += [] if rises_at_s is None else [LoadPoint(at_s=rises_at_s, level=400)]
+    load = Load(cpu_mhz=(StepLoad(points=tuple(points)),), memory_mib=(ConstantLoad(level=100),))
     policy = PowerPolicy(hosts_on_min=1, benefit_times=1, threshold=5)
     return Scenario(
         name="farewell",
@@ -190,7 +190,7 @@ def a_long_farewell(rises_at_s: int | None) -> Scenario:
     )
 
 
-def test_a_long_evacuation_ends_in_sleep_if_demand_stays() -> None:
+def test_a_long_evacuation_ends_in_standby_if_demand_stays() -> None:
     result, journal = played(a_long_farewell(None))
     assert len(switched(journal, PowerOff)) == 1
     states = sorted(host.state for host in result.truth.hosts.values())
@@ -198,7 +198,7 @@ def test_a_long_evacuation_ends_in_sleep_if_demand_stays() -> None:
 
 
 @pytest.mark.parametrize("rises_at_s", [100, 400])
-def test_a_long_evacuation_is_broken_off_if_demand_rises(rises_at_s: int) -> None:
+def test_a_long_evacuation_stops_if_demand_rises(rises_at_s: int) -> None:
     result, journal = played(a_long_farewell(rises_at_s))
     plans = [event for event in journal.events() if isinstance(event, PlanAccepted)]
     assert any(isinstance(step.action, PowerOff) for step in plans[0].plan.steps)

@@ -1,10 +1,11 @@
-"""Runs that nobody simulated: records, journals and summaries of any size, by formula.
+"""Runs without a simulation: records, journals and summaries of any size, by formula.
 
 write(tmp_path / "a", a_run(hosts=30, samples=288))
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from equipoise.documents.simulation import SimulationDocument, read_simulation_document
 from equipoise.model.action import Action, Boot, Migrate, PowerOff, PowerOn
 from equipoise.model.event import (
     ActionFailed,
@@ -21,8 +23,8 @@ from equipoise.model.event import (
     Event,
     HostFailed,
     HostRecovered,
-    Outcome,
     PlanEnded,
+    PlanOutcome,
     PlanRefused,
     ProposalMade,
     ProposalsArbitrated,
@@ -30,8 +32,8 @@ from equipoise.model.event import (
 )
 from equipoise.model.plan import Intent, Plan, Proposal, Purpose, Rejection, Step, Violation
 from equipoise.model.quantity import HostId, PlanId, StepId, VmId
-from equipoise.report import Written, write_run
-from equipoise.sim.measure.record import Record, Table
+from equipoise.report import WrittenRun, write_run
+from equipoise.sim.measure.sampling import RunRecord, SampleTable
 from equipoise.store import MemoryJournal
 
 DAY_S = 86_400
@@ -40,7 +42,7 @@ CPU_MHZ, MEMORY_MIB = 40_000, 262_144
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """What a run looks like."""
+    """The size and the content of a run."""
 
     hosts: int = 30
     vms: int = 400
@@ -66,40 +68,44 @@ class Shape:
 
 @dataclass(frozen=True, kw_only=True)
 class Given:
-    """All that ``write_run`` asks for."""
+    """The arguments of ``write_run``; ``summary`` is the content of summary.json."""
 
     summary: dict[str, Any]
-    record: Record
+    record: RunRecord
     journal: MemoryJournal
 
+    @property
+    def document(self) -> SimulationDocument:
+        return document_of(self.summary)
 
-def told(event: Event) -> str:
-    """A plain way to say an event, in place of the one of the command line."""
-    return f"{type(event).__name__} {getattr(event, 'reason', '')}".strip()
+
+def document_of(summary: dict[str, Any]) -> SimulationDocument:
+    """Return the document of a summary, without the keys that are not known."""
+    return read_simulation_document(summary)[0]
 
 
-def write(folder: Path, given: Given) -> Written:
-    """Write a run that nobody simulated."""
-    return write_run(folder, given.summary, given.record, given.journal, told)
+def write(folder: Path, given: Given) -> WrittenRun:
+    """Write a run; its summary.json has the keys of the summary and no others."""
+    written = write_run(folder, given.document, given.record, given.journal)
+    (folder / "summary.json").write_text(json.dumps(given.summary))
+    return written
 
 
 def a_run(shape: Shape | None = None, **changes: Any) -> Given:
-    """Make a run of some shape."""
+    """Return a run of a shape."""
     shape = replace(shape or Shape(), **changes)
-    chance = np.random.default_rng(shape.seed)
+    rng = np.random.default_rng(shape.seed)
     journal = MemoryJournal()
     journal.append(_events(shape))
-    record = _record(shape, chance)
+    record = _record(shape, rng)
     return Given(summary=_summary(shape, record, journal), record=record, journal=journal)
 
 
-def _record(shape: Shape, chance: np.random.Generator) -> Record:
+def _record(shape: Shape, rng: np.random.Generator) -> RunRecord:
     times, count = shape.times, shape.hosts
     wave = 0.55 + 0.3 * np.sin((times / DAY_S - 0.35) * 2 * np.pi)
-    lean = 1 + 0.7 * (chance.random(count) - 0.5) * np.exp(-times / DAY_S * 4)[:, None]
-    load = np.clip(
-        wave[:, None] * lean + 0.05 * chance.standard_normal((len(times), count)), 0, 1.2
-    )
+    lean = 1 + 0.7 * (rng.random(count) - 0.5) * np.exp(-times / DAY_S * 4)[:, None]
+    load = np.clip(wave[:, None] * lean + 0.05 * rng.standard_normal((len(times), count)), 0, 1.2)
     state = np.full((len(times), count), "on", dtype=object)
     if count >= 10:
         night = times < 0.2 * shape.duration_s
@@ -112,7 +118,7 @@ def _record(shape: Shape, chance: np.random.Generator) -> Record:
     used = np.minimum(demand, 1.0)
     watts = np.where(on, 120 + 180 * used, np.where(state == "standby", 12, 0))
     saved = np.where(state == "standby", 108, 0)
-    watts, saved = (one * shape.powered for one in (watts, saved))
+    watts, saved = (column * shape.powered for column in (watts, saved))
     per_host = max(1, shape.vms // count)
     flat = {
         "at_s": np.repeat(times, count),
@@ -146,15 +152,17 @@ def _record(shape: Shape, chance: np.random.Generator) -> Record:
         "vms_running": np.full(len(times), shape.vms),
         "migrations_running": np.zeros(len(times), dtype=int),
     }
-    return Record(cluster=Table(cluster), hosts=Table(flat), pools=_pools(shape, wave, chance))
+    return RunRecord(
+        cluster=SampleTable(cluster), hosts=SampleTable(flat), pools=_pools(shape, wave, rng)
+    )
 
 
-def _pools(shape: Shape, wave: Any, chance: np.random.Generator) -> Table:
+def _pools(shape: Shape, wave: Any, rng: np.random.Generator) -> SampleTable:
     names = shape.pools or ("(no pool)",)
     count = len(names)
     drop = 30 * wave[:, None] * (np.arange(count) + 1) / count
-    mean = np.clip(104 - drop + chance.standard_normal((len(wave), count)), 0, 100)
-    return Table({
+    mean = np.clip(104 - drop + rng.standard_normal((len(wave), count)), 0, 100)
+    return SampleTable({
         "at_s": np.repeat(shape.times, count),
         "pool": np.tile(np.array(names, dtype=object), len(wave)),
         "vms": np.full(mean.size, shape.vms // count),
@@ -166,48 +174,48 @@ def _pools(shape: Shape, wave: Any, chance: np.random.Generator) -> Table:
 
 
 def _events(shape: Shape) -> list[Event]:
-    chance = Random(shape.seed)
+    rng = Random(shape.seed)
     end_ms = shape.duration_s * 1000
     events: list[Event] = []
     for number in range(shape.migrations):
         at_ms = int(end_ms * (number + 0.5) / shape.migrations * 0.9)
-        source, target = chance.sample(range(shape.hosts), 2) if shape.hosts > 1 else (0, 0)
-        vm = shape.vm(min(int(chance.expovariate(1) * 20), shape.vms - 1))
+        source, target = rng.sample(range(shape.hosts), 2) if shape.hosts > 1 else (0, 0)
+        vm = shape.vm(min(int(rng.expovariate(1) * 20), shape.vms - 1))
         move = Migrate(vm=vm, source=shape.host(source), target=shape.host(target))
-        events += _carried_out(number, at_ms, move, chance)
+        events += _carried_out(number, at_ms, move, rng)
     events += _around(shape, end_ms)
     return sorted(events, key=lambda event: event.at_ms)
 
 
-def _carried_out(number: int, at_ms: int, action: Any, chance: Random) -> list[Event]:
+def _carried_out(number: int, at_ms: int, action: Any, rng: Random) -> list[Event]:
     step = Step(id=StepId(f"p{number}/s"), action=action, end_ms=30_000)
     intent = Intent(id=StepId("s"), action=action, duration_ms=30_000)
     proposal = Proposal(
         decider="balance",
         purpose=Purpose.BALANCE,
         intents=(intent,),
-        reason=f"its host is {chance.randint(70, 99)} % full",
-        gain={"imbalance": -chance.random() / 10},
-        rejected=(Rejection(subject="esx-09", code="no_room", detail="no room for its memory"),),
+        reason=f"its host is {rng.randint(70, 99)} % full",
+        gain={"imbalance": -rng.random() / 10},
+        rejected=(Rejection(subject="esx-09", code="no-capacity", detail="not enough memory"),),
     )
-    end_ms = at_ms + chance.randint(10_000, 300_000)
+    end_ms = at_ms + rng.randint(10_000, 300_000)
     start = ActionStarted(at_ms=at_ms, step=step, attempt=1)
-    made: list[Event] = [ProposalMade(at_ms=at_ms, proposal=proposal), start]
+    events: list[Event] = [ProposalMade(at_ms=at_ms, proposal=proposal), start]
     if number % 17 == 5:
         why = "the target ran out of memory"
-        made.append(ActionFailed(at_ms=end_ms, step=step.id, attempt=1, reason=why))
+        events.append(ActionFailed(at_ms=end_ms, step=step.id, attempt=1, reason=why))
     elif number % 41 == 7:
-        made.append(ActionLost(at_ms=end_ms, step=step.id, attempt=1))
+        events.append(ActionLost(at_ms=end_ms, step=step.id, attempt=1))
     elif number % 53 != 11:
-        made.append(ActionFinished(at_ms=end_ms, step=step.id, attempt=1))
-    outcome = Outcome.PARTIAL if number % 17 == 5 else Outcome.DONE
+        events.append(ActionFinished(at_ms=end_ms, step=step.id, attempt=1))
+    outcome = PlanOutcome.PARTIAL if number % 17 == 5 else PlanOutcome.DONE
     ended = PlanEnded(at_ms=end_ms, plan=PlanId(f"plan-{number}"), outcome=outcome, finished=1,
                       failed=0, skipped=0)  # fmt: skip
-    return [*made, ended]
+    return [*events, ended]
 
 
 def _around(shape: Shape, end_ms: int) -> list[Event]:
-    """Quiet passes, a failure, a refusal and some switching."""
+    """Return passes without a proposal, a failure, a refusal and power actions."""
     quiet = Proposal(decider="power", purpose=Purpose.SLEEP, reason="every host is needed")
     passes = [
         ProposalMade(at_ms=int(at_s * 1000) + 1, proposal=quiet) for at_s in shape.times.tolist()
@@ -227,11 +235,11 @@ def _around(shape: Shape, end_ms: int) -> list[Event]:
         ),
     )
     switches: list[Event] = []
-    wished: list[tuple[Action, float]] = [
+    power_actions: list[tuple[Action, float]] = [
         (PowerOn(host=shape.host(shape.hosts - 1)), 0.2),
         (PowerOff(host=first), 0.95),
     ]
-    for number, (action, part) in enumerate(wished):
+    for number, (action, part) in enumerate(power_actions):
         at_ms = int(end_ms * part)
         switch = Step(id=StepId(f"w{number}/s"), action=action, end_ms=180_000)
         switches.append(ActionStarted(at_ms=at_ms, step=switch, attempt=1))
@@ -249,7 +257,7 @@ def _around(shape: Shape, end_ms: int) -> list[Event]:
     ]
 
 
-def _summary(shape: Shape, record: Record, journal: MemoryJournal) -> dict[str, Any]:
+def _summary(shape: Shape, record: RunRecord, journal: MemoryJournal) -> dict[str, Any]:
     imbalance = record.cluster["imbalance"]
     names = shape.pools or ("",)
     return {

@@ -1,4 +1,4 @@
-"""The lint: each defect in the smallest layout that has it, and none where nothing is wrong."""
+"""The lint: each defect in the smallest layout that has it, and none in a sound layout."""
 
 from __future__ import annotations
 
@@ -6,26 +6,24 @@ import msgspec
 import pytest
 
 from equipoise.model.roles.layout import RoleLayout
-from equipoise.roles.lint import lint
+from equipoise.roles.lint import lint_layout
 
 ROLES = [{"id": "a", "applications": ["x"]}, {"id": "b"}, {"id": "one", "single": True}]
 GROUP = {"id": "g", "hosts": ["h1", "h2"], "slots": [{"id": "s"}, {"id": "t"}]}
 
 
 def found(**group: object) -> list[tuple[str, str]]:
-    """The codes and places of the defects of a layout of one group."""
+    """Return the codes and paths of the defects of a layout of one group."""
     whole = {"roles": ROLES, "groups": [{**GROUP, **group}]}
     layout = msgspec.convert(whole, RoleLayout)
-    defects = lint(layout, ["h1", "h2"], ["v1"])
-    assert all(one.what and one.cure for one in defects)
-    return [(one.kind.value, ".".join(map(str, one.path[2:]))) for one in defects]
+    defects = lint_layout(layout, ["h1", "h2"], ["v1"])
+    assert all(defect.what and defect.cure for defect in defects)
+    return [(defect.kind.value, ".".join(map(str, defect.path[2:]))) for defect in defects]
 
 
-def test_nothing_is_wrong_with_a_sound_group() -> None:
-    everybody = {"layout": [{"on_each": ["a"]}]}
-    assert (
-        found(**everybody, preferences=[{"role": "b", "slots": ["t", "s"], "choose": "any"}]) == []
-    )
+def test_a_sound_group_has_no_defects() -> None:
+    on_each = {"layout": [{"on_each": ["a"]}]}
+    assert found(**on_each, preferences=[{"role": "b", "slots": ["t", "s"], "choose": "any"}]) == []
     pair = {"model": "2n", "workloads": [{"active": "one", "standby": "b"}]}
     assert found(redundancy=pair) == []
 
@@ -33,45 +31,45 @@ def test_nothing_is_wrong_with_a_sound_group() -> None:
 @pytest.mark.parametrize(
     ("group", "expected"),
     [
-        ({"hosts": []}, ("no_processors", "")),
-        ({"vms": ["v1"]}, ("no_processors", "")),
-        ({"hosts": ["h1", "h3"]}, ("unknown_name", "hosts.1")),
-        ({"hosts": ["h1", "h1"]}, ("duplicate_definition", "hosts.1")),
-        ({"slots": [{"id": "s"}, {"id": "s"}]}, ("duplicate_definition", "slots.1.id")),
-        ({"slots": [{"id": "on_each"}]}, ("reserved_slot_name", "slots.0.id")),
-        ({"slots": [{"id": "at_most"}]}, ("reserved_slot_name", "slots.0.id")),
+        ({"hosts": []}, ("no-processors", "")),
+        ({"vms": ["v1"]}, ("no-processors", "")),
+        ({"hosts": ["h1", "h3"]}, ("unknown-name", "hosts.1")),
+        ({"hosts": ["h1", "h1"]}, ("duplicate-definition", "hosts.1")),
+        ({"slots": [{"id": "s"}, {"id": "s"}]}, ("duplicate-definition", "slots.1.id")),
+        ({"slots": [{"id": "on_each"}]}, ("reserved-slot-name", "slots.0.id")),
+        ({"slots": [{"id": "at_most"}]}, ("reserved-slot-name", "slots.0.id")),
         (
             {"packed": True, "slots": [{"id": "s"}, {"id": "t", "needs": {"rack": "1"}}]},
             ("contradiction", "slots.1"),
         ),
-        ({"layout": [{}]}, ("unclear_element", "layout.0")),
-        ({"layout": [{"if_active": 1, "at_least": 1}]}, ("unclear_element", "layout.0")),
-        ({"layout": [{"on_each": ["a"], "roles": ["b"]}]}, ("unclear_element", "layout.0.roles")),
+        ({"layout": [{}]}, ("unclear-element", "layout.0")),
+        ({"layout": [{"if_active": 1, "at_least": 1}]}, ("unclear-element", "layout.0")),
+        ({"layout": [{"on_each": ["a"], "roles": ["b"]}]}, ("unclear-element", "layout.0.roles")),
         (
             {"layout": [{"on_each": ["a"], "layout": [{"on_each": ["b"]}]}]},
-            ("unclear_element", "layout.0.layout"),
+            ("unclear-element", "layout.0.layout"),
         ),
-        ({"layout": [{"slot": "u", "roles": ["a"]}]}, ("unknown_name", "layout.0.slot")),
-        ({"layout": [{"on_each": ["c"]}]}, ("unknown_name", "layout.0.on_each.0")),
+        ({"layout": [{"slot": "u", "roles": ["a"]}]}, ("unknown-name", "layout.0.slot")),
+        ({"layout": [{"on_each": ["c"]}]}, ("unknown-name", "layout.0.on_each.0")),
         ({"layout": [{"at_least": 3, "layout": []}]}, ("contradiction", "layout.0.at_least")),
-        ({"layout": [{"on_each": ["a", "a"]}]}, ("duplicate_pair", "layout.0.on_each")),
-        ({"layout": [{"on_each": ["one"]}]}, ("single_role_twice", "layout.0.on_each")),
-        ({"layout": [{"slot": "s", "roles": ["a"]}]}, ("uncovered_role", "layout.0.roles")),
+        ({"layout": [{"on_each": ["a", "a"]}]}, ("duplicate-pair", "layout.0.on_each")),
+        ({"layout": [{"on_each": ["one"]}]}, ("single-role-twice", "layout.0.on_each")),
+        ({"layout": [{"slot": "s", "roles": ["a"]}]}, ("uncovered-role", "layout.0.roles")),
         (
             {"layout": [{"if_active": 1, "layout": [{"on_each": ["a"]}]}]},
-            ("coverage_lost_by_joining", "layout.0.layout.0.on_each"),
+            ("coverage-lost-by-joining", "layout.0.layout.0.on_each"),
         ),
         (
             {"preferences": [{"role": "a", "slots": []}]},
-            ("list_can_be_empty", "preferences.0.slots"),
+            ("list-can-be-empty", "preferences.0.slots"),
         ),
         (
             {"preferences": [{"role": "a", "slots": ["t"]}]},
-            ("list_can_be_empty", "preferences.0.slots"),
+            ("list-can-be-empty", "preferences.0.slots"),
         ),
         (
             {"preferences": [{"role": "one", "slots": ["s", "t"], "count": 2}]},
-            ("single_role_twice", "preferences.0.slots"),
+            ("single-role-twice", "preferences.0.slots"),
         ),
         (
             {
@@ -80,13 +78,13 @@ def test_nothing_is_wrong_with_a_sound_group() -> None:
                     {"role": "a", "slots": ["s", "t"]},
                 ]
             },
-            ("duplicate_definition", "preferences.1.role"),
+            ("duplicate-definition", "preferences.1.role"),
         ),
         (
             {"preferences": [{"role": "a", "slots": ["s", "t"], "promotes": "z"}]},
-            ("unknown_name", "preferences.0.promotes"),
+            ("unknown-name", "preferences.0.promotes"),
         ),
-        ({"together": [["a"]]}, ("unclear_element", "together.0")),
+        ({"together": [["a"]]}, ("unclear-element", "together.0")),
         ({"together": [["a", "b"]], "apart": [["b", "a"]]}, ("contradiction", "together.0")),
         (
             {"redundancy": {"model": "2n", "workloads": [{"active": "a"}]}},
@@ -107,22 +105,22 @@ def test_nothing_is_wrong_with_a_sound_group() -> None:
         ),
     ],
 )
-def test_a_defect_is_found_where_it_is(group: dict[str, object], expected: tuple[str, str]) -> None:
+def test_a_defect_is_found_at_its_path(group: dict[str, object], expected: tuple[str, str]) -> None:
     assert expected in found(**group)
 
 
 def test_roles_and_groups_are_defined_once_and_applications_are_in_one_role() -> None:
     roles = [{"id": "a", "applications": ["x"]}, {"id": "a"}, {"id": "b", "applications": ["x"]}]
     whole = {"roles": roles, "groups": [GROUP, GROUP]}
-    defects = lint(msgspec.convert(whole, RoleLayout), ["h1", "h2"], [])
-    assert [(one.kind.value, one.path) for one in defects] == [
-        ("duplicate_definition", ("roles", 1, "id")),
-        ("duplicate_definition", ("groups", 1, "id")),
-        ("application_in_two_roles", ("roles", 2, "applications", 0)),
+    defects = lint_layout(msgspec.convert(whole, RoleLayout), ["h1", "h2"], [])
+    assert [(defect.kind.value, defect.path) for defect in defects] == [
+        ("duplicate-definition", ("roles", 1, "id")),
+        ("duplicate-definition", ("groups", 1, "id")),
+        ("application-in-two-roles", ("roles", 2, "applications", 0)),
     ]
 
 
-def test_an_optional_role_may_lack_a_holder() -> None:
+def test_an_optional_role_may_be_without_a_holder() -> None:
     layout = msgspec.convert(
         {
             "roles": [{"id": "a", "optional": True}],
@@ -130,4 +128,4 @@ def test_an_optional_role_may_lack_a_holder() -> None:
         },
         RoleLayout,
     )
-    assert lint(layout, ["h1", "h2"], []) == []
+    assert lint_layout(layout, ["h1", "h2"], []) == []

@@ -1,4 +1,4 @@
-"""Lists in many cases at once: places that are there, and places that are not."""
+"""Lists in many cases at once: positions inside a list, and positions beyond its end."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import pytest
 from builders import a_cluster, a_host, a_vm
 from equipoise.errors import InvalidInput
 from equipoise.spec.batch.judge import judge_cases
-from equipoise.spec.case import Case, judge_case
-from equipoise.spec.demand import Demand
+from equipoise.spec.requirement import Case, Requirement, judge_case
 from equipoise.spec.specification import Specification
 
 Arguments = Mapping[str, Any]
@@ -34,27 +33,30 @@ ARGUMENTS = [{"vs": vs, "ws": ws} for vs, ws in product(LISTS, LISTS)]
 
 
 @pytest.mark.parametrize("name", sorted(HOME.constraints))
-def test_a_place_beyond_the_end_is_told_from_one_within(name: str) -> None:
-    alone = [_alone(name, one) for one in ARGUMENTS]
-    assert [_together(name, [one]) for one in ARGUMENTS] == [[said] for said in alone]
-    clear = [(one, said) for one, said in zip(ARGUMENTS, alone, strict=True) if said is not None]
-    assert _together(name, [one for one, _ in clear]) == [said for _, said in clear]
-    assert set(alone) == SAID[name]
+def test_a_position_beyond_the_end_is_told_from_one_inside(name: str) -> None:
+    alone = [_alone(name, arguments) for arguments in ARGUMENTS]
+    together = [_together(name, [arguments]) for arguments in ARGUMENTS]
+    assert together == [[answer] for answer in alone]
+    pairs = zip(ARGUMENTS, alone, strict=True)
+    clear = [(arguments, answer) for arguments, answer in pairs if answer is not None]
+    answers = _together(name, [arguments for arguments, _ in clear])
+    assert answers == [answer for _, answer in clear]
+    assert set(alone) == ANSWERS[name]
 
 
-SAID = {
+ANSWERS = {
     "Own": {True, False},
     "Pairs": {True},
     "Foreign": {True, False, None},
     "Hidden": {True, False, None},
     "After": {True, False, None},
 }
-"""What is said of any arguments: it holds, it does not, or it cannot be told."""
+"""The possible answers: it holds, it does not hold, or it has no value."""
 
 
 def _alone(name: str, arguments: Arguments) -> bool | None:
     try:
-        return judge_case(Demand(HOME, name, arguments), Case(CLUSTER)) is None
+        return judge_case(Requirement(HOME, name, arguments), Case(CLUSTER)) is None
     except InvalidInput:
         return None
 
@@ -65,4 +67,4 @@ def _together(name: str, arguments: Sequence[Arguments]) -> list[bool | None]:
         holds = judge_cases(HOME, name, cases, arguments, continuous=False).holds
     except InvalidInput:
         return [None] * len(arguments)
-    return [bool(one) for one in holds]
+    return [bool(holds_in_case) for holds_in_case in holds]

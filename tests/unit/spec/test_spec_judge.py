@@ -1,3 +1,7 @@
+"""The judge of a specification: which moments it judges, what it reports, and formulas without a
+value.
+"""
+
 from __future__ import annotations
 
 from typing import Any
@@ -7,13 +11,13 @@ import pytest
 from builders import a_cluster, a_host, a_plan, a_step, a_vm
 from equipoise.errors import InvalidInput
 from equipoise.model.action import Migrate
-from equipoise.model.plan import Step
-from equipoise.model.quantity import HostId, VmId
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.plan import Step, Violation
+from equipoise.model.quantity import HostId, RuleId, VmId
+from equipoise.model.rule import Satisfy
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.plan import Refusal, verify
-from equipoise.spec.case import Case, judge_case
-from equipoise.spec.demand import Demand
 from equipoise.spec.judge import SpecificationJudge
+from equipoise.spec.requirement import Case, Requirement, judge_case
 from equipoise.spec.specification import Specification
 
 SPEC = Specification.read(
@@ -46,17 +50,17 @@ def cluster() -> Snapshot:
 def broken(
     name: str, arguments: dict[str, Any], *steps: Step, continuous: bool = False
 ) -> list[tuple[str, int]]:
-    """Where the gate, with a specification, says a plan breaks it."""
+    """Return where the gate, with a specification as a judge, finds violations in a plan."""
     snapshot = cluster()
     values = SPEC.arguments(name, arguments, snapshot)
-    judge = SpecificationJudge([Demand(SPEC, name, values, continuous)], steps)
+    judge = SpecificationJudge([Requirement(SPEC, name, values, continuous)], steps)
     verdict = verify(snapshot, a_plan(*steps), [judge])
     if not isinstance(verdict, Refusal):
         return []
-    return [(one.constraint, one.at_ms) for one in verdict.violations]
+    return [(violation.constraint, violation.at_ms) for violation in verdict.violations]
 
 
-def test_the_gate_refuses_what_passes_through_a_broken_state_and_says_the_millisecond() -> None:
+def test_the_gate_refuses_a_plan_that_passes_through_a_violation() -> None:
     assert broken("Spread", BOTH, *VISIT) == []
     assert broken("Spread", BOTH, *VISIT, continuous=True) == [("Spread({v1, v2})", 700)]
 
@@ -89,18 +93,18 @@ def test_formulas_about_the_whole_plan_are_judged_at_its_end(
     assert (broken(name, {"v": "v1", "n": host}, *VISIT, continuous=True) == []) is holds
 
 
-def test_formulas_can_ask_for_the_actions_of_the_plan() -> None:
+def test_formulas_can_read_the_actions_of_the_plan() -> None:
     assert broken("Early", {"v": "v1"}, VISIT[0]) == []
     assert broken("Early", {"v": "v1"}, *VISIT) == [("Early(v1)", 2000)]
 
 
-def test_what_is_broken_from_the_start_is_told_at_the_start() -> None:
+def test_an_initial_violation_is_reported_at_the_start() -> None:
     assert broken("Never", {"v": "v1", "n": "h1"}, continuous=True) == [("Never(v1, h1)", 0)]
 
 
-# What has no value
+# Formulas without a value
 
-TROUBLE = Specification.read(
+UNDEFINED = Specification.read(
     """
     Guarded(n : int) ::= n /= 0 & 10 / n > 1
     Unguarded(n : hosts) ::= 10 / card(running(n)) > 1
@@ -110,43 +114,84 @@ TROUBLE = Specification.read(
 )
 
 
-def told(name: str, arguments: dict[str, Any], *steps: Step) -> list[tuple[int, str, str | None]]:
+def found(name: str, arguments: dict[str, Any], *steps: Step) -> tuple[Violation, ...]:
+    """Return what the gate finds in a plan, with a constraint of ``UNDEFINED`` as a judge."""
     snapshot = cluster()
-    values = TROUBLE.arguments(name, arguments, snapshot)
-    judge = SpecificationJudge([Demand(TROUBLE, name, values, continuous=True)], steps)
+    values = UNDEFINED.arguments(name, arguments, snapshot)
+    judge = SpecificationJudge([Requirement(UNDEFINED, name, values, continuous=True)], steps)
     verdict = verify(snapshot, a_plan(*steps), [judge])
-    found = verdict.violations if isinstance(verdict, Refusal) else ()
-    return [(one.at_ms, one.detail, one.step) for one in found]
+    return verdict.violations if isinstance(verdict, Refusal) else ()
 
 
-def test_the_right_side_is_only_looked_at_if_the_left_one_is_true() -> None:
-    assert told("Guarded", {"n": 0}) == [(0, "not so: 0 /= 0", None)]
-    assert told("Guarded", {"n": 5}) == []
-    assert told("Neither", {"n": 0})[0][0] == 0
+def test_the_right_side_is_evaluated_only_if_the_left_one_is_true() -> None:
+    (violation,) = found("Guarded", {"n": 0})
+    assert (violation.at_ms, violation.code, violation.step) == (0, "rule-violated", None)
+    assert violation.detail == "0 /= 0 is false"
+    assert found("Guarded", {"n": 5}) == ()
+    assert found("Neither", {"n": 0})[0].at_ms == 0
 
 
-def test_a_formula_without_a_value_is_a_violation_that_says_so() -> None:
-    (first, *_) = told("Unguarded", {"n": "h1"}, *VISIT)
-    assert first[0] == 700
-    assert "10 divided by zero" in first[1]
+def test_a_formula_without_a_value_is_a_violation() -> None:
+    (first, *_) = found("Unguarded", {"n": "h1"}, *VISIT)
+    assert (first.at_ms, first.code) == (700, "evaluation-failed")
+    assert "10 is divided by zero" in first.detail
 
 
-def test_always_tells_the_moment_at_which_it_was_not_so() -> None:
-    (violation,) = told("Stays", {}, *VISIT)
-    assert (violation[0], violation[2]) == (700, "a")
-    assert "host(v1) = h2" in violation[1]
+def test_a_violation_of_always_has_the_moment_of_its_cause() -> None:
+    (violation,) = found("Stays", {}, *VISIT)
+    assert (violation.at_ms, violation.step) == (700, "a")
+    assert violation.detail.startswith("v1 is on h2")
 
 
 @pytest.mark.parametrize("name", ["runs", "nodes", "vms", "running", "let", "nodeState"])
 def test_a_word_of_the_language_names_no_constraint(name: str) -> None:
-    with pytest.raises(InvalidInput, match="is a word of the language"):
+    with pytest.raises(InvalidInput) as caught:
         Specification.read(f"{name} ::= card(vms) = 1")
+    assert [problem.code for problem in caught.value.problems] == ["reserved-word"]
 
 
 def test_a_text_is_shown_in_quotes() -> None:
     spec = Specification.read('In(v : vms, rack : string) ::= label(host(v), "rack") = rack')
-    why = judge_case(Demand(spec, "In", {"v": "v1", "rack": "north"}), Case(cluster()))
-    assert why is not None
-    assert str(why.why) == (
-        'not so: label(host(v1), "rack") = "north", with label(host(v1), "rack") = ""'
+    violation = judge_case(Requirement(spec, "In", {"v": "v1", "rack": "north"}), Case(cluster()))
+    assert violation is not None
+    assert str(violation.why) == 'label(host(v1), "rack") is "", not "north"'
+    assert violation.why.formula == 'label(host(v1), "rack") = "north"'
+
+
+@pytest.mark.parametrize(
+    ("formula", "sentence"),
+    [
+        ("host(x) /= host(x)", "v1 and v1 are both on h1"),
+        ("host(x) = host(y)", "v1 is on h1, v2 is on h2"),
+        ("host(x) : {host(y)}", "v1 is on h1, which is not in {h2}"),
+        ("host(x) /: hosts", "v1 is on h1, which is in {h1, h2, h3}"),
+        ("card(vms) <= 1", "card(vms) is 2, more than 1"),
+        ("card(vms) < card({x})", "card(vms) is 2, not less than card({v1}) = 1"),
+        ("vmState(x) = ready", "vmState(v1) is running, not ready"),
+        ("vmState(x) /= running", "vmState(v1) is running"),
+        ("running(host(x)) <: {y}", "running(host(v1)) contains {v1}, which is not in {v2}"),
+        ("x = y", "v1 = v2 is false"),
+    ],
+)
+def test_a_false_comparison_is_explained_in_a_sentence(formula: str, sentence: str) -> None:
+    spec = Specification.read(f"Pair(x : vms, y : vms) ::= x = x & y = y --> {formula}")
+    violation = judge_case(Requirement(spec, "Pair", {"x": "v1", "y": "v2"}), Case(cluster()))
+    assert violation is not None
+    assert str(violation.why) == sentence
+
+
+NOWHERE = "Odd discrete ::= !(x : vms - [vms, vms][3]) runs(x)"
+
+
+def test_a_rule_without_a_value_is_refused_only_if_it_is_continuous() -> None:
+    rule = Satisfy(id=RuleId("odd"), constraint="Odd")
+    snapshot = a_cluster(a_host("h1"), vms=[a_vm("v1", "h1")], rules=(rule,), specification=NOWHERE)
+    verdict = verify(snapshot, a_plan())
+    assert not isinstance(verdict, Refusal), "an old violation that the plan does not touch"
+    continuous = snapshot.settings.but(rules=(rule.but(continuous=True),))
+    odd = a_cluster(
+        a_host("h1"), vms=[a_vm("v1", "h1")], rules=continuous.rules, specification=NOWHERE
     )
+    verdict = verify(odd, a_plan())
+    assert isinstance(verdict, Refusal)
+    assert verdict.violations[0].code == "evaluation-failed"

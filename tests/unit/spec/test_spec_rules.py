@@ -3,14 +3,20 @@ from __future__ import annotations
 from builders import a_cluster, a_host, a_vm
 from equipoise.model.quantity import RuleId, VmId
 from equipoise.model.rule import Argument, KeepApart, Satisfy
-from equipoise.model.snapshot import Snapshot
-from equipoise.spec.rules import demands_of
+from equipoise.model.state.snapshot import Snapshot
+from equipoise.spec.rules import requirements_of
 
 
-def demanded(snapshot: Snapshot) -> list[str]:
-    demands = demands_of(snapshot.settings, snapshot)
-    found = [f"{one.name}{sorted(one.arguments.items())}" for one in demands.clear]
-    return found + [f"{one.constraint}: {one.detail}" for one in demands.unclear]
+def required(snapshot: Snapshot) -> list[str]:
+    requirements = requirements_of(snapshot.settings, snapshot)
+    valid = [
+        f"{requirement.name}{sorted(requirement.arguments.items())}"
+        for requirement in requirements.valid
+    ]
+    return valid + [
+        f"{violation.constraint}: {violation.code}: {violation.detail}"
+        for violation in requirements.invalid
+    ]
 
 
 def cluster(constraint: str, **arguments: Argument) -> Snapshot:
@@ -18,21 +24,23 @@ def cluster(constraint: str, **arguments: Argument) -> Snapshot:
     return a_cluster(a_host("h1"), vms=[a_vm("v1", "h1"), a_vm("v2")], rules=(rule,))
 
 
-def test_a_rule_about_who_has_left_demands_nothing_of_him() -> None:
-    assert demanded(cluster("Fence", v="gone", ns=("h1",))) == []
-    assert demanded(cluster("Spread", vs=("v1", "gone"))) == ["Spread[('vs', frozenset({'v1'}))]"]
-    assert demanded(cluster("Seq", vs=("v2", "gone", "v1"))) == ["Seq[('vs', ('v2', 'v1'))]"]
-    assert demanded(cluster("Fence", v="v1", ns=("h1", "h9"))) == [
+def test_a_rule_requires_nothing_of_removed_vms_and_hosts() -> None:
+    assert required(cluster("Fence", v="gone", ns=("h1",))) == []
+    assert required(cluster("Spread", vs=("v1", "gone"))) == ["Spread[('vs', frozenset({'v1'}))]"]
+    assert required(cluster("Seq", vs=("v2", "gone", "v1"))) == ["Seq[('vs', ('v2', 'v1'))]"]
+    assert required(cluster("Fence", v="v1", ns=("h1", "h9"))) == [
         "Fence[('ns', frozenset({'h1'})), ('v', 'v1')]"
     ]
 
 
-def test_a_rule_that_nobody_understands_is_not_forgotten() -> None:
-    assert demanded(cluster("Nothing")) == ["rule r: Nothing: there is no such constraint"]
-    assert demanded(cluster("Spread")) == ["rule r: vs: is missing"]
+def test_an_invalid_rule_is_reported() -> None:
+    assert required(cluster("Nothing")) == [
+        "rule r: invalid-rule: Nothing: there is no such constraint"
+    ]
+    assert required(cluster("Spread")) == ["rule r: invalid-rule: vs: is missing"]
 
 
-def test_soft_rules_demand_nothing() -> None:
+def test_soft_rules_require_nothing() -> None:
     soft = KeepApart(id=RuleId("r"), vms=(VmId("v1"), VmId("v2")), hard=False)
     state = a_cluster(a_host("h1"), vms=[a_vm("v1", "h1"), a_vm("v2")], rules=(soft,))
-    assert demanded(state) == []
+    assert required(state) == []

@@ -1,4 +1,4 @@
-"""Journals of every sort, each new and empty."""
+"""Fixtures: empty journals and databases of every kind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["fixture_postgres"]
 
 @pytest.fixture(name="url", params=["sqlite", "postgresql"])
 def fixture_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of an empty database, of each sort in turn."""
+    """The URL of an empty database of each kind."""
     if request.param == "sqlite":
         return str(tmp_path / "journal.db")
     server: Server = request.getfixturevalue("postgres")
@@ -24,7 +24,8 @@ def fixture_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture(name="journal", params=["memory", "file", "sqlite in memory", "postgresql"])
 def fixture_journal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Journal]:
-    """An empty journal, of each sort in turn."""
+    """An empty journal of each kind."""
+
     with _journal(request, tmp_path) as opened:
         yield opened
 

@@ -1,3 +1,5 @@
+"""Addresses of journals: paths, URLs, and passwords that are never shown."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -5,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from equipoise.errors import InvalidInput
-from equipoise.store.address import Address
+from equipoise.store.address import DatabaseAddress
 
 
 @pytest.mark.parametrize(
@@ -21,7 +23,7 @@ from equipoise.store.address import Address
     ],
 )
 def test_a_path_is_a_sqlite_file(text: str, path: Path) -> None:
-    address = Address.of(text)
+    address = DatabaseAddress.of(text)
     assert address.is_sqlite
     assert address.path == path
     assert address.url.database == str(path)
@@ -29,15 +31,15 @@ def test_a_path_is_a_sqlite_file(text: str, path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["sqlite://", "sqlite:///:memory:", ":memory:"])
-def test_a_database_may_be_in_memory(text: str) -> None:
-    address = Address.of(text)
+def test_an_address_can_denote_a_database_in_memory(text: str) -> None:
+    address = DatabaseAddress.of(text)
     assert address.is_sqlite
     assert address.path is None
 
 
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
-def test_postgresql_always_means_psycopg(scheme: str) -> None:
-    address = Address.of(f"{scheme}://kim:secret@db.example:5433/cluster?sslmode=require")
+def test_every_postgresql_url_uses_psycopg(scheme: str) -> None:
+    address = DatabaseAddress.of(f"{scheme}://kim:secret@db.example:5433/cluster?sslmode=require")
     assert not address.is_sqlite
     assert address.url.drivername == "postgresql+psycopg"
     assert address.url.password == "secret"
@@ -45,9 +47,11 @@ def test_postgresql_always_means_psycopg(scheme: str) -> None:
     assert address.shown == "postgresql://kim@db.example:5433/cluster"
 
 
-def test_nobody_waits_for_ever_for_a_server() -> None:
-    assert Address.of("postgresql://h/d").url.query["connect_timeout"] == "10"
-    assert Address.of("postgresql://h/d?connect_timeout=3").url.query["connect_timeout"] == "3"
+def test_connecting_to_a_server_has_a_timeout() -> None:
+    assert DatabaseAddress.of("postgresql://h/d").url.query["connect_timeout"] == "10"
+    assert (
+        DatabaseAddress.of("postgresql://h/d?connect_timeout=3").url.query["connect_timeout"] == "3"
+    )
 
 
 @pytest.mark.parametrize(
@@ -59,7 +63,7 @@ def test_nobody_waits_for_ever_for_a_server() -> None:
     ],
 )
 def test_a_password_is_not_shown(text: str) -> None:
-    address = Address.of(text)
+    address = DatabaseAddress.of(text)
     assert "s3cret" not in address.shown + repr(address)
     assert address.without_secrets("no entry with s3cret here") == "no entry with *** here"
 
@@ -78,9 +82,10 @@ def test_a_password_is_not_shown(text: str) -> None:
         "a\0b",
     ],
 )
-def test_what_cannot_be_understood_is_refused_with_a_cure(text: str) -> None:
+def test_an_invalid_address_is_refused_with_a_fix(text: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        Address.of(text)
+        DatabaseAddress.of(text)
+    assert caught.value.code == "address-invalid"
     assert "write " in str(caught.value)
     assert caught.value.__cause__ is None
     if "@" in text or "kim" in text:

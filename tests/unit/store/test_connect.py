@@ -1,3 +1,5 @@
+"""Opening a database: durability settings, and the errors of files and servers."""
+
 from __future__ import annotations
 
 import multiprocessing
@@ -16,7 +18,7 @@ from equipoise.errors import InvalidInput, MissingExtra, WorldError
 from equipoise.model.event import HostLeft
 from equipoise.model.quantity import HostId
 from equipoise.store import open_journal
-from equipoise.store.address import Address
+from equipoise.store.address import DatabaseAddress
 from equipoise.store.connect import connect
 from postgres import Server
 
@@ -31,7 +33,7 @@ def refusal(path: Path | str, *, create: bool = True) -> InvalidInput:
     return caught.value
 
 
-def test_sqlite_writes_ahead_and_ends_as_one_file(tmp_path: Path) -> None:
+def test_sqlite_uses_a_write_ahead_log_and_closes_to_one_file(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     with open_journal(str(path)) as journal:
         journal.append((EVENT,))
@@ -43,8 +45,8 @@ def test_sqlite_writes_ahead_and_ends_as_one_file(tmp_path: Path) -> None:
 
 
 def test_sqlite_waits_for_the_disk_before_it_acknowledges(tmp_path: Path) -> None:
-    """FULL is 2; NORMAL, which loses the last commits with the power, is 1."""
-    engine = connect(Address.of(str(tmp_path / "journal.db")), create=True)
+    """FULL is 2. NORMAL is 1 and loses the last commits when the power fails."""
+    engine = connect(DatabaseAddress.of(str(tmp_path / "journal.db")), create=True)
     with engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
         assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == 30_000
@@ -56,81 +58,87 @@ def test_postgresql_waits_for_the_disk_whatever_its_settings(
     postgres: Server, setting: str, expected: str
 ) -> None:
     url = postgres.fresh(f"-csynchronous_commit={setting}")
-    engine = connect(Address.of(url), create=True)
+    engine = connect(DatabaseAddress.of(url), create=True)
     with engine.connect() as connection:
         assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == expected
     engine.dispose()
 
 
 def test_a_directory_is_refused(tmp_path: Path) -> None:
-    assert "is a directory" in str(refusal(tmp_path))
+    assert refusal(tmp_path).code == "database-not-writable"
 
 
-def test_a_path_in_no_directory_is_refused(tmp_path: Path) -> None:
-    assert f"make {tmp_path / 'none'} first" in str(refusal(tmp_path / "none" / "journal.db"))
+def test_a_path_whose_directory_does_not_exist_is_refused(tmp_path: Path) -> None:
+    error = refusal(tmp_path / "none" / "journal.db")
+    assert error.code == "database-not-found"
+    assert str(tmp_path / "none") in error.problems[0].cure
     (tmp_path / "file").touch()
-    assert "directory is not there" in str(refusal(tmp_path / "file" / "journal.db"))
+    assert refusal(tmp_path / "file" / "journal.db").code == "database-not-found"
 
 
-def test_a_path_where_nothing_can_be_made_is_refused() -> None:
-    assert "cannot be opened or made" in str(refusal("/proc/journal.db"))
+def test_a_path_that_cannot_be_created_is_refused() -> None:
+    assert refusal("/proc/journal.db").code == "database-not-writable"
 
 
 def test_a_path_that_is_too_long_is_refused(tmp_path: Path) -> None:
-    assert "too long" in str(refusal(tmp_path / ("x" * 300)))
+    error = refusal(tmp_path / ("x" * 300))
+    assert error.code == "database-not-writable"
+    assert "too long" in str(error)
 
 
 def test_a_device_is_refused() -> None:
-    """SQLite would take /dev/null and acknowledge everything."""
-    assert "is not a regular file" in str(refusal("/dev/null"))
+    """SQLite would open /dev/null and acknowledge every event."""
+    assert refusal("/dev/null").code == "database-not-writable"
 
 
-def test_a_file_of_something_else_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_file_of_another_kind_is_refused_and_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("nothing to see here\n" * 100)
     before = path.read_bytes()
-    assert "is not a SQLite database" in str(refusal(path))
+    assert refusal(path).code == "database-damaged"
     assert path.read_bytes() == before
 
 
-def test_a_torn_file_is_refused(tmp_path: Path) -> None:
+def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     with open_journal(str(path)) as journal:
         journal.append([EVENT] * 5000)
-    whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2])
-    assert "is damaged" in str(refusal(path))
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    assert refusal(path).code == "database-damaged"
 
 
-def test_a_file_damaged_in_its_middle_is_refused_when_that_is_read(tmp_path: Path) -> None:
+def test_damage_in_the_middle_of_a_file_is_reported_when_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     with open_journal(str(path)) as journal:
         journal.append([EVENT] * 5000)
     with path.open("r+b") as file:
         file.seek(path.stat().st_size // 8192 * 4096)
         file.write(b"\xff" * 3 * 4096)
-    with open_journal(str(path)) as journal, pytest.raises(InvalidInput, match="damaged") as caught:
+    with open_journal(str(path)) as journal, pytest.raises(InvalidInput) as caught:
         list(journal.events())
+    assert caught.value.code == "database-damaged"
     assert caught.value.source == str(path)
 
 
-def test_a_file_that_is_not_there_is_made_only_when_wanted(tmp_path: Path) -> None:
+def test_a_missing_file_is_created_only_on_request(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
-    assert "is not there" in str(refusal(path, create=False))
+    assert refusal(path, create=False).code == "database-not-found"
     assert not path.exists()
     path.touch()
-    assert "holds no journal" in str(refusal(path, create=False))
+    assert refusal(path, create=False).code == "journal-not-found"
     assert path.read_bytes() == b""
     open_journal(str(path)).close()
 
 
-def test_a_database_on_a_server_is_filled_only_when_wanted(postgres: Server) -> None:
+def test_tables_on_a_server_are_created_only_on_request(postgres: Server) -> None:
     url = postgres.fresh()
-    with pytest.raises(InvalidInput, match="holds no journal"):
+    with pytest.raises(InvalidInput) as caught:
         open_journal(url, create=False)
+    assert caught.value.code == "journal-not-found"
     with psycopg.connect(url) as raw:
-        found = raw.execute("SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()")
-        assert found.fetchone() == (0,)
+        tables = raw.execute("SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()")
+        assert tables.fetchone() == (0,)
 
 
 @pytest.mark.parametrize(
@@ -142,14 +150,15 @@ def test_a_database_on_a_server_is_filled_only_when_wanted(postgres: Server) -> 
         ("postgresql://kim:s3cret@127.0.0.1:1/db?nonsense=1", "nonsense"),
     ],
 )
-def test_a_server_that_cannot_be_reached_is_the_worlds_fault(url: str, words: str) -> None:
+def test_an_unreachable_server_raises_a_world_error(url: str, words: str) -> None:
     with pytest.raises(WorldError, match=words) as caught:
         open_journal(url)
+    assert caught.value.code == "database-failed"
     assert str(caught.value).startswith("postgresql://kim@")
     assert "s3cret" not in "".join(traceback.format_exception(caught.value))
 
 
-def test_a_server_that_does_not_let_us_in_is_the_worlds_fault(postgres: Server) -> None:
+def test_a_server_that_refuses_the_user_raises_a_world_error(postgres: Server) -> None:
     postgres.do("CREATE ROLE guarded LOGIN PASSWORD 'right'")
     wrong = "s3cret"
     with pytest.raises(WorldError, match='password authentication failed for user "guarded"') as e:
@@ -161,13 +170,13 @@ def test_a_server_that_does_not_let_us_in_is_the_worlds_fault(postgres: Server) 
         open_journal(postgres.url(user="guarded:right"))
 
 
-def test_the_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_names_the_extra_of_a_missing_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(MissingExtra, match=r"pip install 'equipoise\[postgres\]'"):
         open_journal("postgresql://host/db")
 
 
-def test_a_database_in_memory_is_one_for_all_threads() -> None:
+def test_all_threads_share_a_database_in_memory() -> None:
     with open_journal("sqlite://") as journal:
         journal.append((EVENT,))
         seen: list[int] = []
@@ -203,4 +212,4 @@ def test_two_processes_may_open_a_new_database_at_once(
             process.join(60)
         assert [process.exitcode for process in pair] == [0, 0]
         with open_journal(fresh, journal="two", create=False) as journal:
-            assert len(journal) == 1
+            assert len(journal) == 1, "each journal has its own event"

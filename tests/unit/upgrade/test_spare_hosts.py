@@ -1,46 +1,46 @@
-"""Units of hosts that run VMs: they begin only if the hosts they keep off are not missed."""
+"""Units of hosts with VMs: they start only if the hosts that they deactivate are spare."""
 
 from __future__ import annotations
 
 import pytest
 
-from equipoise.control.upgrading import UpgradeLoop
+from equipoise.control.upgrade_loop import UpgradeLoop
+from equipoise.files import parse_campaign
 from equipoise.model.event import Event
-from equipoise.model.files import parse_campaign
 from equipoise.model.upgrade import event as past
-from equipoise.model.upgrade.campaign import Campaign
+from equipoise.model.upgrade.campaign import UpgradeCampaign
 from equipoise.model.upgrade.event import CampaignStatus
-from equipoise.model.upgrade.work import Errand
-from equipoise.sim.upgrading.builtin import builtin_campaign
-from equipoise.sim.upgrading.engine import SimulatedEngine
+from equipoise.model.upgrade.work import TaskKind
+from equipoise.sim.builtin import builtin_campaign
+from equipoise.sim.upgrade.engine import SimulatedEngine
 from equipoise.store import MemoryJournal
-from equipoise.upgrade.account import account
+from equipoise.upgrade.summary import summarise_campaign
 
-CLASHING = range(1, 5)
-"""Hosts that do not understand the two sponsors of another version."""
+INCOMPATIBLE = range(1, 5)
+"""Hosts that are incompatible with the two sponsors while versions differ."""
 
 
-def campaign(kind: str, spare: int, least: int = 1) -> Campaign:
-    hosts = range(1, len(CLASHING) + spare + 1)
-    clash = "presence: current_future, incompatible: true"
-    bonds = [f"{{dependent: s1, sponsor: s2, kind: peer_stateless, {clash}}}"]
-    bonds += [f"{{dependent: h{n}, sponsor: {sponsor}, kind: {kind}, {clash}}}"
-              for n in CLASHING for sponsor in ("s1", "s2")]  # fmt: skip
+def campaign(kind: str, spare: int, least: int = 1) -> UpgradeCampaign:
+    hosts = range(1, len(INCOMPATIBLE) + spare + 1)
+    mixed = "presence: current_future, incompatible: true"
+    dependencies = [f"{{dependent: s1, sponsor: s2, kind: peer_stateless, {mixed}}}"]
+    dependencies += [f"{{dependent: h{n}, sponsor: {sponsor}, kind: {kind}, {mixed}}}"
+              for n in INCOMPATIBLE for sponsor in ("s1", "s2")]  # fmt: skip
     size = "cores: 8, mhz_per_core: 2000, memory_mib: 16384, capacity: {vms: 3}"
     vms = (("a1", "a", 1), ("a2", "a", 2), ("b1", "b", 2), ("b2", "b", 3))
     sla = f"sla: {{vms_min: {least}, vms_max: 3, cooldown_s: 100}}"
-    parts = {
+    entries = {
         "hosts": [f"{{id: h{n}, {size}}}" for n in hosts],
-        "resources": [f"{{id: {one}, kind: switch, version: old}}" for one in ("s1", "s2")]
+        "resources": [f"{{id: {name}, kind: switch, version: old}}" for name in ("s1", "s2")]
         + [f"{{id: h{n}, kind: server, version: old, host: h{n}}}" for n in hosts],
-        "dependencies": bonds,
-        "vms": [f"{{id: {id_}, vcpus: 1, memory_mib: 1024, tenant: {whose}, host: h{n}}}"
-                for id_, whose, n in vms],
-        "tenants": [f"{{id: {one}, {sla}, anti_affinity: [{{id: {one}, vms: [{one}1, {one}2]}}]}}"
-                    for one in ("a", "b")],
+        "dependencies": dependencies,
+        "vms": [f"{{id: {id_}, vcpus: 1, memory_mib: 1024, tenant: {tenant}, host: h{n}}}"
+                for id_, tenant, n in vms],
+        "tenants": [f"{{id: {id_}, {sla}, anti_affinity: [{{id: {id_}, vms: [{id_}1, {id_}2]}}]}}"
+                    for id_ in ("a", "b")],
     }  # fmt: skip
-    changed = ", ".join(f"h{n}" for n in CLASHING)
-    written = f"""
+    changed = ", ".join(f"h{n}" for n in INCOMPATIBLE)
+    text = f"""
 name: unit
 settings: {{failover_hosts: 1, vm_move_s: 20}}
 catalog:
@@ -57,20 +57,20 @@ requests:
 cluster:
   name: unit
 """
-    for key, lines in parts.items():
-        written += f"  {key}:\n" + "".join(f"    - {line}\n" for line in lines)
-    return parse_campaign(written.encode(), "unit")
+    for key, lines in entries.items():
+        text += f"  {key}:\n" + "".join(f"    - {line}\n" for line in lines)
+    return parse_campaign(text.encode(), "unit")
 
 
 def run(kind: str, spare: int) -> list[Event]:
-    made = campaign(kind, spare)
+    unit_campaign = campaign(kind, spare)
     journal = MemoryJournal()
-    UpgradeLoop(SimulatedEngine(made), journal, made).run()
+    UpgradeLoop(SimulatedEngine(unit_campaign), journal, unit_campaign).run()
     return list(journal.events())
 
 
 @pytest.mark.parametrize(("kind", "spare"), [("storage", 2), ("communication", 4)])
-def test_with_enough_spare_hosts_a_unit_gets_through_while_vms_are_elsewhere(
+def test_a_unit_completes_with_enough_spare_hosts_and_no_vm_on_a_deactivated_host(
     kind: str, spare: int
 ) -> None:
     events = run(kind, spare)
@@ -86,9 +86,9 @@ def test_with_enough_spare_hosts_a_unit_gets_through_while_vms_are_elsewhere(
                 targets = {move.vm: move.target for move in event.batch.moves}
             case past.VmMoved():
                 where[event.vm] = targets[event.vm]
-            case past.TaskFinished(errand=Errand.DEACTIVATE):
+            case past.TaskFinished(errand=TaskKind.DEACTIVATE):
                 off.add(event.resource)
-            case past.TaskFinished(errand=Errand.ACTIVATE):
+            case past.TaskFinished(errand=TaskKind.ACTIVATE):
                 off.discard(event.resource)
             case _:
                 pass
@@ -96,52 +96,59 @@ def test_with_enough_spare_hosts_a_unit_gets_through_while_vms_are_elsewhere(
     assert not off
 
 
-def test_a_unit_does_not_begin_what_it_could_not_end() -> None:
+def test_a_unit_without_enough_spare_hosts_does_not_start() -> None:
     events = run("communication", 2)
-    assert not any(isinstance(one, past.BatchStarted) for one in events)
+    assert not any(isinstance(event, past.BatchStarted) for event in events)
     end = events[-1]
     assert isinstance(end, past.CampaignEnded)
     assert end.status is CampaignStatus.PAUSED
-    assert "keeps 4 hosts off, and 2 are spare" in end.reason
+    assert "4 hosts deactivated; 2 are spare" in end.reason
+    ended = [event for event in events if isinstance(event, past.IterationEnded)]
+    assert ended[-1].codes == ("no-spare-host",)
 
 
 @pytest.mark.parametrize(
     ("kind", "spare", "needed", "available"), [("storage", 2, 2, 2), ("communication", 2, 4, 2)]
 )
-def test_the_account_says_how_many_spare_hosts_a_request_needs(
+def test_the_summary_contains_the_spare_hosts_that_a_request_needs(
     kind: str, spare: int, needed: int, available: int
 ) -> None:
-    (one,) = account(run(kind, spare)).spare
-    assert (one.request, one.needed, one.available) == ("r", needed, available)
-    assert one.enough is (needed <= available)
+    (need,) = summarise_campaign(run(kind, spare)).spare
+    assert (need.request, need.needed, need.available) == ("r", needed, available)
+    assert need.is_enough is (needed <= available)
 
 
-def test_of_a_divided_cluster_the_new_side_needs_a_reserve_for_failures() -> None:
-    made = builtin_campaign("nabi-compute")
+def test_the_new_partition_of_a_divided_cluster_needs_a_failover_reserve() -> None:
+    campaign_ = builtin_campaign("nabi-compute")
     journal = MemoryJournal()
-    UpgradeLoop(SimulatedEngine(made), journal, made).run()
-    (one,) = account(journal.events()).spare
-    assert one.needed == made.settings.failover_hosts == 1
+    UpgradeLoop(SimulatedEngine(campaign_), journal, campaign_).run()
+    (need,) = summarise_campaign(journal.events()).spare
+    assert need.needed == campaign_.settings.failover_hosts == 1
 
 
-def test_a_unit_that_keeps_more_hosts_off_than_can_ever_be_spared_is_refused() -> None:
+def test_a_unit_that_deactivates_too_many_hosts_is_refused() -> None:
     made = campaign("communication", 1, least=2)
     journal = MemoryJournal()
     UpgradeLoop(SimulatedEngine(made), journal, made).run()
-    (end,) = [one for one in journal.events() if isinstance(one, past.SetEnded)]
+    (end,) = [event for event in journal.events() if isinstance(event, past.SetEnded)]
     assert end.outcome is past.SetOutcome.REFUSED
-    assert end.reason == (
-        "unit 1/s1 keeps 4 hosts off: with 4 hosts out and 1 in reserve, 0 hosts with 0 places "
-        "are left; tenants have 4 VMs or more"
-    )
+    assert end.code == "capacity-too-small"
+    for figure in (
+        "unit 1/s1",
+        "4 hosts out",
+        "1 in reserve",
+        "capacity for 0 VMs",
+        "4 VMs or more",
+    ):
+        assert figure in end.reason
 
 
-def test_a_partition_is_changed_side_by_side() -> None:
+def test_the_resources_of_a_partition_change_side_by_side() -> None:
     started: dict[str, int] = {}
-    lasted = []
+    durations_ms = []
     for event in run("storage", 2):
         if isinstance(event, past.BatchStarted):
             started[event.batch.id] = event.at_ms
         elif isinstance(event, past.BatchEnded) and event.batch in started:
-            lasted.append(event.at_ms - started[event.batch])
-    assert lasted == [40_000, 40_000]
+            durations_ms.append(event.at_ms - started[event.batch])
+    assert durations_ms == [40_000, 40_000]

@@ -1,16 +1,16 @@
-"""Undo versions: where all resources of a change are led to when its set is taken back (4.1.3)."""
+"""Undo versions: the version of all resources of a change after its set is undone (4.1.3)."""
 
 from __future__ import annotations
 
 from equipoise.model.quantity import ResourceId
-from equipoise.model.resource import DependencyKind
-from equipoise.model.upgrade.catalog import Catalog, ComponentId, Need, Recipe
+from equipoise.model.upgrade.catalog import Catalog, ComponentId, ComponentRequirement, Recipe
 from equipoise.model.upgrade.event import BatchStarted, ResourceIsolated, ResourceReleased
-from equipoise.model.upgrade.request import Order
-from equipoise.model.upgrade.work import Errand, Task
-from upgrade_worlds import (
+from equipoise.model.upgrade.infrastructure import DependencyKind
+from equipoise.model.upgrade.request import CommandKind
+from equipoise.model.upgrade.work import TaskKind, UpgradeTask
+from upgrade_clusters import (
     CATALOG,
-    Stage,
+    UpgradeHarness,
     a_campaign,
     a_description,
     a_host,
@@ -22,9 +22,9 @@ from upgrade_worlds import (
 )
 
 
-def stage_of(fails: object = None, catalog: Catalog = CATALOG) -> Stage:
+def harness_of(fails: object = None, catalog: Catalog = CATALOG) -> UpgradeHarness:
     change = upgrade_of(["s1", "s2", "s3"], "v3", undo_threshold=3, undo_version="v2")
-    return Stage(
+    return UpgradeHarness(
         a_campaign(
             a_request(a_set("net", change)),
             hosts=[a_host(1, 0)],
@@ -36,68 +36,70 @@ def stage_of(fails: object = None, catalog: Catalog = CATALOG) -> Stage:
     )
 
 
-def once(resource: str, undoing: bool | None = None) -> object:
-    def fails(task: Task) -> str:
+def fails_on(resource: str, undoing: bool | None = None) -> object:
+    def fails(task: UpgradeTask) -> str:
         back = any(work.undoing for work in task.works)
-        meant = task.resource == resource and task.errand is Errand.APPLY
+        meant = task.resource == resource and task.errand is TaskKind.APPLY
         return "broken" if meant and undoing in (None, back) else ""
 
     return fails
 
 
-def test_an_isolated_resource_and_one_never_changed_are_led_there_as_well() -> None:
-    stage = stage_of(once("s2", undoing=False))
-    stage.run()
-    assert stage.outcomes() == {"net": "undone"}
-    assert [stage.version(f"s{n}") for n in (1, 2, 3)] == ["v2", "v2", "v2"]
-    assert [one.resource for one in stage.events(ResourceReleased)] == ["s2"]
-    assert not stage.coordinator.state.parts[ResourceId("s2")].isolated
+def test_isolated_and_unchanged_resources_get_the_undo_version_as_well() -> None:
+    harness = harness_of(fails_on("s2", undoing=False))
+    harness.run()
+    assert harness.outcomes() == {"net": "undone"}
+    assert [harness.version(f"s{n}") for n in (1, 2, 3)] == ["v2", "v2", "v2"]
+    assert [event.resource for event in harness.events(ResourceReleased)] == ["s2"]
+    assert not harness.coordinator.state.resource_states[ResourceId("s2")].isolated
 
 
-def test_one_that_cannot_be_led_there_has_failed() -> None:
-    stage = stage_of(once("s2"))
-    stage.run()
-    assert [(one.resource, one.failed) for one in stage.events(ResourceIsolated)] == [
+def test_a_resource_whose_undo_fails_is_failed() -> None:
+    harness = harness_of(fails_on("s2"))
+    harness.run()
+    assert [(event.resource, event.failed) for event in harness.events(ResourceIsolated)] == [
         ("s2", False),
         ("s2", True),
     ]
-    assert stage.outcomes() == {"net": "undone"}
+    assert harness.outcomes() == {"net": "undone"}
 
 
-def test_the_way_there_is_that_of_the_undo_version_not_that_of_the_one_taken_back() -> None:
+def test_the_undo_uses_the_recipe_of_the_undo_version() -> None:
     recipe = Recipe(duration_s=7, script="to-v2", undo_script="from-v2")
     catalog = Catalog(
         descriptions=tuple(
-            one.but(upgrade=recipe) if (one.component, one.version) == ("switch", "v2") else one
-            for one in CATALOG.descriptions
+            described.but(upgrade=recipe)
+            if (described.component, described.version) == ("switch", "v2")
+            else described
+            for described in CATALOG.descriptions
         )
     )
-    stage = stage_of(once("s2", undoing=False), catalog)
-    stage.run()
+    harness = harness_of(fails_on("s2", undoing=False), catalog)
+    harness.run()
     works = [
         work
-        for one in stage.events(BatchStarted)
-        for task in one.batch.tasks
+        for event in harness.events(BatchStarted)
+        for task in event.batch.tasks
         for work in task.works
         if work.undoing
     ]
     assert {(work.recipe.undo_script, work.duration_s) for work in works} == {("to-v2", 7)}
 
 
-def test_a_set_that_is_undone_before_it_began_leads_there_too() -> None:
-    stage = stage_of()
-    while stage.coordinator.state.iteration < 1:
-        stage.step()
-    stage.command(Order.PAUSE, "net")
-    stage.command(Order.UNDO, "net")
-    stage.command(Order.RESUME, "net")
-    stage.run()
-    assert [stage.version(f"s{n}") for n in (1, 2, 3)] == ["v2", "v2", "v2"]
+def test_a_set_undone_before_its_start_applies_the_undo_version() -> None:
+    harness = harness_of()
+    while harness.coordinator.state.iteration < 1:
+        harness.step()
+    harness.command(CommandKind.PAUSE, "net")
+    harness.command(CommandKind.UNDO, "net")
+    harness.command(CommandKind.RESUME, "net")
+    harness.run()
+    assert [harness.version(f"s{n}") for n in (1, 2, 3)] == ["v2", "v2", "v2"]
 
 
-def test_a_complementary_change_of_the_same_component_has_the_same_undo_version() -> None:
+def test_a_complementary_change_of_the_same_component_has_the_undo_version() -> None:
     along = DependencyKind.STORAGE
-    need = Need(component=ComponentId("switch"), versions=("v3",), along=along)
+    need = ComponentRequirement(component=ComponentId("switch"), versions=("v3",), along=along)
     catalog = Catalog(
         descriptions=(
             a_description("switch", "v1"),
@@ -105,7 +107,7 @@ def test_a_complementary_change_of_the_same_component_has_the_same_undo_version(
             a_description("switch", "v3", needs=(need,)),
         )
     )
-    stage = Stage(
+    harness = UpgradeHarness(
         a_campaign(
             a_request(a_set("net", upgrade_of(["s1"], "v3", undo_version="v2"))),
             hosts=[a_host(1, 0)],
@@ -114,8 +116,8 @@ def test_a_complementary_change_of_the_same_component_has_the_same_undo_version(
             catalog=catalog,
         )
     )
-    stage.step()
-    (standing,) = stage.coordinator.state.standings.values()
-    asked, complement = standing.set.changes
+    harness.step()
+    (status,) = harness.coordinator.state.set_status.values()
+    requested, complement = status.set.changes
     assert complement.complements
-    assert complement.undo_version == asked.undo_version == "v2"
+    assert complement.undo_version == requested.undo_version == "v2"

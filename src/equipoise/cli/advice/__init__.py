@@ -1,4 +1,1 @@
-"""Advice: the commands that say what should be done with a cluster, and do nothing.
-
-Enter by ``run`` of ``recommend``, ``place`` or ``whatif``.
-"""
+"""The commands that recommend actions and execute nothing: recommend, place, whatif."""

@@ -1,74 +1,68 @@
-"""``equipoise place``: where new VMs should start, and what has to be done before."""
+"""``equipoise place``: hosts for new VMs, and the actions that must come first."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
-from equipoise.balance.placement import WAKING, Placement, place
-from equipoise.cli.advice.recommend import as_row, show_faults
-from equipoise.cli.answer import console, fitted, plain, print_json, table
-from equipoise.cli.read import read_amendment, read_inventory
-from equipoise.errors import InvalidInput, Problem
-from equipoise.model.amendment import amended
+from equipoise.api.loading import read_amendment, read_inventory
+from equipoise.balance.placement import POWER_ON_REASON, PlacementAdvice, place_vms
+from equipoise.cli.advice.recommend import show_faults
+from equipoise.cli.output import console, fit_to_terminal, make_table, print_document, printable
+from equipoise.documents.advice import place_document
+from equipoise.errors import InputProblem, InvalidInput
 from equipoise.model.estimate import Estimates
-from equipoise.model.snapshot import Snapshot
-from equipoise.model.words import counted
+from equipoise.model.inventory import amend
+from equipoise.model.quantity import format_count
+from equipoise.model.state.snapshot import Snapshot
 
-SHOWN = 3
+ALTERNATIVES_SHOWN: Final = 3
 
 
 def run(path: Path, vms: Path, *, as_json: bool) -> int:
-    """Print where the VMs should start; 1 if some can start nowhere."""
+    """Print the hosts of the new VMs; 1 if a VM has none."""
     inventory = read_inventory(path)
     amendment = read_amendment(vms, inventory)
     if not amendment.vms:
-        cure = "list those that are to start under vms"
-        raise InvalidInput(str(vms), [Problem(key="vms", what="there is no VM in it", cure=cure)])
-    snapshot = Snapshot.of(amended(inventory, amendment))
-    found = place(snapshot, [vm.id for vm in amendment.vms], Estimates())
+        problem = InputProblem(
+            key="vms",
+            what="the file has no VM",
+            cure="list the VMs to start under vms",
+            code="empty-value",
+        )
+        raise InvalidInput(str(vms), [problem])
+    snapshot = Snapshot.of(amend(inventory, amendment))
+    advice = place_vms(snapshot, [vm.id for vm in amendment.vms], Estimates())
     if as_json:
-        print_json(document(found))
+        print_document(place_document(advice))
     else:
-        _show(snapshot, found)
-    return 1 if found.faults else 0
+        _show(snapshot, advice)
+    return 1 if advice.faults else 0
 
 
-def document(found: Placement) -> dict[str, object]:
-    """The answer as the JSON contract wants it."""
-    return {
-        "placements": [
-            {
-                "vm": one.vm,
-                "host": one.host,
-                "imbalance": round(one.imbalance, 6),
-                "alternatives": [
-                    {"host": other.host, "imbalance": round(other.imbalance, 6)}
-                    for other in one.alternatives
-                ],
-            }
-            for one in found.placed
-        ],
-        "prerequisite_moves": [
-            {"vm": one.vm, "from": one.source, "to": one.target} for one in found.moves
-        ],
-        "power_ons": list(found.wakes),
-        "faults": [as_row(fault) for fault in found.faults],
-    }
-
-
-def _show(snapshot: Snapshot, found: Placement) -> None:
+def _show(snapshot: Snapshot, advice: PlacementAdvice) -> None:
     out = console()
-    out.print(f"[bold]{plain(snapshot.name)}[/bold]: {counted(len(found.placed), 'VM')} to start")
-    for host in found.wakes:
-        out.print(f"first wake {plain(host)}: {WAKING}")
-    for move in found.moves:
-        out.print(f"first move {plain(move.vm)} from {plain(move.source)} to {plain(move.target)}")
-    if found.placed:
-        rows = table("VM", "host", "imbalance then", "or", right=("imbalance then",))
-        for one in found.placed:
-            others = [f"{plain(o.host)} ({o.imbalance:.3f})" for o in one.alternatives[:SHOWN]]
-            more = len(one.alternatives) - SHOWN
-            others += [f"{more} more"] if more > 0 else []
-            rows.add_row(plain(one.vm), plain(one.host), f"{one.imbalance:.3f}", ", ".join(others))
-        out.print(fitted(rows))
-    show_faults(found.faults)
+    count = format_count(len(advice.placed), "VM")
+    out.print(f"[bold]{printable(snapshot.name)}[/bold]: {count} to start")
+    for host in advice.wakes:
+        out.print(f"first wake {printable(host)}: {POWER_ON_REASON}")
+    for move in advice.moves:
+        vm, source, target = map(printable, (move.vm, move.source, move.target))
+        out.print(f"first migrate {vm} from {source} to {target}")
+    if advice.placed:
+        rows = make_table("VM", "host", "imbalance", "alternatives", right=("imbalance",))
+        for start in advice.placed:
+            alternatives = [
+                f"{printable(option.host)} ({option.imbalance:.3f})"
+                for option in start.alternatives[:ALTERNATIVES_SHOWN]
+            ]
+            more = len(start.alternatives) - ALTERNATIVES_SHOWN
+            alternatives += [f"{more} more"] if more > 0 else []
+            rows.add_row(
+                printable(start.vm),
+                printable(start.host),
+                f"{start.imbalance:.3f}",
+                ", ".join(alternatives),
+            )
+        out.print(fit_to_terminal(rows))
+    show_faults(advice.faults)

@@ -1,4 +1,4 @@
-"""``equipoise recommend``: what one pass would do with a cluster, and why; nothing is done."""
+"""``equipoise recommend``: the actions that one pass recommends, with reasons; none is executed."""
 
 from __future__ import annotations
 
@@ -7,285 +7,168 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from equipoise.balance.advice import Advice, Advised, Code
-from equipoise.balance.advise import Pass, advise
-from equipoise.balance.explain import Explainer, Told
-from equipoise.balance.mending.fault import Fault
-from equipoise.balance.wishes import after_moves
-from equipoise.cli.advice import power
-from equipoise.cli.answer import console, fitted, plain, print_json, table
-from equipoise.cli.read import read_inventory
-from equipoise.errors import InvalidInput, Problem
-from equipoise.model.action import PowerOff, describe
+from equipoise.api.loading import read_inventory
+from equipoise.balance.advice import BalanceAdvice
+from equipoise.balance.explain import BalanceExplainer, Explanation
+from equipoise.balance.repair.faults import BalanceFault
+from equipoise.balance.run_pass import PassResult, run_balance_pass
+from equipoise.cli.advice.power import show_power
+from equipoise.cli.output import console, fit_to_terminal, make_table, print_document, printable
+from equipoise.documents.advice import recommend_document
+from equipoise.errors import InputProblem, InvalidInput
+from equipoise.model.action import describe
 from equipoise.model.estimate import Estimates
-from equipoise.model.quantity import HostId, VmId
-from equipoise.model.snapshot import Snapshot
-from equipoise.model.words import counted
-from equipoise.place.host_settings import HostPool, HostPools, changes, host_pools
-from equipoise.power.advice import PowerAdvice
-from equipoise.power.advise import advise_power
+from equipoise.model.quantity import HostId, VmId, format_count
+from equipoise.model.state.snapshot import Snapshot
+from equipoise.power.run_pass import run_power_pass
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-ALL = "all"
-POWER = "power"
-DECIDERS = ("balance", POWER)
+ALL: Final = "all"
+POWER: Final = "power"
+DECIDERS: Final = ("balance", POWER)
+REJECTIONS_SHOWN: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Questions:
-    """What else somebody wants to know."""
+class RecommendOptions:
+    """Explanations, random seed and additional deciders."""
 
     why: Sequence[str] = ()
     """VMs and hosts to explain, or ``all``."""
     seed: int = 0
     deciders: Sequence[str] = ()
-    """Who is asked besides balance."""
+    """Deciders that run besides balance."""
 
 
-def run(path: Path, questions: Questions, *, as_json: bool) -> int:
-    """Print what is recommended; 1 if something is wrong that no move mends."""
-    for name in questions.deciders:
-        if name not in DECIDERS:
-            what, cure = (
-                f"there is no decider {name!r} to be asked",
-                f"one of {', '.join(DECIDERS)}",
-            )
-            raise InvalidInput(str(path), [Problem(key="--with", what=what, cure=cure)])
+def run(path: Path, options: RecommendOptions, *, as_json: bool) -> int:
+    """Print the recommendations; 1 if a fault remains that no move repairs."""
+    _check_deciders(options.deciders, path)
     inventory = read_inventory(path)
-    snapshot = Snapshot.of(inventory, at_ms=_now_ms() if inventory.power.windows else 0)
+    snapshot = Snapshot.of(inventory, at_ms=_time_of_week_ms() if inventory.power.windows else 0)
     began = perf_counter()
-    done = advise(snapshot, Estimates(), seed=questions.seed, alternatives=True)
-    switched = None
-    if POWER in questions.deciders:
-        switched = advise_power(snapshot, Estimates(), seed=questions.seed)
+    result = run_balance_pass(snapshot, Estimates(), seed=options.seed, alternatives=True)
+    power = None
+    if POWER in options.deciders:
+        power = run_power_pass(snapshot, Estimates(), seed=options.seed)
     wall_s = perf_counter() - began
-    told = explained(done, questions.why, str(path))
+    explanations = explain_subjects(result, options.why, str(path))
     if as_json:
-        found = document(done, told)
-        if switched is not None:
-            found = _with_power(found, switched)
-        print_json(found | {"wall_s": round(wall_s, 4)})
+        print_document(recommend_document(result, explanations, power, wall_s=wall_s))
     else:
-        show(done, told)
-        if switched is not None:
-            power.show(switched, questions.why)
-    return 1 if done.advice.faults else 0
+        show_advice(result, explanations)
+        if power is not None:
+            show_power(power, options.why)
+    return 1 if result.advice.faults else 0
 
 
-def _now_ms() -> int:
-    """The time of the week, for windows of a policy: since midnight on Monday, here."""
+def _check_deciders(names: Sequence[str], path: Path) -> None:
+    problems = [
+        InputProblem(
+            key="--with",
+            what=f"there is no decider {name!r}",
+            cure=f"use one of {', '.join(DECIDERS)}",
+            code="unknown-name",
+        )
+        for name in names
+        if name not in DECIDERS
+    ]
+    if problems:
+        raise InvalidInput(str(path), problems)
+
+
+def _time_of_week_ms() -> int:
+    """Return the local time since Monday midnight, which the windows of a policy refer to."""
     now = datetime.now().astimezone()
     return 1000 * (86_400 * now.weekday() + 3600 * now.hour + 60 * now.minute + now.second)
 
 
-def _with_power(found: dict[str, object], switched: PowerAdvice) -> dict[str, object]:
-    moves = found["recommendations"]
-    assert isinstance(moves, list)
-    return found | {
-        "recommendations": [*moves, *power.rows(switched)],
-        "power": power.document(switched),
-    }
-
-
-def explained(done: Pass, names: Sequence[str], source: str) -> list[Told]:
-    """What is to be said about those that were asked for."""
-    explainer, snapshot = Explainer(done), done.snapshot
+def explain_subjects(result: PassResult, names: Sequence[str], source: str) -> list[Explanation]:
+    """Return the explanations of the named VMs and hosts."""
+    explainer, snapshot = BalanceExplainer(result), result.snapshot
     if ALL in names:
         names = [*snapshot.vms, *snapshot.hosts]
     unknown = [name for name in names if name not in snapshot.vms and name not in snapshot.hosts]
     if unknown:
-        cure = "name a VM or a host of the inventory, or 'all'"
-        problems = [
-            Problem(key=one, what="there is no such VM or host", cure=cure) for one in unknown
-        ]
-        raise InvalidInput(source, problems)
+        what, cure = "there is no such VM or host", "name a VM or a host of the inventory, or 'all'"
+        raise InvalidInput(
+            source,
+            [InputProblem(key=name, what=what, cure=cure, code="unknown-name") for name in unknown],
+        )
     return [
         explainer.vm(VmId(name)) if name in snapshot.vms else explainer.host(HostId(name))
         for name in names
     ]
 
 
-def document(done: Pass, told: Sequence[Told]) -> dict[str, object]:
-    """The answer as the JSON contract wants it."""
-    advice = done.advice
-    now = host_pools(done.snapshot)
-    then = after_moves(done.snapshot, ((one.vm, one.target) for one in advice.moves))
-    return {
-        "recommendations": [*map(_move, advice.moves), *_switches(advice)],
-        "faults": [as_row(fault) for fault in advice.faults],
-        "imbalance": {"before": round(advice.before, 6), "after": round(advice.after, 6)},
-        "summary": advice.summary,
-        "fewest_moves": advice.fewest,
-        "rejected": [
-            {"what": one.subject, "code": one.code, "detail": one.detail} for one in advice.rejected
-        ],
-        "host_pools": _host_pools(now),
-        "host_pool_changes": _pool_changes(now, host_pools(then)),
-        "explanations": [
-            {"subject": one.subject, "code": one.code, "sentence": one.sentence} for one in told
-        ],
-    }
-
-
-def as_row(fault: Fault) -> dict[str, object]:
-    """A fault for machines."""
-    return {
-        "code": fault.code,
-        "subject": fault.subject,
-        "detail": fault.detail,
-        "rules": list(fault.rules),
-        "vms": list(fault.vms),
-        "unblock": fault.unblock,
-    }
-
-
-def _move(one: Advised) -> dict[str, object]:
-    return {
-        "action": "migrate",
-        "vm": one.vm,
-        "from": one.source,
-        "to": one.target,
-        "priority": one.priority,
-        "code": one.code,
-        "reason": one.reason,
-        "gain": one.gain.get("imbalance", 0.0),
-        "cost": one.cost.get("cpu_mhz_s", 0.0),
-        "gains": dict(one.gain),
-        "costs": dict(one.cost),
-        "risks": dict(one.risk),
-        "considered": [
-            {"host": other.subject, "code": other.code, "detail": other.detail}
-            for other in one.considered
-        ],
-        "after": list(one.after),
-        "automatic": one.automatic,
-    }
-
-
-def _switches(advice: Advice) -> list[dict[str, object]]:
-    return [
-        {
-            "action": "power_off" if isinstance(one.action, PowerOff) else "enter_maintenance",
-            "vm": None,
-            "from": one.host,
-            "to": None,
-            "priority": 1,
-            "code": Code.EVACUATE,
-            "reason": f"{one.host} is to go into {one.wish}",
-            "gain": 0.0,
-            "cost": 0.0,
-            "gains": {},
-            "costs": {},
-            "risks": {},
-            "considered": [],
-            "after": list(one.after),
-            "automatic": one.automatic,
-        }
-        for one in advice.switches
-    ]
-
-
-def _host_pools(pools: HostPools) -> list[dict[str, object]]:
-    """What each hypervisor should be told about the pools."""
-    return [
-        {"host": host, "pool": pool, **_settings(settings)}
-        for host, some in pools.items()
-        for pool, settings in some.items()
-    ]
-
-
-def _pool_changes(now: HostPools, then: HostPools) -> list[dict[str, object]]:
-    """What they should be told otherwise once all is done."""
-    return [
-        {
-            "host": one.host,
-            "pool": one.pool,
-            "before": None if one.before is None else _settings(one.before),
-            "after": None if one.after is None else _settings(one.after),
-        }
-        for one in changes(now, then)
-    ]
-
-
-def _settings(settings: HostPool) -> dict[str, object]:
-    return {
-        "cpu": {
-            "reservation_mhz": settings.cpu.reservation,
-            "limit_mhz": settings.cpu.limit,
-            "shares": settings.cpu.shares,
-        },
-        "memory": {
-            "reservation_mib": settings.memory.reservation,
-            "limit_mib": settings.memory.limit,
-            "shares": settings.memory.shares,
-        },
-    }
-
-
-def show(done: Pass, told: Sequence[Told]) -> None:
-    """The same for people."""
-    out, advice = console(), done.advice
+def show_advice(result: PassResult, explanations: Sequence[Explanation]) -> None:
+    """Print the advice of a pass as text."""
+    out, advice = console(), result.advice
     count = len(advice.moves)
-    head = "nothing to do" if not count + len(advice.switches) else counted(count, "move")
-    out.print(f"[bold]{plain(done.snapshot.name)}[/bold]: {head}; {plain(advice.summary)}")
+    head = "no action" if not count + len(advice.switches) else format_count(count, "move")
+    name = printable(result.snapshot.name)
+    out.print(f"[bold]{name}[/bold]: {head}; {printable(advice.summary)}")
     if advice.moves:
         out.print(_moves_table(advice))
     for switch in advice.switches:
-        waits = f" once {', '.join(switch.after)} left" if switch.after else ""
-        out.print(f"then {describe(switch.action)}{plain(waits)}")
+        waits = f" after the moves of {', '.join(switch.after)}" if switch.after else ""
+        out.print(f"then {describe(switch.action)}{printable(waits)}")
     _show_next_best(advice)
     if not advice.fewest:
-        out.print("rules may be mended with fewer moves: the search ran out of patience")
+        out.print("a repair with fewer moves may exist: search budget exhausted")
     show_faults(advice.faults)
     if advice.rejected:
-        rows = table("given up", "code", "because")
-        for gone in advice.rejected[:20]:
-            rows.add_row(plain(gone.subject), gone.code, plain(gone.detail))
-        out.print(fitted(rows))
-    if told:
-        rows = table("who", "code", "why")
-        for each in told:
-            rows.add_row(plain(each.subject), each.code, plain(each.sentence))
-        out.print(fitted(rows))
+        rows = make_table("rejected", "code", "reason")
+        for rejection in advice.rejected[:REJECTIONS_SHOWN]:
+            rows.add_row(printable(rejection.subject), rejection.code, printable(rejection.detail))
+        out.print(fit_to_terminal(rows))
+    if explanations:
+        rows = make_table("VM or host", "code", "reason")
+        for explanation in explanations:
+            rows.add_row(
+                printable(explanation.subject), explanation.code, printable(explanation.sentence)
+            )
+        out.print(fit_to_terminal(rows))
     elif not advice.moves:
-        out.print("'--why all' tells for every VM and host why nothing is done with it")
+        out.print("'--why all' explains for every VM and host why no action is recommended")
 
 
-def _show_next_best(advice: Advice) -> None:
-    for one in advice.moves:
-        for other in one.considered[:1]:
-            said = f"next best was {plain(other.subject)} ({plain(other.detail)})"
-            console().print(f"  {plain(one.vm)}: {said}")
+def _show_next_best(advice: BalanceAdvice) -> None:
+    for move in advice.moves:
+        for rejection in move.considered[:1]:
+            second = f"{printable(rejection.subject)} ({printable(rejection.detail)})"
+            console().print(f"  {printable(move.vm)}: the second choice is {second}")
 
 
-def show_faults(faults: Sequence[Fault]) -> None:
-    """What stays wrong, and what would help."""
+def show_faults(faults: Sequence[BalanceFault]) -> None:
+    """Print the faults that remain, and what would make a repair possible."""
     out = console()
     for fault in faults:
-        out.print(f"[red]fault[/red] {fault.code}, {plain(fault.subject)}: {plain(fault.detail)}")
+        out.print(
+            f"[red]fault[/red] {fault.code}, {printable(fault.subject)}: {printable(fault.detail)}"
+        )
         if fault.unblock:
-            out.print(f"      what would help: {plain(fault.unblock)}")
+            out.print(f"      possible repair: {printable(fault.unblock)}")
 
 
-def _moves_table(advice: Advice) -> Table:
-    rows = table(
-        "VM", "from", "to", "prio", "imbalance", "takes", "after", "because",
+def _moves_table(advice: BalanceAdvice) -> Table:
+    rows = make_table(
+        "VM", "from", "to", "prio", "imbalance", "takes", "after", "reason",
         right=("prio", "imbalance", "takes"),
     )  # fmt: skip
-    for one in advice.moves:
-        gain = one.gain.get("imbalance")
+    for move in advice.moves:
+        gain = move.gain.get("imbalance")
         rows.add_row(
-            plain(one.vm),
-            plain(one.source),
-            plain(one.target),
-            str(one.priority) + ("" if one.automatic else " ask"),
+            printable(move.vm),
+            printable(move.source),
+            printable(move.target),
+            str(move.priority) + ("" if move.automatic else " ask"),
             "" if gain is None else f"{-gain:+.3f}",
-            f"{one.cost['seconds']:.0f} s",
-            plain(", ".join(one.after)),
-            plain(one.reason),
+            f"{move.cost['seconds']:.0f} s",
+            printable(", ".join(move.after)),
+            printable(move.reason),
         )
-    return fitted(rows)
+    return fit_to_terminal(rows)

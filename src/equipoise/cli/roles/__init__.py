@@ -1,1 +1,1 @@
-"""Roles on the command line: check a layout, plan what it asks for, run its story."""
+"""The commands about role layouts: check, plan, run."""

@@ -1,28 +1,34 @@
-"""The commands about roles, with their arguments."""
+"""The arguments of ``equipoise roles``."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
-from equipoise.cli.house import House
-from equipoise.cli.spec_commands import Json
+from equipoise.cli.typer_app import EquipoiseTyper, Json, Names, NewJournal, OptionalSeed
 
-roles_app = House(help="Roles: who carries what, and what follows.", no_args_is_help=True)
+roles_app = EquipoiseTyper(
+    help="Check, plan and run role layouts.",
+    no_args_is_help=True,
+)
 
 File = Annotated[
     Path, typer.Argument(help="A scenario or a cluster with a layout, in YAML or JSON.")
 ]
-Names = Optional[list[str]]  # noqa: UP045  (typer reads the annotation at run time)
+
+
+def add_to(app: EquipoiseTyper) -> None:
+    """Add the commands of this group."""
+    app.add_typer(roles_app, name="roles")
 
 
 @roles_app.command("check")
 def roles_check(file: File, json: Json = False) -> None:
-    """Say what is wrong with a layout, each with line and cure.
+    """List the defects of a layout, each with its line and a cure.
 
-    Exit code 1 if something is.
+    Exit code 1 if the layout has a defect.
     """
     from equipoise.cli.roles import check as command
 
@@ -33,42 +39,33 @@ def roles_check(file: File, json: Json = False) -> None:
 def roles_plan(
     file: File,
     fail: Annotated[
-        Names, typer.Option("--fail", help="Once all runs, let this host or VM die; repeatable.")
+        Names, typer.Option("--fail", help="Fail this host or VM once all roles run; repeatable.")
     ] = None,
     lock: Annotated[
-        Names, typer.Option("--lock", help="Once all runs, lock this host or VM; repeatable.")
+        Names, typer.Option("--lock", help="Lock this host or VM once all roles run; repeatable.")
     ] = None,
     leave: Annotated[
-        Names, typer.Option("--leave", help="Ask whether this host or VM may leave; repeatable.")
+        Names, typer.Option("--leave", help="Test whether this host or VM may leave; repeatable.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Say what would be started and stopped now, and why. Nothing is done.
+    """List the role starts and stops that would follow, with reasons; execute none.
 
-    Exit code 1 if a role would have nobody, or who is asked about may not leave.
+    Exit code 1 if a role would have no holder, or a host or VM of --leave may not leave.
     """
     from equipoise.cli.roles import plan as command
 
-    wishes = command.Wishes(
+    options = command.RolesPlanOptions(
         fail=tuple(fail or ()), lock=tuple(lock or ()), leave=tuple(leave or ())
     )
-    raise typer.Exit(command.run(file, wishes, as_json=json))
+    raise typer.Exit(command.run(file, options, as_json=json))
 
 
 @roles_app.command("run")
 def roles_run(
-    file: File,
-    seed: Annotated[
-        Optional[int],  # noqa: UP045
-        typer.Option("--seed", min=0, max=2**63 - 1, help="Other chance than the scenario's."),
-    ] = None,
-    journal: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option("--journal", help="Keep the journal in this file or database."),
-    ] = None,
-    json: Json = False,
+    file: File, seed: OptionalSeed = None, journal: NewJournal = None, json: Json = False
 ) -> None:
-    """Run the story of a layout, and tell it with reasons."""
+    """Run the scenario of a layout in virtual time; print its history with reasons."""
     from equipoise.cli.roles import run as command
 
     raise typer.Exit(command.run(file, seed=seed, journal_url=journal, as_json=json))

@@ -1,6 +1,6 @@
-"""``equipoise roles plan``: what would be started and stopped now, and why; nothing is done.
+"""``equipoise roles plan``: the role starts and stops that would follow, with reasons.
 
-It is the run itself, on a world in which everything goes as planned.
+The command runs the scenario on a simulated world in which every action succeeds.
 """
 
 from __future__ import annotations
@@ -10,59 +10,61 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from equipoise.cli.answer import console, plain, print_json, table
-from equipoise.cli.roles.run import sound, tell_lines
-from equipoise.cli.roles.story import Line, lines
-from equipoise.errors import InvalidInput, Problem
-from equipoise.model.change.draft import Draft
+from equipoise.cli.output import console, make_table, print_json, printable
+from equipoise.cli.roles.run import load_valid_scenario, print_history
+from equipoise.documents.role_run import RoleHistoryEntry, role_history
+from equipoise.errors import InputProblem, InvalidInput
+from equipoise.model.diagnostics import closest_match, quoted
 from equipoise.model.event import HostFailed, ProcessorLocked, VmCrashed
-from equipoise.model.files.words import closest, quoted
 from equipoise.model.quantity import HostId, ProcessorId, VmId
-from equipoise.model.roles.duty import Duty, LayoutTable, table_of
-from equipoise.model.roles.layout import named_roles
-from equipoise.model.snapshot import Snapshot
-from equipoise.model.story.physics import Physics
-from equipoise.model.story.scenario import Scenario
-from equipoise.model.story.unrest import Happening, Unrest
-from equipoise.roles.leave import Leave, may_leave
-from equipoise.sim.play import Play
-from equipoise.sim.unfold import unfold
+from equipoise.model.roles.layout import roles_in_layout
+from equipoise.model.roles.state import GroupRole, LayoutIndex, layout_index
+from equipoise.model.scenario.faults import Faults, ScheduledEvent
+from equipoise.model.scenario.physics import Physics
+from equipoise.model.scenario.scenario import Scenario
+from equipoise.model.state.draft import Draft
+from equipoise.model.state.snapshot import Snapshot
+from equipoise.roles.removal import RemovalCheck, check_removal
+from equipoise.sim.expand import expand
+from equipoise.sim.runner import ScenarioRunner
 from equipoise.store import MemoryJournal
 
-SETTLED_S: Final = 24 * 3600
-"""After so long everything that is started at the beginning runs."""
-_DONE: Final = frozenset(("action_started", "slots_filled", "plan_refused"))
+SETTLE_S: Final = 24 * 3600
+"""Time after which all roles that start at the beginning run."""
+_ACTION_EVENTS: Final = frozenset(("action_started", "slots_filled", "plan_refused"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
-    """What is to be supposed."""
+class RolesPlanOptions:
+    """Hosts and VMs that fail, are locked, or would leave."""
 
     fail: tuple[str, ...] = ()
     lock: tuple[str, ...] = ()
     leave: tuple[str, ...] = ()
 
 
-def run(file: Path, wishes: Wishes, *, as_json: bool) -> int:
-    """Plan, and say what came out."""
-    scenario = sound(file)
-    _check_names(scenario, (*wishes.fail, *wishes.lock, *wishes.leave))
-    since_ms = 1000 * SETTLED_S if wishes.fail or wishes.lock else 0
-    snapshot, told = _imagine(scenario, wishes, since_ms)
-    answer = may_leave(snapshot, wishes.leave) if wishes.leave else None
-    lacking = uncovered(snapshot)
+def run(file: Path, options: RolesPlanOptions, *, as_json: bool) -> int:
+    """Print the plan; 1 if a role has no holder or a processor may not leave."""
+    scenario = load_valid_scenario(file)
+    _check_names(scenario, (*options.fail, *options.lock, *options.leave))
+    since_ms = 1000 * SETTLE_S if options.fail or options.lock else 0
+    snapshot, history = _simulate_plan(scenario, options, since_ms)
+    removal = check_removal(snapshot, options.leave) if options.leave else None
+    uncovered = uncovered_roles(snapshot)
     if as_json:
-        print_json(_document(scenario, snapshot, told, since_ms, lacking, answer))
+        print_json(roles_plan_document(scenario, snapshot, history, since_ms, uncovered, removal))
     else:
-        _show(snapshot, told, since_ms, lacking, answer)
-    return 1 if lacking or (answer is not None and answer.stay) else 0
+        _show(snapshot, history, since_ms, uncovered, removal)
+    return 1 if uncovered or (removal is not None and removal.blocked) else 0
 
 
-def _imagine(scenario: Scenario, wishes: Wishes, since_ms: int) -> tuple[Snapshot, list[Line]]:
-    """Let everything go as planned until nothing is left to do."""
-    hosts = {host.id for host in unfold(scenario).inventory.hosts}
-    told: list[Happening] = []
-    for name in wishes.fail:
+def _simulate_plan(
+    scenario: Scenario, options: RolesPlanOptions, since_ms: int
+) -> tuple[Snapshot, list[RoleHistoryEntry]]:
+    """Run until no action is left; every action succeeds."""
+    hosts = {host.id for host in expand(scenario).inventory.hosts}
+    told: list[ScheduledEvent] = []
+    for name in options.fail:
         host, vm = HostId(name), VmId(name)
         told.append(
             HostFailed(at_ms=since_ms, host=host)
@@ -70,103 +72,123 @@ def _imagine(scenario: Scenario, wishes: Wishes, since_ms: int) -> tuple[Snapsho
             else VmCrashed(at_ms=since_ms, vm=vm)
         )
     told += (
-        ProcessorLocked(at_ms=since_ms, processor=ProcessorId(name), reason="asked for by --lock")
-        for name in wishes.lock
+        ProcessorLocked(at_ms=since_ms, processor=ProcessorId(name), reason="option --lock")
+        for name in options.lock
     )
-    end_s = since_ms // 1000 + SETTLED_S
+    end_s = since_ms // 1000 + SETTLE_S
     calm = scenario.but(
-        deciders=("roles",), physics=Physics(), unrest=Unrest(), happenings=tuple(told),
+        deciders=("roles",), physics=Physics(), faults=Faults(), events=tuple(told),
         duration_s=end_s, pass_s=end_s, plan=None,
     )  # fmt: skip
     journal = MemoryJournal()
-    play = Play(calm, journal)
-    play.run(1000 * end_s)
-    return play.snapshot(), [one for one in lines(journal.events()) if one.at_ms >= since_ms]
+    runner = ScenarioRunner(calm, journal)
+    runner.run(1000 * end_s)
+    history = [entry for entry in role_history(journal.events()) if entry.at_ms >= since_ms]
+    return runner.snapshot(), history
 
 
-def uncovered(snapshot: Snapshot) -> list[Duty]:
-    """The roles that nobody holds though they should be held."""
+def uncovered_roles(snapshot: Snapshot) -> list[GroupRole]:
+    """Return the required roles without a holder."""
     layout = snapshot.settings.layout
-    assert layout is not None, "the command has seen to it"
-    table = table_of(layout)
-    held = {duty for some in snapshot.duties.held.values() for duty in some}
-    return [duty for duty in _wanted(table) if duty not in held]
+    assert layout is not None, "read_layout_file rejects a file without a layout"
+    table = layout_index(layout)
+    held = {group_role for roles in snapshot.role_state.held.values() for group_role in roles}
+    return [group_role for group_role in _required_roles(table) if group_role not in held]
 
 
-def _wanted(table: LayoutTable) -> Iterable[Duty]:
-    for group, team in table.teams.items():
-        named = (*named_roles(team.layout), *(one.role for one in team.preferences))
+def _required_roles(table: LayoutIndex) -> Iterable[GroupRole]:
+    for group, team in table.groups.items():
+        named = (
+            *roles_in_layout(team.layout),
+            *(preference.role for preference in team.preferences),
+        )
         for role in dict.fromkeys(named):
             if not table.roles[role].optional:
-                yield Duty(group, role)
+                yield GroupRole(group, role)
 
 
 def _check_names(scenario: Scenario, names: Sequence[str]) -> None:
     layout = scenario.cluster.layout
-    assert layout is not None, "the command has seen to it"
-    known = [str(name) for name in table_of(layout).teams_of]
+    assert layout is not None, "read_layout_file rejects a file without a layout"
+    known = [str(name) for name in layout_index(layout).groups_of]
     for name in names:
         if name not in known:
-            near = closest(name, known)
-            cure = f"did you mean {near}?" if near else "name one that is in a group"
-            problem = Problem(key=name, what=f"no group has {quoted(name)}", cure=cure)
+            near = closest_match(name, known)
+            cure = f"did you mean {near}?" if near else "name a processor of a group"
+            problem = InputProblem(
+                key=name, what=f"no group has {quoted(name)}", cure=cure, code="unknown-name"
+            )
             raise InvalidInput(scenario.name, [problem])
 
 
-def _document(
+def roles_plan_document(
     scenario: Scenario,
     snapshot: Snapshot,
-    told: Sequence[Line],
+    history: Sequence[RoleHistoryEntry],
     since_ms: int,
-    lacking: Sequence[Duty],
-    answer: Leave | None,
+    uncovered: Sequence[GroupRole],
+    removal: RemovalCheck | None,
 ) -> dict[str, object]:
+    """Return the JSON document of ``equipoise roles plan``."""
     return {
         "scenario": scenario.name,
         "actions": [
             {
-                "at_s": (one.at_ms - since_ms) / 1000,
-                "event": one.event,
-                "what": one.what,
-                "reason": one.reason,
+                "at_s": (entry.at_ms - since_ms) / 1000,
+                "event": entry.event,
+                "what": entry.what,
+                "reason": entry.reason,
             }
-            for one in told
-            if one.event in _DONE
+            for entry in history
+            if entry.event in _ACTION_EVENTS
         ],
-        "slots": {group: dict(slots) for group, slots in snapshot.duties.slots.items()},
+        "slots": {group: dict(slots) for group, slots in snapshot.role_state.slots.items()},
         "held": {
-            processor: [f"{duty.group}/{duty.role}" for duty in held]
-            for processor, held in snapshot.duties.held.items()
+            processor: [f"{group_role.group}/{group_role.role}" for group_role in held]
+            for processor, held in snapshot.role_state.held.items()
         },
-        "uncovered": [f"{duty.group}/{duty.role}" for duty in lacking],
-        "may_leave": None if answer is None else {"may": answer.may, "stay": answer.stay},
+        "uncovered": [f"{group_role.group}/{group_role.role}" for group_role in uncovered],
+        "may_leave": None
+        if removal is None
+        else {
+            "may": removal.allowed,
+            "stay": removal.blocked,
+            "codes": dict.fromkeys(removal.blocked, "role-lost"),
+        },
     }
 
 
 def _show(
     snapshot: Snapshot,
-    told: Sequence[Line],
+    history: Sequence[RoleHistoryEntry],
     since_ms: int,
-    lacking: Sequence[Duty],
-    answer: Leave | None,
+    uncovered: Sequence[GroupRole],
+    removal: RemovalCheck | None,
 ) -> None:
     out = console()
-    tell_lines([one for one in told if one.event in _DONE], since_ms)
+    print_history([entry for entry in history if entry.event in _ACTION_EVENTS], since_ms)
     draft = Draft(snapshot)
-    up = {p for slots in snapshot.duties.slots.values() for p in slots.values() if draft.is_up(p)}
-    rows = table("group", "slot", "processor", "roles")
-    for group, slots in snapshot.duties.slots.items():
+    up = {
+        p for slots in snapshot.role_state.slots.values() for p in slots.values() if draft.is_up(p)
+    }
+    rows = make_table("group", "slot", "processor", "roles")
+    for group, slots in snapshot.role_state.slots.items():
         for slot, processor in slots.items():
-            held = snapshot.duties.held.get(processor, ())
-            mine = ", ".join(duty.role for duty in held if duty.group == group)
+            held = snapshot.role_state.held.get(processor, ())
+            mine = ", ".join(group_role.role for group_role in held if group_role.group == group)
             if processor not in up:
-                mine = "it is missed"
-            rows.add_row(plain(group), plain(slot), plain(processor), plain(mine or "nothing"))
+                mine = "processor is down"
+            rows.add_row(
+                printable(group),
+                printable(slot),
+                printable(processor),
+                printable(mine or "none"),
+            )
     out.print(rows)
-    for duty in lacking:
-        out.print(f"nobody holds {plain(duty.role)} of {plain(duty.group)}")
-    if answer is not None:
-        for name in answer.may:
-            out.print(f"{plain(name)} may leave")
-        for name, why in answer.stay.items():
-            out.print(f"{plain(name)} may not leave: {plain(why)}")
+    for group_role in uncovered:
+        out.print(f"{printable(group_role.role)} of {printable(group_role.group)} has no holder")
+    if removal is not None:
+        for name in removal.allowed:
+            out.print(f"{printable(name)} may leave")
+        for name, why in removal.blocked.items():
+            out.print(f"{printable(name)} may not leave: {printable(why)}")

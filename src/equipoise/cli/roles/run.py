@@ -1,4 +1,4 @@
-"""``equipoise roles run``: the story of a layout in virtual time, told with reasons."""
+"""``equipoise roles run``: runs a layout in virtual time and prints its history with reasons."""
 
 from __future__ import annotations
 
@@ -6,137 +6,165 @@ from pathlib import Path
 from time import perf_counter
 from typing import Final
 
-from equipoise.cli.answer import clock, console, plain, print_json, table
-from equipoise.cli.roles.check import defects, read
-from equipoise.cli.roles.coverage import Coverage, coverage_of
-from equipoise.cli.roles.story import Line, lines
-from equipoise.errors import InvalidInput, Problem
-from equipoise.model.files.findings import LineOf
+from equipoise.cli.file_io import open_new_journal
+from equipoise.cli.output import console, format_time_ms, make_table, print_json, printable
+from equipoise.cli.roles.check import find_defects, read_layout_file
+from equipoise.documents.role_run import (
+    RoleAvailability,
+    RoleHistoryEntry,
+    role_availability,
+    role_history,
+)
+from equipoise.errors import InputProblem, InvalidInput
+from equipoise.model.diagnostics import LineLookup
 from equipoise.model.inventory import Inventory
-from equipoise.model.story.scenario import Scenario
-from equipoise.model.words import counted
-from equipoise.sim.play import Play
-from equipoise.store import Journal, MemoryJournal, open_journal
+from equipoise.model.quantity import format_count
+from equipoise.model.scenario.scenario import Scenario
+from equipoise.sim.runner import ScenarioRunner
+from equipoise.store import Journal
 
-ALONE_S: Final = 600
-"""How long a cluster without a story runs."""
-TOLD_MAX: Final = 400
-"""Of a longer story only the first lines are told."""
+DEFAULT_DURATION_S: Final = 600
+"""Length of the run of a cluster without a scenario."""
+LINES_MAX: Final = 400
+"""Longest history that is printed."""
 
 
 def run(file: Path, *, seed: int | None, journal_url: str | None, as_json: bool) -> int:
-    """Run, and tell."""
-    scenario = sound(file)
+    """Run the scenario and print the history."""
+    scenario = load_valid_scenario(file)
     if seed is not None:
         scenario = scenario.but(seed=seed)
-    journal = open_journal(journal_url) if journal_url else MemoryJournal()
-    with journal:
-        if len(journal):
-            cure = "name a new file, or look at this one with 'equipoise journal'"
-            problem = Problem(key="", what="already has the journal of another run", cure=cure)
-            raise InvalidInput(journal.source, [problem])
+    with open_new_journal(journal_url) as journal:
         began = perf_counter()
-        play = Play(scenario, journal, folder=file.parent)
-        play.run(1000 * scenario.duration_s)
+        runner = ScenarioRunner(scenario, journal, folder=file.parent)
+        runner.run(1000 * scenario.duration_s)
         wall_s = round(perf_counter() - began, 3)
-        coverage = coverage_of(journal.events(), play.now_ms)
-        told = list(lines(journal.events()))
+        roles = role_availability(journal.events(), runner.now_ms)
+        history = list(role_history(journal.events()))
         if as_json:
-            print_json(_document(scenario, play, journal, coverage, told) | {"wall_s": wall_s})
+            print_json(
+                roles_run_document(scenario, runner, journal, roles, history) | {"wall_s": wall_s}
+            )
         else:
-            _show(scenario, journal, coverage, told)
+            _show(scenario, journal, roles, history)
     return 0
 
 
-def sound(file: Path) -> Scenario:
-    """Read a scenario, or a cluster as one in which nothing happens, that can be run."""
-    story, line_of = read(file)
-    refuse(file, story, line_of)
+def load_valid_scenario(file: Path) -> Scenario:
+    """Read a scenario without defects; a cluster becomes a scenario without events."""
+    story, line_of = read_layout_file(file)
+    reject_defects(file, story, line_of)
     if isinstance(story, Inventory):
-        story = Scenario(name=story.name, duration_s=ALONE_S, cluster=story)
+        story = Scenario(name=story.name, duration_s=DEFAULT_DURATION_S, cluster=story)
     deciders = tuple(dict.fromkeys((*story.deciders, "roles")))
     return story.but(deciders=deciders)
 
 
-def refuse(file: Path, story: Scenario | Inventory, line_of: LineOf) -> None:
-    """Refuse a layout that has no meaning."""
-    found = [one for one in defects(story, line_of) if not one.defect.kind.is_doubtful]
-    if found:
+def reject_defects(file: Path, story: Scenario | Inventory, line_of: LineLookup) -> None:
+    """Reject a layout with defects that are more than warnings."""
+    defects = [
+        located for located in find_defects(story, line_of) if not located.defect.kind.is_warning
+    ]
+    if defects:
         raise InvalidInput(
             str(file),
             [
-                Problem(key=one.key, what=one.what, cure=one.defect.cure, line=one.line)
-                for one in found
+                InputProblem(
+                    key=located.key,
+                    what=located.what,
+                    cure=located.defect.cure,
+                    line=located.line,
+                    code=located.defect.kind.value,
+                )
+                for located in defects
             ],
         )
 
 
-def _document(
-    scenario: Scenario, play: Play, journal: Journal, coverage: list[Coverage], told: list[Line]
+def roles_run_document(
+    scenario: Scenario,
+    runner: ScenarioRunner,
+    journal: Journal,
+    roles: list[RoleAvailability],
+    history: list[RoleHistoryEntry],
 ) -> dict[str, object]:
-    duties = play.snapshot().duties
+    """Return the JSON document of ``equipoise roles run``."""
+    role_state = runner.snapshot().role_state
     return {
         "scenario": scenario.name,
         "about": scenario.about,
         "seed": scenario.seed,
-        "duration_s": play.now_ms / 1000,
-        "epoch": duties.epoch,
-        "slots": {group: dict(slots) for group, slots in duties.slots.items()},
+        "duration_s": runner.now_ms / 1000,
+        "epoch": role_state.epoch,
+        "slots": {group: dict(slots) for group, slots in role_state.slots.items()},
         "held": {
-            processor: [f"{duty.group}/{duty.role}" for duty in held]
-            for processor, held in duties.held.items()
+            processor: [f"{group_role.group}/{group_role.role}" for group_role in held]
+            for processor, held in role_state.held.items()
         },
         "roles": [
             {
-                "group": one.duty.group,
-                "role": one.duty.role,
-                "starts": one.starts,
-                "stops": one.stops,
-                "failures": one.failures,
-                "without_holder_s": round(one.without_s, 3),
-                "most_holders": one.most,
-                "outages": [{"from_s": a / 1000, "to_s": b / 1000} for a, b in one.outages],
+                "group": role.group_role.group,
+                "role": role.group_role.role,
+                "starts": role.starts,
+                "stops": role.stops,
+                "failures": role.failures,
+                "without_holder_s": round(role.without_holder_s, 3),
+                "most_holders": role.most,
+                "outages": [
+                    {"from_s": start / 1000, "to_s": end / 1000} for start, end in role.outages
+                ],
             }
-            for one in coverage
+            for role in roles
         ],
         "story": [
-            {"at_s": one.at_ms / 1000, "event": one.event, "what": one.what, "reason": one.reason}
-            for one in told
+            {
+                "at_s": entry.at_ms / 1000,
+                "event": entry.event,
+                "what": entry.what,
+                "reason": entry.reason,
+            }
+            for entry in history
         ],
         "events": len(journal),
         "journal_sha256": journal.sha256(),
     }
 
 
-def _show(scenario: Scenario, journal: Journal, coverage: list[Coverage], told: list[Line]) -> None:
+def _show(
+    scenario: Scenario,
+    journal: Journal,
+    roles: list[RoleAvailability],
+    history: list[RoleHistoryEntry],
+) -> None:
     out = console()
-    out.print(f"[bold]{plain(scenario.name)}[/bold]: {plain(scenario.about)}")
-    tell_lines(told)
-    rows = table(
+    out.print(f"[bold]{printable(scenario.name)}[/bold]: {printable(scenario.about)}")
+    print_history(history)
+    rows = make_table(
         "group", "role", "starts", "stops", "failures", "without a holder", "most at once",
         right=("starts", "stops", "failures", "without a holder", "most at once"),
     )  # fmt: skip
-    for one in coverage:
+    for role in roles:
         rows.add_row(
-            plain(one.duty.group),
-            plain(one.duty.role),
-            str(one.starts),
-            str(one.stops),
-            str(one.failures),
-            f"{one.without_s:,.1f} s",
-            str(one.most),
+            printable(role.group_role.group),
+            printable(role.group_role.role),
+            str(role.starts),
+            str(role.stops),
+            str(role.failures),
+            f"{role.without_holder_s:,.1f} s",
+            str(role.most),
         )
     out.print(rows)
-    said = f"{counted(len(journal), 'event')}, sha256 {journal.sha256()[:16]}"
-    out.print(f"{clock(1000 * scenario.duration_s)} simulated, {said}")
+    events = f"{format_count(len(journal), 'event')}, sha256 {journal.sha256()[:16]}"
+    out.print(f"{format_time_ms(1000 * scenario.duration_s)} simulated, {events}")
 
 
-def tell_lines(told: list[Line], since_ms: int = 0) -> None:
-    """Print a story, with the reasons below what was done."""
+def print_history(history: list[RoleHistoryEntry], since_ms: int = 0) -> None:
+    """Print a history, each reason below its action."""
     out = console()
-    for one in told[:TOLD_MAX]:
-        out.print(f"{clock(one.at_ms - since_ms):>14}  {plain(one.what)}", soft_wrap=True)
-        if one.reason:
-            out.print(f"{'':>16}[dim]because {plain(one.reason)}[/dim]", soft_wrap=True)
-    if len(told) > TOLD_MAX:
-        out.print(f"{'':>16}... and {len(told) - TOLD_MAX:,} more; --json tells all")
+    for entry in history[:LINES_MAX]:
+        time = format_time_ms(entry.at_ms - since_ms)
+        out.print(f"{time:>14}  {printable(entry.what)}", soft_wrap=True)
+        if entry.reason:
+            out.print(f"{'':>16}[dim]because {printable(entry.reason)}[/dim]", soft_wrap=True)
+    if len(history) > LINES_MAX:
+        out.print(f"{'':>16}... and {len(history) - LINES_MAX:,} more; --json lists all")

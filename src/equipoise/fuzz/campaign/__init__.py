@@ -1,9 +1,9 @@
-"""Campaigns: many trials put before one scheduler, and what came of them.
+"""Campaigns: many trials put to one scheduler, and the findings.
 
-Enter by ``Campaign``. Never says that a scheduler is right: only that nothing was found.
+Entry point: ``FuzzCampaign``. A campaign never proves that a scheduler is right.
 """
 
-from equipoise.fuzz.campaign.campaign import Campaign, Limits
-from equipoise.fuzz.campaign.findings import Finding, Report
+from equipoise.fuzz.campaign.campaign import CampaignLimits, FuzzCampaign
+from equipoise.fuzz.campaign.findings import CampaignReport, Finding
 
-__all__ = ["Campaign", "Finding", "Limits", "Report"]
+__all__ = ["CampaignLimits", "CampaignReport", "Finding", "FuzzCampaign"]

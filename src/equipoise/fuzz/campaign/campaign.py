@@ -1,4 +1,4 @@
-"""Running a campaign: draw, ask, compare, and make small what disagrees."""
+"""A campaign: draw trials, call the scheduler, compare with the specification, shrink."""
 
 from __future__ import annotations
 
@@ -10,120 +10,136 @@ from math import inf
 from time import perf_counter
 from typing import Final
 
-from equipoise.fuzz.campaign.block import Block, Make, find, finding_of, judge_block
-from equipoise.fuzz.campaign.crew import Alone, Crew
-from equipoise.fuzz.campaign.findings import Finding, Report, Sort, by_cause, sort_of
-from equipoise.fuzz.campaign.pace import Pace
-from equipoise.fuzz.campaign.stop import is_asked_to_stop
-from equipoise.fuzz.generate.options import USUAL, Options
+from equipoise.adapters.targets.trial_options import DEFAULT_OPTIONS, TrialOptions
+from equipoise.fuzz.campaign.batch import (
+    BatchSizer,
+    SchedulerFactory,
+    TrialBatch,
+    judge_batch,
+    shrink_defect,
+    shrink_to_finding,
+)
+from equipoise.fuzz.campaign.findings import (
+    CampaignReport,
+    DefectSignature,
+    Finding,
+    distinct_findings,
+    signature_of,
+)
+from equipoise.fuzz.campaign.interrupt import is_stop_requested
+from equipoise.fuzz.campaign.workers import InProcess, WorkerPool
 from equipoise.fuzz.schedulers import Scheduler
 from equipoise.fuzz.trial import Trial, judge
 
-Watch = Callable[[Report], None]
-SHRUNK: Final = 3
-"""Of how many trials of one sort of defect the cause is looked for: they may differ in it."""
+ProgressListener = Callable[[CampaignReport], None]
+SHRUNK_PER_SIGNATURE: Final = 3
+"""The number of trials of one signature that are shrunk: their causes may differ."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """When a campaign ends: whatever comes first."""
+class CampaignLimits:
+    """The limits of a campaign: the first one that is reached ends it."""
 
     tests: int | None = 1_000
     failures: int | None = None
-    """How many trials may show a defect."""
+    """The number of trials that may show a defect."""
     seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Campaign:
-    """Trials of some constraints for one scheduler, in turn. The seed decides everything."""
+class FuzzCampaign:
+    """Trials of some constraints in turn, for one scheduler. They depend only on the seed."""
 
     target: str
-    scheduler: Scheduler | Make
-    """The scheduler, or a function that gives it, for those who work elsewhere to call."""
+    scheduler: Scheduler | SchedulerFactory
+    """The scheduler, or a function that returns it and that other processes can call."""
     constraints: Sequence[str]
-    options: Options = USUAL
+    options: TrialOptions = DEFAULT_OPTIONS
     seed: int = 0
-    limits: Limits = field(default_factory=Limits)
+    limits: CampaignLimits = field(default_factory=CampaignLimits)
     own: str = ""
-    """Constraints besides those of the library; of two with the same name, these count."""
+    """The text of constraints beside the library; they override equal names of the library."""
 
-    def run(self, watch: Watch | None = None, crew: Crew | None = None) -> Report:
-        """Draw and judge, until a limit is reached; then make small what disagreed.
+    def run(
+        self, watch: ProgressListener | None = None, pool: WorkerPool | None = None
+    ) -> CampaignReport:
+        """Draw and judge trials until a limit is reached, then shrink the defects.
 
-        Whoever asks to stop gets what was found by then.
+        After a stop request, the report has the findings so far.
         """
-        crew = crew or Alone()
-        report = Report(self.target, self.seed)
-        first: dict[Sort, list[int]] = {}
-        began, pace = perf_counter(), Pace(crew.hands)
-        with closing(crew.do(judge_block, self._blocks(pace, began))) as done:
-            for block in done:
-                pace.note(len(block.judged), block.seconds)
-                for number, outcome, sort in block.judged:
+        pool = pool or InProcess()
+        report = CampaignReport(self.target, self.seed)
+        first: dict[DefectSignature, list[int]] = {}
+        started, sizer = perf_counter(), BatchSizer(pool.parallelism)
+        with closing(pool.run_all(judge_batch, self._batches(sizer, started))) as results:
+            for batch in results:
+                sizer.note(len(batch.judged), batch.seconds)
+                for number, outcome, signature in batch.judged:
                     if self._is_enough(report):
                         break
-                    report.add(self.constraints[number % len(self.constraints)], outcome, sort)
-                    if sort is not None:
-                        first.setdefault(sort, []).append(number)
-                report.seconds = perf_counter() - began
+                    report.add(self.constraints[number % len(self.constraints)], outcome, signature)
+                    if signature is not None:
+                        first.setdefault(signature, []).append(number)
+                report.seconds = perf_counter() - started
                 if watch is not None:
                     watch(report)
-                if self._is_enough(report) or self._left_s(began) <= 0:
+                if self._is_enough(report) or self._remaining_s(started) <= 0:
                     break
-        report.seconds = perf_counter() - began
-        report.findings.extend(by_cause(filter(None, crew.do(find, self._to_shrink(first)))))
-        report.interrupted = is_asked_to_stop()
+        report.seconds = perf_counter() - started
+        report.findings.extend(
+            distinct_findings(filter(None, pool.run_all(shrink_defect, self._to_shrink(first))))
+        )
+        report.interrupted = is_stop_requested()
         return report
 
-    def replay(self, trials: Iterable[Trial]) -> Report:
-        """Judge trials that were drawn some other time."""
-        report = Report(self.target, self.seed)
-        scheduler, began = self._make()(), perf_counter()
-        found: list[Finding] = []
+    def replay(self, trials: Iterable[Trial]) -> CampaignReport:
+        """Judge stored trials again."""
+        report = CampaignReport(self.target, self.seed)
+        scheduler, started = self._make()(), perf_counter()
+        findings: list[Finding] = []
         for number, trial in enumerate(trials):
-            if is_asked_to_stop():
+            if is_stop_requested():
                 break
             verdict = judge(scheduler, trial)
-            sort = sort_of(trial, verdict) if verdict.outcome.is_defect else None
-            report.add(trial.demand.name, verdict.outcome, sort)
-            if sort is not None:
-                found.append(finding_of(scheduler, number, trial))
-        report.findings.extend(by_cause(found))
-        report.seconds = perf_counter() - began
-        report.interrupted = is_asked_to_stop()
+            signature = signature_of(trial, verdict) if verdict.outcome.is_defect else None
+            report.add(trial.demand.name, verdict.outcome, signature)
+            if signature is not None:
+                findings.append(shrink_to_finding(scheduler, number, trial))
+        report.findings.extend(distinct_findings(findings))
+        report.seconds = perf_counter() - started
+        report.interrupted = is_stop_requested()
         return report
 
-    def _is_enough(self, report: Report) -> bool:
+    def _is_enough(self, report: CampaignReport) -> bool:
         tests, failures = self.limits.tests, self.limits.failures
         return (tests is not None and report.tests >= tests) or (
             failures is not None and report.defects >= failures
         )
 
-    def _left_s(self, began: float) -> float:
-        """How many seconds are left."""
+    def _remaining_s(self, started: float) -> float:
+        """The remaining seconds of the campaign."""
         seconds = self.limits.seconds
-        return inf if seconds is None else seconds - (perf_counter() - began)
+        return inf if seconds is None else seconds - (perf_counter() - started)
 
-    def _blocks(self, pace: Pace, began: float) -> Iterator[Block]:
-        """All trials in order of their numbers, as many at a time as the pace is."""
+    def _batches(self, sizer: BatchSizer, started: float) -> Iterator[TrialBatch]:
+        """All trials in the order of their numbers, in batches of the current size."""
         number, end = 0, inf if self.limits.tests is None else self.limits.tests
-        while self.constraints and number < end and not is_asked_to_stop():
-            size = pace.size(end - number, self._left_s(began))
-            yield self._block(range(number, number + size))
+        while self.constraints and number < end and not is_stop_requested():
+            size = sizer.size(end - number, self._remaining_s(started))
+            yield self._batch(range(number, number + size))
             number += size
 
-    def _to_shrink(self, first: Mapping[Sort, Sequence[int]]) -> Iterator[Block]:
-        """The first trials of each sort, each by itself."""
+    def _to_shrink(self, first: Mapping[DefectSignature, Sequence[int]]) -> Iterator[TrialBatch]:
+        """The first trials of each signature, one per batch."""
         for numbers in first.values():
-            for place, one in enumerate(numbers[:SHRUNK]):
-                yield replace(self._block(range(one, one + 1)), is_further=place > 0)
+            for position, number in enumerate(numbers[:SHRUNK_PER_SIGNATURE]):
+                yield replace(self._batch(range(number, number + 1)), is_optional=position > 0)
 
-    def _block(self, numbers: range) -> Block:
+    def _batch(self, numbers: range) -> TrialBatch:
         names = tuple(self.constraints)
-        return Block(self._make(), names, self.options, self.seed, numbers, self.own)
+        return TrialBatch(self._make(), names, self.options, self.seed, numbers, self.own)
 
-    def _make(self) -> Make:
+    def _make(self) -> SchedulerFactory:
         return self.scheduler if callable(self.scheduler) else partial(_itself, self.scheduler)
 
 

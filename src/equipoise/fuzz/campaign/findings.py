@@ -1,84 +1,161 @@
-"""What a campaign has found: defects that are alike are one finding, told by the smallest case."""
+"""Findings of a campaign: equal defects are one finding, shown by the smallest case.
+
+The cause of a finding is a guess from that case, by the causes that the SafePlace paper found in
+BtrPlace. It helps to see which findings may be the same defect.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from html import escape
-from typing import Final
+from itertools import combinations
+from typing import Any, Final
 
-from equipoise.fuzz.campaign.cause import Cause, cause_of
-from equipoise.fuzz.trial import Outcome, Trial, Verdict
-from equipoise.fuzz.trial.size import Size
+from equipoise.fuzz.trial import Trial, TrialOutcome, TrialVerdict
+from equipoise.fuzz.trial.size import TrialSize
+from equipoise.model.action import Move
+from equipoise.model.plan import Step
+from equipoise.model.vm import Vm, VmState
 
-Sort = tuple[object, ...]
-Kind = tuple[Sort, Cause]
-"""What makes two findings the same: their sort, and what they look like."""
+
+class DefectCause(Enum):
+    """A cause in the paper's table: its letter and its meaning."""
+
+    BROKEN = ("A", "the constraint is violated initially")
+    UNUSUAL = ("B", "an unusual argument: an empty set, list or group")
+    BETWEEN = ("C", "a state between the start and the end of the plan")
+    TOGETHER = ("D", "actions that run at the same time")
+    MEANING = ("E", "the meaning of an action: a migrating VM runs on its source")
+    STATE = ("F", "the initial state of a VM")
+    OTHER = ("", "none of the known causes")
+
+    @property
+    def letter(self) -> str:
+        """The letter in the paper; empty for none of its causes."""
+        return self.value[0]
+
+    @property
+    def words(self) -> str:
+        """The meaning of the cause."""
+        return self.value[1]
+
+
+def cause_of(verdict: TrialVerdict, smallest: Trial) -> DefectCause:
+    """Guess the cause of a defect from its smallest case with the plan in question."""
+    # Shrinking removes a network that plays no part, so here it is part of the cause.
+    if smallest.network is not None:
+        return DefectCause.OTHER
+    if any(map(_is_empty, smallest.demand.arguments.values())):
+        return DefectCause.UNUSUAL
+    if verdict.broken_at_first:
+        return DefectCause.BROKEN
+    busy = {step.footprint.vm for step in smallest.steps}
+    if any(_is_idle_vm(vm, vm.id in busy) for vm in smallest.initial.vms.values()):
+        return DefectCause.STATE
+    if not smallest.demand.continuous:
+        return DefectCause.TOGETHER if _overlap(smallest.steps) else DefectCause.OTHER
+    if verdict.outcome is TrialOutcome.UNDER and not _overlap(smallest.steps):
+        return DefectCause.BETWEEN
+    moves = any(isinstance(step.action, Move) for step in smallest.steps)
+    if verdict.outcome is TrialOutcome.OVER and moves:
+        return DefectCause.MEANING
+    return DefectCause.TOGETHER if _overlap(smallest.steps) else DefectCause.OTHER
+
+
+def _is_idle_vm(vm: Vm, busy: bool) -> bool:
+    """Whether a VM sleeps initially, or does not run and has no action."""
+    return vm.state is VmState.SLEEPING or (vm.state is not VmState.RUNNING and not busy)
+
+
+def _is_empty(value: Any) -> bool:
+    """Whether a collection or any of its members is empty."""
+    return isinstance(value, frozenset | tuple) and (not value or any(map(_is_empty, value)))
+
+
+def _overlap(steps: Sequence[Step]) -> bool:
+    return any(
+        first.start_ms < second.end_ms and second.start_ms < first.end_ms
+        for first, second in combinations(steps, 2)
+    )
+
+
+DefectSignature = tuple[object, ...]
+FindingKind = tuple[DefectSignature, DefectCause]
+"""The identity of a finding: the signature of its defect and its guessed cause."""
 _NUMBERS: Final = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Defects that are alike."""
+    """All defects of one kind, with the smallest case."""
 
-    verdict: Verdict
+    verdict: TrialVerdict
     number: int
-    """The first trial that showed it."""
+    """The number of the first trial that shows it."""
     trial: Trial
-    """As it was drawn."""
+    """The trial as it was drawn."""
     shrunk: Trial
-    """As small as it can be made."""
+    """The smallest trial that shows the same defect."""
 
     @property
     def constraint(self) -> str:
-        """What the scheduler gets wrong."""
+        """The constraint of the trial."""
         return self.trial.demand.name
 
     @property
     def mode(self) -> str:
-        """Whether every moment counts, or only the end."""
+        """``continuous`` if every moment counts, ``discrete`` if only the end counts."""
         return "continuous" if self.trial.demand.continuous else "discrete"
 
     @property
     def shown(self) -> Trial:
-        """The smallest case, with the plan that the scheduler made if it was asked for one."""
+        """The smallest case, with the plan of the scheduler if it makes plans."""
         steps = self.verdict.steps
         return self.shrunk if steps is None else replace(self.shrunk, steps=steps)
 
     @property
-    def cause(self) -> Cause:
-        """What it looks like."""
+    def cause(self) -> DefectCause:
+        """The guessed cause."""
         return cause_of(self.verdict, self.shown)
 
     @property
-    def sort(self) -> Sort:
-        """What it has in common with others of its kind."""
-        return sort_of(self.trial, self.verdict)
+    def signature(self) -> DefectSignature:
+        """The signature of its defects."""
+        return signature_of(self.trial, self.verdict)
 
     @property
-    def kind(self) -> Kind:
-        """What tells it from other findings."""
-        return self.sort, self.cause
+    def kind(self) -> FindingKind:
+        """The identity of the finding."""
+        return self.signature, self.cause
 
     @property
     def why(self) -> str:
-        """What is wrong with the answer, in a sentence."""
-        if self.verdict.outcome is Outcome.CRASH:
-            return f"it breaks: {self.verdict.message}"
-        if self.verdict.outcome is Outcome.OVER:
-            return "it refuses a plan in which the constraint holds at every moment that counts"
-        does, shown = "accepts" if self.verdict.steps is None else "makes", self.shown
+        """What is wrong with the answer of the scheduler, in a sentence."""
+        if self.verdict.outcome is TrialOutcome.CRASH:
+            return f"the scheduler crashes: {self.verdict.message}"
+        if self.verdict.outcome is TrialOutcome.OVER:
+            return "the scheduler rejects a plan that satisfies the constraint"
+        verb, shown = "accepts" if self.verdict.steps is None else "makes", self.shown
         if shown.objections:
-            return f"it {does} a plan that cannot be carried out: {shown.objections[0].detail}"
-        fault = shown.fault
-        assert fault is not None, "what it accepts is wrong"
-        return f"it {does} a plan that breaks the constraint at {fault.told_ms} ms: {fault.why}"
+            detail = shown.objections[0].detail
+            return f"the scheduler {verb} a plan that cannot be executed: {detail}"
+        violation = shown.violation
+        assert violation is not None, "under-filtering has a violation or an objection"
+        return (
+            f"the scheduler {verb} a plan that violates the constraint "
+            f"at {violation.happened_ms} ms: {violation.why}"
+        )
 
 
-def sort_of(trial: Trial, verdict: Verdict) -> Sort:
-    """What makes two defects alike; numbers in messages do not tell them apart."""
+def signature_of(trial: Trial, verdict: TrialVerdict) -> DefectSignature:
+    """The signature of a defect; defects with equal signatures count as one kind.
+
+    Numbers in messages are ignored, because they depend on the single case.
+    """
     return (
         trial.demand.name,
         trial.demand.continuous,
@@ -90,64 +167,66 @@ def sort_of(trial: Trial, verdict: Verdict) -> Sort:
 
 
 def without_numbers(message: str) -> str:
-    """A message as it is compared with others."""
+    """A message with every number replaced, for comparisons."""
     return _NUMBERS.sub("#", message)
 
 
-def by_cause(findings: Iterable[Finding]) -> list[Finding]:
-    """One finding of each sort and cause, in the order of the first: the smallest there is."""
-    found: dict[Kind, Finding] = {}
-    for one in findings:
-        known = found.setdefault(one.kind, one)
-        if Size.of(one.shrunk) < Size.of(known.shrunk):
-            found[one.kind] = one
-    return list(found.values())
+def distinct_findings(findings: Iterable[Finding]) -> list[Finding]:
+    """The smallest finding of each kind, in the order of the first one."""
+    smallest: dict[FindingKind, Finding] = {}
+    for finding in findings:
+        known = smallest.setdefault(finding.kind, finding)
+        if TrialSize.of(finding.shrunk) < TrialSize.of(known.shrunk):
+            smallest[finding.kind] = finding
+    return list(smallest.values())
 
 
 @dataclass(slots=True)
-class Report:
-    """What came of a campaign."""
+class CampaignReport:
+    """The counts and findings of a campaign."""
 
     target: str
     seed: int
     tests: int = 0
     seconds: float = 0.0
-    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    outcomes: Counter[TrialOutcome] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
-    seen: Counter[Sort] = field(default_factory=Counter)
-    """How often each sort of defect was seen."""
-    verdicts: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
-    """What came of the trials of each constraint."""
+    seen: Counter[DefectSignature] = field(default_factory=Counter)
+    """The number of trials with each signature of a defect."""
+    verdicts: Counter[tuple[str, TrialOutcome]] = field(default_factory=Counter)
+    """The number of trials by constraint and outcome."""
     interrupted: bool = False
-    """Whether somebody has ended it before it was done; cases may be larger than need be."""
+    """Whether a stop request ended it early; its cases may not be minimal."""
 
-    def add(self, constraint: str, outcome: Outcome, sort: Sort | None) -> None:
-        """Count a trial, and the defect if it shows one."""
+    def add(
+        self, constraint: str, outcome: TrialOutcome, signature: DefectSignature | None
+    ) -> None:
+        """Count a trial and its defect, if any."""
         self.tests += 1
         self.outcomes[outcome] += 1
         self.verdicts[constraint, outcome] += 1
-        if sort is not None:
-            self.seen[sort] += 1
+        if signature is not None:
+            self.seen[signature] += 1
 
     def _repr_html_(self) -> str:
         """The report as a notebook shows it."""
-        from equipoise.fuzz.campaign.words import told  # noqa: PLC0415  (it needs this file)
+        from equipoise.fuzz.campaign.text_report import report_lines  # noqa: PLC0415  (it needs this file)
 
         counts = ", ".join(f"{count:,} {outcome}" for outcome, count in self.outcomes.items())
         head = f"{self.target}: {self.tests:,} trials; {counts}"
-        return f"<p>{escape(head)}</p><pre>{escape(chr(10).join(told(self)))}</pre>"
+        return f"<p>{escape(head)}</p><pre>{escape(chr(10).join(report_lines(self)))}</pre>"
 
     @property
     def agreed(self) -> int:
-        """How many trials the scheduler and the specification agree on."""
-        return self.outcomes[Outcome.AGREE]
+        """The number of trials on which the scheduler and the specification agree."""
+        return self.outcomes[TrialOutcome.AGREE]
 
     @property
     def defects(self) -> int:
-        """How many trials showed a defect."""
+        """The number of trials with a defect."""
         return sum(count for outcome, count in self.outcomes.items() if outcome.is_defect)
 
     @property
     def tests_per_s(self) -> float:
-        """How many trials a second."""
+        """The trials per second."""
         return self.tests / self.seconds if self.seconds else 0.0

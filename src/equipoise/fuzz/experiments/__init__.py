@@ -1,10 +1,9 @@
-"""Experiments: what the SafePlace paper has measured, measured again, with all arms on one sample.
+"""Experiments: the measurements of the SafePlace paper, repeated with one sample for all arms.
 
-Enter by ``EXPERIMENTS``. Never says which of two schedulers is the better one: it counts.
+Entry point: ``EXPERIMENTS``. Experiments count; they do not rank schedulers.
 """
 
-from equipoise.fuzz.experiments.every import EXPERIMENTS, Experiment
-from equipoise.fuzz.experiments.subject import Subject, subject_of
-from equipoise.fuzz.experiments.table import Result, Table
+from equipoise.fuzz.experiments.catalog import EXPERIMENTS, Experiment
+from equipoise.fuzz.experiments.subject import ExperimentResult, ResultTable, Subject, subject_of
 
-__all__ = ["EXPERIMENTS", "Experiment", "Result", "Subject", "Table", "subject_of"]
+__all__ = ["EXPERIMENTS", "Experiment", "ExperimentResult", "ResultTable", "Subject", "subject_of"]

@@ -1,4 +1,4 @@
-"""What defects come from, by constraint and by the letters of the paper's table."""
+"""Experiment: the causes of defects, by constraint and by the letters of the paper's table."""
 
 from __future__ import annotations
 
@@ -6,35 +6,42 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from equipoise.fuzz.campaign.cause import Cause
-from equipoise.fuzz.experiments.subject import Subject, is_answered
-from equipoise.fuzz.experiments.table import ALL, Cell, Result, Row, Table
-from equipoise.fuzz.trial import Outcome, Trial, Verdict
+from equipoise.fuzz.campaign.findings import DefectCause
+from equipoise.fuzz.experiments.subject import (
+    TOTAL,
+    Cell,
+    ExperimentResult,
+    ResultTable,
+    Row,
+    Subject,
+    is_answered,
+)
+from equipoise.fuzz.trial import Trial, TrialOutcome, TrialVerdict
 
-PAPER_CAUSES: Final[Mapping[Cause, tuple[int, int]]] = {
-    Cause.BROKEN: (704, 7),
-    Cause.UNUSUAL: (642, 4),
-    Cause.BETWEEN: (45, 3),
-    Cause.TOGETHER: (20, 4),
-    Cause.MEANING: (16, 1),
-    Cause.STATE: (4, 1),
+PAPER_CAUSES: Final[Mapping[DefectCause, tuple[int, int]]] = {
+    DefectCause.BROKEN: (704, 7),
+    DefectCause.UNUSUAL: (642, 4),
+    DefectCause.BETWEEN: (45, 3),
+    DefectCause.TOGETHER: (20, 4),
+    DefectCause.MEANING: (16, 1),
+    DefectCause.STATE: (4, 1),
 }
 """Trials and constraints in the SafePlace paper, table 5b."""
-PAPER_OUTCOMES: Final[Mapping[Outcome, tuple[int, int]]] = {
-    Outcome.UNDER: (938, 10),
-    Outcome.CRASH: (459, 3),
-    Outcome.OVER: (244, 6),
+PAPER_OUTCOMES: Final[Mapping[TrialOutcome, tuple[int, int]]] = {
+    TrialOutcome.UNDER: (938, 10),
+    TrialOutcome.CRASH: (459, 3),
+    TrialOutcome.OVER: (244, 6),
 }
-"""The same by what comes of them, table 5a."""
+"""The same by verdict, table 5a."""
 NOTES: Final = (
-    "A cause is guessed from the smallest case of each trial; the paper's were found by hand.",
-    "The paper's: BtrPlace 1.6.0, 22 constraints, 1,000 trials each.",
-    "Its two tables have different sums: 1,641 by verdict, 1,431 by cause.",
+    "The cause is a guess from the smallest case of each trial; the paper found causes by hand.",
+    "The paper: BtrPlace 1.6.0, 22 constraints, 1,000 trials each.",
+    "The two tables of the paper have different sums: 1,641 by verdict, 1,431 by cause.",
 )
 
 
-def count_causes(subject: Subject) -> Result:
-    """Make every defect as small as it can be, and count what it looks like."""
+def count_causes(subject: Subject) -> ExperimentResult:
+    """Shrink every defect and count its guessed cause."""
     with subject.scheduler() as scheduler:
         verdicts = subject.verdicts(scheduler, subject.trials, "asking")
         causes = subject.causes(scheduler, subject.trials, verdicts, "defects")
@@ -45,42 +52,50 @@ def count_causes(subject: Subject) -> Result:
     )
     answered = sum(map(is_answered, verdicts))
     note = f"{answered:,} of {len(subject.trials):,} trials are answered."
-    return Result((_by_cause(found), _by_outcome(subject.trials, verdicts)), (note, *NOTES))
+    return ExperimentResult(
+        (_by_cause(found), _by_outcome(subject.trials, verdicts)), (note, *NOTES)
+    )
 
 
-def _by_cause(found: Counter[tuple[str, Cause]]) -> Table:
+def _by_cause(found: Counter[tuple[str, DefectCause]]) -> ResultTable:
     names = list(dict.fromkeys(name for name, _ in found))
-    rows = [_row(name, {cause: found[name, cause] for cause in Cause}) for name in sorted(names)]
-    seen = {cause: [name for name in names if found[name, cause]] for cause in Cause}
-    sums = {cause: sum(found[name, cause] for name in names) for cause in Cause}
+    rows = [
+        _row(name, {cause: found[name, cause] for cause in DefectCause}) for name in sorted(names)
+    ]
+    seen = {cause: [name for name in names if found[name, cause]] for cause in DefectCause}
+    sums = {cause: sum(found[name, cause] for name in names) for cause in DefectCause}
     rows += [
-        _row(ALL, sums),
-        _row("constraints", {cause: len(some) for cause, some in seen.items()}, names),
+        _row(TOTAL, sums),
+        _row(
+            "constraints", {cause: len(constraints) for cause, constraints in seen.items()}, names
+        ),
         _row("paper: trials", {cause: count for cause, (count, _) in PAPER_CAUSES.items()}),
         _row(
             "paper: constraints", {cause: count for cause, (_, count) in PAPER_CAUSES.items()}, ()
         ),
     ]
-    columns = ("constraint", *(one.letter or "none" for one in Cause), "sum")
-    return Table("Trials that disagree, by constraint and cause", columns, rows)
+    columns = ("constraint", *(cause.letter or "none" for cause in DefectCause), "sum")
+    return ResultTable("Trials that disagree, by constraint and cause", columns, rows)
 
 
-def _row(first: str, counts: Mapping[Cause, int], distinct: Sequence[str] | None = None) -> Row:
-    """A row; the sum of constraints is how many different ones there are, if that is known."""
+def _row(
+    first: str, counts: Mapping[DefectCause, int], distinct: Sequence[str] | None = None
+) -> Row:
+    """A row of counts; with ``distinct``, the sum column has the number of distinct constraints."""
     cells: dict[str, Cell] = {"constraint": first}
-    for cause in Cause:
+    for cause in DefectCause:
         cells[cause.letter or "none"] = counts.get(cause, "")
     cells["sum"] = sum(counts.values()) if distinct is None else len(distinct) or ""
     return cells
 
 
-def _by_outcome(trials: Sequence[Trial], verdicts: Sequence[Verdict]) -> Table:
+def _by_outcome(trials: Sequence[Trial], verdicts: Sequence[TrialVerdict]) -> ResultTable:
     rows: list[Row] = []
     for outcome, (paper_trials, paper_constraints) in PAPER_OUTCOMES.items():
         names = [
             trial.demand.name
-            for trial, one in zip(trials, verdicts, strict=True)
-            if one.outcome is outcome
+            for trial, verdict in zip(trials, verdicts, strict=True)
+            if verdict.outcome is outcome
         ]
         rows.append(
             {
@@ -91,4 +106,4 @@ def _by_outcome(trials: Sequence[Trial], verdicts: Sequence[Verdict]) -> Table:
                 "paper: constraints": paper_constraints,
             }
         )
-    return Table("Trials that disagree, by verdict", tuple(rows[0]), rows)
+    return ResultTable("Trials that disagree, by verdict", tuple(rows[0]), rows)

@@ -1,4 +1,4 @@
-"""The specification against a scheduler's own checker: who would have found which defect."""
+"""Experiment: the defects that the specification finds, and those of a scheduler's own checker."""
 
 from __future__ import annotations
 
@@ -6,119 +6,144 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
-from equipoise.fuzz.experiments.subject import Subject
-from equipoise.fuzz.experiments.table import Cell, Result, Table, with_sum
-from equipoise.fuzz.schedulers.scheduler import Answer, Crash, YesOrNo, ask
-from equipoise.fuzz.trial import Outcome, Trial
+from equipoise.adapters.targets.scheduler import (
+    AcceptanceAnswer,
+    SchedulerAnswer,
+    SchedulerCrash,
+    ask,
+)
+from equipoise.fuzz.experiments.subject import (
+    Cell,
+    ExperimentResult,
+    ResultTable,
+    Subject,
+    with_sum,
+)
+from equipoise.fuzz.trial import Trial, TrialOutcome
 
-FOUND: Final = ("specification", "checker", "both", "only the specification", "only the checker")
+FOUND_BY: Final = ("specification", "checker", "both", "only the specification", "only the checker")
 AT_RUN_TIME: Final = "both, at run time"
 NOTES: Final = (
-    "A defect is a trial on which the solver breaks, or its judge says the opposite of it.",
-    "The checker judges in the specification's place, and here sees refused plans as well.",
-    "At run time it would see only plans that the solver has made.",
-    "On what only the checker finds, the solver and the specification agree with each other.",
-    "The paper (BtrPlace 1.6.0): 556 by the specification, 249 by checkers, none by those only.",
+    "A defect is a trial on which the solver crashes or contradicts its judge.",
+    "The checker replaces the specification as judge, and here it also judges rejected plans.",
+    "At run time the checker would judge only plans that the solver made.",
+    "On defects that only the checker finds, the solver and the specification agree.",
+    "The paper (BtrPlace 1.6.0): 556 by the specification, 249 by checkers, 0 by checkers only.",
 )
 
 
 @runtime_checkable
-class Checking(Protocol):
-    """Has a checker of its own besides what decides."""
+class OwnChecker(Protocol):
+    """A scheduler with a checker beside its solver."""
 
-    def checks_many(self, trials: Sequence[Trial]) -> Sequence[YesOrNo]:
-        """Whether it has nothing against the plan of each."""
+    def checks_many(self, trials: Sequence[Trial]) -> Sequence[AcceptanceAnswer]:
+        """Whether the checker accepts the plan of each trial."""
         ...
 
 
-class Seen(NamedTuple):
-    """What two judges make of one trial, and what is seen at run time."""
+class OracleComparison(NamedTuple):
+    """The defects that two judges find in one trial, and the one that shows at run time."""
 
     constraint: str
-    by_specification: Outcome | None
-    by_checker: Outcome | None
+    by_specification: TrialOutcome | None
+    by_checker: TrialOutcome | None
     at_run_time: bool
     contradict: bool
-    """Whether the two judges say opposite things of the plan, whatever the solver says."""
+    """Whether the two judges contradict each other about the plan."""
 
 
-def compare_oracles(subject: Subject) -> Result:
-    """Ask the solver, the specification and the checker about every trial."""
+def compare_oracles(subject: Subject) -> ExperimentResult:
+    """Judge every trial by the solver, the specification and the checker."""
     with subject.scheduler() as scheduler:
-        assert isinstance(scheduler, Checking), "it was said to have a checker"
-        solver: list[Answer] = subject.each(
-            lambda some: ask(scheduler, some), subject.trials, "solver"
+        assert isinstance(scheduler, OwnChecker), "the catalog checks has_checker"
+        solver: list[SchedulerAnswer] = subject.each(
+            lambda batch: ask(scheduler, batch), subject.trials, "solver"
         )
-        checker: list[YesOrNo] = subject.each(scheduler.checks_many, subject.trials, "checker")
+        checker: list[AcceptanceAnswer] = subject.each(
+            scheduler.checks_many, subject.trials, "checker"
+        )
     trials = list(zip(subject.trials, solver, checker, strict=True))
-    seen = [_seen(*one) for one in trials if _is_comparable(*one[1:])]
-    broken = sum(isinstance(one, Crash) for one in checker)
-    contradicted = sum(one.contradict for one in seen)
+    compared = [_comparison(*answers) for answers in trials if _is_comparable(*answers[1:])]
+    crashes = sum(isinstance(answer, SchedulerCrash) for answer in checker)
+    contradictions = sum(comparison.contradict for comparison in compared)
     notes = (
-        f"{len(seen):,} of {len(trials):,} trials are answered by the solver and by the checker.",
-        f"On {contradicted:,} the checker contradicts the specification; on {broken:,} it breaks.",
+        f"{len(compared):,} of {len(trials):,} trials are answered by the solver and the checker.",
+        f"The checker contradicts the specification {contradictions:,} times.",
+        f"The checker crashes {crashes:,} times.",
         *NOTES,
     )
-    return Result((_by_outcome(seen), _by_constraint(seen)), notes)
+    return ExperimentResult((_table_by_outcome(compared), _table_by_constraint(compared)), notes)
 
 
-def _is_comparable(solver: Answer, checker: YesOrNo) -> bool:
-    return isinstance(solver, bool | Crash) and isinstance(checker, bool | Crash)
+def _is_comparable(solver: SchedulerAnswer, checker: AcceptanceAnswer) -> bool:
+    return isinstance(solver, bool | SchedulerCrash) and isinstance(checker, bool | SchedulerCrash)
 
 
-def _seen(trial: Trial, solver: Answer, checker: YesOrNo) -> Seen:
-    right = trial.is_right
+def _comparison(
+    trial: Trial, solver: SchedulerAnswer, checker: AcceptanceAnswer
+) -> OracleComparison:
+    right = trial.is_acceptable
     checked = checker if isinstance(checker, bool) else None
-    return Seen(
+    return OracleComparison(
         trial.demand.name,
         _outcome(solver, right),
         _outcome(solver, checked),
-        isinstance(solver, Crash) or (solver is True and checked is False),
+        isinstance(solver, SchedulerCrash) or (solver is True and checked is False),
         checked is not None and checked != right,
     )
 
 
-def _outcome(solver: Answer, right: bool | None) -> Outcome | None:
-    """Which defect somebody finds who says this of the plan; nothing if there is none."""
-    if isinstance(solver, Crash):
-        return Outcome.CRASH
+def _outcome(solver: SchedulerAnswer, right: bool | None) -> TrialOutcome | None:
+    """The defect that a judge finds if ``right`` is its verdict on the plan."""
+    if isinstance(solver, SchedulerCrash):
+        return TrialOutcome.CRASH
     if right is None or solver == right:
         return None
-    return Outcome.OVER if right else Outcome.UNDER
+    return TrialOutcome.OVER if right else TrialOutcome.UNDER
 
 
-def _by_outcome(seen: Sequence[Seen]) -> Table:
-    columns = ("verdict", *FOUND, AT_RUN_TIME)
+def _table_by_outcome(compared: Sequence[OracleComparison]) -> ResultTable:
+    columns = ("verdict", *FOUND_BY, AT_RUN_TIME)
     rows = (
         {
             "verdict": outcome.value,
-            **_counts(seen, outcome),
+            **_counts(compared, outcome),
             AT_RUN_TIME: sum(
-                one.at_run_time and one.by_specification is one.by_checker is outcome
-                for one in seen
+                comparison.at_run_time
+                and comparison.by_specification is comparison.by_checker is outcome
+                for comparison in compared
             ),
         }
-        for outcome in (Outcome.OVER, Outcome.UNDER, Outcome.CRASH)
+        for outcome in (TrialOutcome.OVER, TrialOutcome.UNDER, TrialOutcome.CRASH)
     )
-    return Table("Defects found, by verdict", columns, with_sum(rows, columns))
+    return ResultTable("Defects found, by verdict", columns, with_sum(rows, columns))
 
 
-def _by_constraint(seen: Sequence[Seen]) -> Table:
-    by_name: dict[str, list[Seen]] = {}
-    for one in seen:
-        if one.by_specification or one.by_checker:
-            by_name.setdefault(one.constraint, []).append(one)
-    columns = ("constraint", *FOUND)
-    rows = ({"constraint": name, **_counts(some)} for name, some in sorted(by_name.items()))
-    return Table("Defects found, by constraint", columns, with_sum(rows, columns))
+def _table_by_constraint(compared: Sequence[OracleComparison]) -> ResultTable:
+    by_name: dict[str, list[OracleComparison]] = {}
+    for comparison in compared:
+        if comparison.by_specification or comparison.by_checker:
+            by_name.setdefault(comparison.constraint, []).append(comparison)
+    columns = ("constraint", *FOUND_BY)
+    rows = (
+        {"constraint": name, **_counts(comparisons)}
+        for name, comparisons in sorted(by_name.items())
+    )
+    return ResultTable("Defects found, by constraint", columns, with_sum(rows, columns))
 
 
-def _counts(seen: Sequence[Seen], outcome: Outcome | None = None) -> dict[str, Cell]:
-    """How many defects of a class, or of any, each of the two finds."""
+def _counts(
+    compared: Sequence[OracleComparison], outcome: TrialOutcome | None = None
+) -> dict[str, Cell]:
+    """The number of defects of an outcome, or of any outcome, that each judge finds."""
 
-    def finds(found: Outcome | None) -> bool:
-        return found is not None and outcome in (found, None)
+    def counts(defect: TrialOutcome | None) -> bool:
+        return defect is not None and outcome in (defect, None)
 
-    pairs = Counter((finds(one.by_specification), finds(one.by_checker)) for one in seen)
-    both, mine, other = pairs[True, True], pairs[True, False], pairs[False, True]
-    return dict(zip(FOUND, (both + mine, both + other, both, mine, other), strict=True))
+    pairs = Counter(
+        (counts(comparison.by_specification), counts(comparison.by_checker))
+        for comparison in compared
+    )
+    both, spec_only, checker_only = pairs[True, True], pairs[True, False], pairs[False, True]
+    figures = (both + spec_only, both + checker_only, both, spec_only, checker_only)
+    return dict(zip(FOUND_BY, figures, strict=True))

@@ -1,9 +1,9 @@
-"""Repair on against off: the same trials, with a plan imposed and with one to be made.
+"""Experiment: repair on and off, with an imposed plan and with a plan of the scheduler.
 
-Who repairs moves nobody but those whom some constraint takes for misplaced, so that there is less
-to decide. With a plan imposed this can hardly matter, as whom the plan moves is misplaced by that
-alone; it was so in the paper as well. So the scheduler is also asked to get by itself to where the
-plan leads. If that plan is right there is a way, and who finds one only without repair was misled.
+With repair, only VMs that violate a constraint may move, so the search is smaller. An imposed plan
+hardly shows the difference, because every VM that it moves counts as misplaced; the paper has the
+same limit. So the scheduler also makes its own plan for the same final state. If the imposed plan
+is right, a plan exists, and a scheduler that finds one only without repair is misled by it.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Final, Protocol, runtime_checkable
 
-from equipoise.fuzz.experiments.subject import Subject
-from equipoise.fuzz.experiments.table import Cell, Result, Table
-from equipoise.fuzz.schedulers import Crash, TooLate, Unsupported
-from equipoise.fuzz.trial import Outcome, Trial, Verdict
+from equipoise.adapters.targets.scheduler import (
+    SchedulerCrash,
+    SchedulerTimeout,
+    SelfMadePlan,
+    UnsupportedTrial,
+)
+from equipoise.fuzz.experiments.subject import Cell, ExperimentResult, ResultTable, Subject
+from equipoise.fuzz.trial import Trial, TrialOutcome, TrialVerdict
 from equipoise.model.action import Migrate
-from equipoise.model.plan import Step
 
-Own = tuple[Step, ...] | Unsupported | TooLate | Crash | None
-"""A plan that a scheduler made itself; nothing if it found none."""
 REPAIR: Final = "repair"
 ARMS: Final = ("off", "on")
 PAPER: Final = (
@@ -31,8 +32,8 @@ PAPER: Final = (
 )
 
 
-class Way(StrEnum):
-    """What came of asking a scheduler to get somewhere by itself, where there is a way."""
+class OwnPlanOutcome(StrEnum):
+    """The outcome of planning for a final state that can be reached."""
 
     RIGHT = "makes a right plan"
     WRONG = "makes a wrong plan"
@@ -43,98 +44,107 @@ class Way(StrEnum):
 
 
 @runtime_checkable
-class Replanning(Protocol):
-    """Can be asked to get by itself to where a plan leads."""
+class OwnPlanner(Protocol):
+    """A scheduler that makes its own plan for the final state of a trial."""
 
-    def plans_many(self, trials: Sequence[Trial]) -> Sequence[Own]:
-        """The plan that it would make for each, or nothing if it finds none."""
+    def plans_many(self, trials: Sequence[Trial]) -> Sequence[SelfMadePlan]:
+        """The plan for each trial; ``None`` if it finds no plan."""
         ...
 
 
-def compare_repair(subject: Subject) -> Result:
-    """Ask about every trial in both ways, with repair and without."""
-    right = [trial for trial in subject.trials if trial.is_right]
-    imposed: dict[str, list[Verdict]] = {}
-    own: dict[str, list[Own]] = {}
+def compare_repair(subject: Subject) -> ExperimentResult:
+    """Judge every trial with repair and without, with imposed and with own plans."""
+    right = [trial for trial in subject.trials if trial.is_acceptable]
+    imposed: dict[str, list[TrialVerdict]] = {}
+    own: dict[str, list[SelfMadePlan]] = {}
     for arm in ARMS:
         with subject.scheduler(repair=arm) as scheduler:
             imposed[arm] = subject.verdicts(scheduler, subject.trials, f"repair {arm}")
-            if isinstance(scheduler, Replanning):
-                own[arm] = subject.each(scheduler.plans_many, right, f"repair {arm}, by itself")
-    outcomes = {arm: [one.outcome for one in said] for arm, said in imposed.items()}
+            if isinstance(scheduler, OwnPlanner):
+                own[arm] = subject.each(scheduler.plans_many, right, f"repair {arm}, own plans")
+    outcomes = {arm: [verdict.outcome for verdict in verdicts] for arm, verdicts in imposed.items()}
     tables = [
-        _by_arm("The plan is imposed", "verdict", outcomes, Outcome),
-        _apart("The plan is imposed: trials on which it matters", subject.trials, outcomes),
+        _by_arm("Imposed plans", "verdict", outcomes, TrialOutcome),
+        _differences("Imposed plans: trials with different verdicts", subject.trials, outcomes),
     ]
-    notes = [f"{len(right):,} of {len(subject.trials):,} trials have a plan that is right."]
+    notes = [f"{len(right):,} of {len(subject.trials):,} trials have a right plan."]
     if own:
-        ways = {
-            arm: [_way(trial, one) for trial, one in zip(right, made, strict=True)]
-            for arm, made in own.items()
+        own_outcomes = {
+            arm: [_own_plan_outcome(trial, plan) for trial, plan in zip(right, plans, strict=True)]
+            for arm, plans in own.items()
         }
-        notes.append(_moves(own))
+        notes.append(_migrations_note(own))
         tables += [
-            _by_arm("It gets there by itself, where there is a way", "what comes of it", ways, Way),
-            _apart("It gets there by itself: trials on which it matters", right, ways),
+            _by_arm("Own plans, where a plan exists", "outcome", own_outcomes, OwnPlanOutcome),
+            _differences("Own plans: trials with different outcomes", right, own_outcomes),
         ]
-    return Result(tables, (*notes, PAPER))
+    return ExperimentResult(tables, (*notes, PAPER))
 
 
-def _moves(own: Mapping[str, Sequence[Own]]) -> str:
-    """How much is moved where a plan is made with repair and without."""
+def _migrations_note(own: Mapping[str, Sequence[SelfMadePlan]]) -> str:
+    """The number of migrations on trials with a plan in both arms."""
     pairs = zip(*(own[arm] for arm in ARMS), strict=True)
-    made = [pair for pair in pairs if all(isinstance(one, tuple) for one in pair)]
-    off, on = (sum(_migrations(pair[place]) for pair in made) for place in range(len(ARMS)))
+    made = [pair for pair in pairs if all(isinstance(plan, tuple) for plan in pair)]
+    off, on = (sum(_migrations(pair[arm]) for pair in made) for arm in range(len(ARMS)))
     return (
-        f"On {len(made):,} of these it makes a plan by itself either way: with {off:,} migrations "
-        f"in all without repair, and {on:,} with it."
+        f"On {len(made):,} of these trials it makes a plan in both arms: {off:,} migrations "
+        f"without repair, {on:,} with repair."
     )
 
 
-def _migrations(answer: Own) -> int:
+def _migrations(answer: SelfMadePlan) -> int:
     steps = answer if isinstance(answer, tuple) else ()
     return sum(isinstance(step.action, Migrate) for step in steps)
 
 
-def _way(trial: Trial, answer: Own) -> Way:
+def _own_plan_outcome(trial: Trial, answer: SelfMadePlan) -> OwnPlanOutcome:
     match answer:
-        case Unsupported():
-            return Way.UNSUPPORTED
-        case TooLate():
-            return Way.TIMEOUT
-        case Crash():
-            return Way.CRASH
+        case UnsupportedTrial():
+            return OwnPlanOutcome.UNSUPPORTED
+        case SchedulerTimeout():
+            return OwnPlanOutcome.TIMEOUT
+        case SchedulerCrash():
+            return OwnPlanOutcome.CRASH
         case None:
-            return Way.NONE
-    return Way.RIGHT if replace(trial, steps=answer).is_right else Way.WRONG
+            return OwnPlanOutcome.NONE
+    return (
+        OwnPlanOutcome.RIGHT if replace(trial, steps=answer).is_acceptable else OwnPlanOutcome.WRONG
+    )
 
 
 def _by_arm(
     title: str,
     what: str,
-    said: dict[str, list[Outcome]] | dict[str, list[Way]],
+    outcomes: dict[str, list[TrialOutcome]] | dict[str, list[OwnPlanOutcome]],
     kinds: Iterable[StrEnum],
-) -> Table:
-    counts = {arm: Counter(map(str, some)) for arm, some in said.items()}
+) -> ResultTable:
+    counts = {arm: Counter(map(str, of_arm)) for arm, of_arm in outcomes.items()}
     rows: list[dict[str, Cell]] = [
         {what: str(kind), **{f"repair {arm}": counts[arm][str(kind)] for arm in ARMS}}
         for kind in kinds
     ]
-    return Table(title, (what, *(f"repair {arm}" for arm in ARMS)), rows)
+    return ResultTable(title, (what, *(f"repair {arm}" for arm in ARMS)), rows)
 
 
-def _apart(
-    title: str, trials: Sequence[Trial], said: dict[str, list[Outcome]] | dict[str, list[Way]]
-) -> Table:
-    """The trials of which something else comes with repair than without."""
-    off, on = (list(map(str, said[arm])) for arm in ARMS)
-    found = Counter(
-        (trial.demand.name, "continuous" if trial.demand.continuous else "discrete", one, other)
-        for trial, one, other in zip(trials, off, on, strict=True)
-        if one != other
+def _differences(
+    title: str,
+    trials: Sequence[Trial],
+    outcomes: dict[str, list[TrialOutcome]] | dict[str, list[OwnPlanOutcome]],
+) -> ResultTable:
+    """The trials with different outcomes with repair and without."""
+    off, on = (list(map(str, outcomes[arm])) for arm in ARMS)
+    different = Counter(
+        (
+            trial.demand.name,
+            "continuous" if trial.demand.continuous else "discrete",
+            without,
+            with_repair,
+        )
+        for trial, without, with_repair in zip(trials, off, on, strict=True)
+        if without != with_repair
     )
     columns = ("constraint", "mode", "repair off", "repair on", "trials")
     rows: list[dict[str, Cell]] = [
-        dict(zip(columns, (*key, count), strict=True)) for key, count in sorted(found.items())
+        dict(zip(columns, (*key, count), strict=True)) for key, count in sorted(different.items())
     ]
-    return Table(title, columns, rows)
+    return ResultTable(title, columns, rows)

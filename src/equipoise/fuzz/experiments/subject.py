@@ -1,124 +1,176 @@
-"""Whom an experiment is about: a scheduler, and trials that are the same for every arm."""
+"""The subject of an experiment (a scheduler with its trials), and the tables of its results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
+from equipoise.adapters.targets.scheduler import SchedulerEntry, ask
 from equipoise.errors import WorldError
-from equipoise.fuzz.campaign.block import finding_of
-from equipoise.fuzz.campaign.cause import Cause
+from equipoise.fuzz.campaign.batch import shrink_to_finding
+from equipoise.fuzz.campaign.findings import DefectCause
 from equipoise.fuzz.generate import Generator
 from equipoise.fuzz.generate.generator import draw_in_turn
-from equipoise.fuzz.schedulers import Scheduler, TooLate
-from equipoise.fuzz.schedulers.known import Known
-from equipoise.fuzz.schedulers.scheduler import ask
-from equipoise.fuzz.trial import Outcome, Trial, Verdict, verdict_on
+from equipoise.fuzz.schedulers import Scheduler, SchedulerTimeout
+from equipoise.fuzz.trial import Trial, TrialOutcome, TrialVerdict, verdict_on
 from equipoise.spec.library import library_constraints
 
-TOGETHER: Final = 128
-"""How many trials are asked about in one go."""
-Many = Callable[[Sequence[Trial]], Sequence[Any]]
-"""A question about some trials: an answer for each."""
-Tell = Callable[[str, int, int], None]
-"""Is told what is being done, how much of it is done and how much there is."""
+Cell = str | int
+Row = Mapping[str, Cell]
+TOTAL: Final = "all"
+"""The name of the row with the sums."""
 
 
-def _tell_nobody(_what: str, _done: int, _of: int) -> None:
+@dataclass(frozen=True, slots=True)
+class ResultTable:
+    """Rows with the same columns; the first column names the row."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Row]
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The columns that hold numbers."""
+        return tuple(
+            name for name in self.columns if any(isinstance(row[name], int) for row in self.rows)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentResult:
+    """The tables and notes of an experiment."""
+
+    tables: Sequence[ResultTable]
+    notes: Sequence[str] = ()
+    """What a reader of the tables must know, and the figures of the paper."""
+
+
+def with_sum(rows: Iterable[Row], columns: Sequence[str]) -> list[Row]:
+    """The rows, and a last one with the sums of all columns but the first."""
+    all_rows = list(rows)
+    first, *others = columns
+    sums: dict[str, Cell] = {first: TOTAL}
+    for name in others:
+        cells = [row[name] for row in all_rows]
+        sums[name] = sum(cell for cell in cells if isinstance(cell, int))
+    return [*all_rows, sums]
+
+
+TRIALS_PER_BATCH: Final = 128
+"""The number of trials in one call of a scheduler."""
+BatchQuestion = Callable[[Sequence[Trial]], Sequence[Any]]
+"""A function of some trials that returns an answer for each."""
+ProgressCallback = Callable[[str, int, int], None]
+"""Receives the name of the work, its done part and its total."""
+
+
+def _no_progress(_what: str, _done: int, _of: int) -> None:
     return
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A scheduler that can be put to the test, and the trials that it is put to."""
+    """A scheduler and its trials, which are the same for every arm."""
 
-    known: Known
+    known: SchedulerEntry
     trials: Sequence[Trial]
     seed: int = 0
-    tell: Tell = _tell_nobody
+    tell: ProgressCallback = _no_progress
 
     @contextmanager
     def scheduler(self, **settings: str) -> Iterator[Scheduler]:
-        """The scheduler, with these settings and else as usual; it is closed afterwards."""
-        usual = {name: values[0] for name, values in self.known.settings.items()}
-        made = self.known.make(**{**usual, **settings})
+        """The scheduler with some settings and defaults for the others; it is closed at the end."""
+        defaults = {name: values[0] for name, values in self.known.settings.items()}
+        scheduler = self.known.make(**{**defaults, **settings})
         try:
-            yield made
+            yield scheduler
         finally:
-            close = getattr(made, "close", None)
+            close = getattr(scheduler, "close", None)
             if close is not None:
                 close()
 
-    def verdicts(self, scheduler: Scheduler, trials: Sequence[Trial], arm: str) -> list[Verdict]:
-        """What comes of asking a scheduler about trials, and the specification as well."""
-        answers = self.each(lambda some: ask(scheduler, some), trials, arm)
-        return [verdict_on(trial, one) for trial, one in zip(trials, answers, strict=True)]
+    def verdicts(
+        self, scheduler: Scheduler, trials: Sequence[Trial], arm: str
+    ) -> list[TrialVerdict]:
+        """The verdicts on the answers of a scheduler to trials."""
+        answers = self.each(lambda batch: ask(scheduler, batch), trials, arm)
+        return [verdict_on(trial, answer) for trial, answer in zip(trials, answers, strict=True)]
 
-    def each(self, many: Many, trials: Sequence[Trial], arm: str) -> list[Any]:
-        """Ask a question about trials, many at a time; where one takes too long, that is told."""
-        found: list[Any] = []
-        for first in range(0, len(trials), TOGETHER):
-            some = trials[first : first + TOGETHER]
+    def each(self, many: BatchQuestion, trials: Sequence[Trial], arm: str) -> list[Any]:
+        """The answers to all trials, in batches; a trial over its time has a timeout as answer."""
+        answers: list[Any] = []
+        for first in range(0, len(trials), TRIALS_PER_BATCH):
+            batch = trials[first : first + TRIALS_PER_BATCH]
             try:
-                found += many(some)
-            except (TooLate, WorldError):  # one of them: asked one by one, it is found
-                found += [_alone(many, trial) for trial in some]
-            self.tell(arm, len(found), len(trials))
-        return found
+                answers += many(batch)
+            except (SchedulerTimeout, WorldError):  # single calls find the trial that caused it
+                answers += [_alone(many, trial) for trial in batch]
+            self.tell(arm, len(answers), len(trials))
+        return answers
 
     def causes(
-        self, scheduler: Scheduler, trials: Sequence[Trial], verdicts: Sequence[Verdict], arm: str
-    ) -> list[Cause | None]:
-        """What each defect looks like when it is made as small as it can be; nothing if none."""
-        found: list[Cause | None] = []
+        self,
+        scheduler: Scheduler,
+        trials: Sequence[Trial],
+        verdicts: Sequence[TrialVerdict],
+        arm: str,
+    ) -> list[DefectCause | None]:
+        """The cause of each defect, guessed from its smallest case; ``None`` without a defect."""
+        causes: list[DefectCause | None] = []
         for number, (trial, verdict) in enumerate(zip(trials, verdicts, strict=True)):
             is_defect = verdict.outcome.is_defect
-            found.append(finding_of(scheduler, number, trial).cause if is_defect else None)
-            if number % TOGETHER == 0:
-                self.tell(f"{arm}: making defects small", number, len(trials))
-        return found
+            causes.append(shrink_to_finding(scheduler, number, trial).cause if is_defect else None)
+            if number % TRIALS_PER_BATCH == 0:
+                self.tell(f"{arm}: shrinking defects", number, len(trials))
+        return causes
 
 
-def _alone(many: Many, trial: Trial) -> Any:
+def _alone(many: BatchQuestion, trial: Trial) -> Any:
     try:
         (answer,) = many([trial])
-    except TooLate as late:
-        return late
+    except SchedulerTimeout as timeout:
+        return timeout
     return answer
 
 
 def subject_of(
-    known: Known, constraints: Sequence[str], *, tests: int, seed: int, tell: Tell = _tell_nobody
+    known: SchedulerEntry,
+    constraints: Sequence[str],
+    *,
+    tests: int,
+    seed: int,
+    tell: ProgressCallback = _no_progress,
 ) -> Subject:
-    """Draw so many trials for a scheduler, of some constraints in turn."""
-    homes, options = library_constraints(), known.options
-    makers = [Generator(homes[name], name, options, seed) for name in constraints]
+    """Draw trials of some constraints in turn, for one scheduler."""
+    specifications, options = library_constraints(), known.options
+    generators = [Generator(specifications[name], name, options, seed) for name in constraints]
     drawn = {
         number: trial
-        for numbers, some in draw_in_turn(makers, options, seed, range(tests))
-        for number, trial in zip(numbers, some.trials, strict=True)
+        for numbers, batch in draw_in_turn(generators, options, seed, range(tests))
+        for number, trial in zip(numbers, batch.trials, strict=True)
     }
     return Subject(known, tuple(drawn[number] for number in range(tests)), seed, tell)
 
 
-def is_answered(verdict: Verdict) -> bool:
-    """Whether the scheduler has said something about a trial, right or wrong."""
-    return verdict.outcome not in (Outcome.UNSUPPORTED, Outcome.TIMEOUT)
+def is_answered(verdict: TrialVerdict) -> bool:
+    """Whether the scheduler answered a trial, rightly or wrongly."""
+    return verdict.outcome not in (TrialOutcome.UNSUPPORTED, TrialOutcome.TIMEOUT)
 
 
-def both_modes(known: Known) -> tuple[str, ...]:
-    """The constraints that may count in the end only, or at every moment."""
-    homes = library_constraints()
-    able = known.constraints or tuple(homes)
+def constraints_with_both_modes(known: SchedulerEntry) -> tuple[str, ...]:
+    """The supported constraints with a discrete and a continuous mode."""
+    specifications = library_constraints()
+    supported = known.constraints or tuple(specifications)
     return tuple(
         name
-        for name in able
-        if {"discrete", "continuous"} <= set(homes[name].constraints[name].marks)
+        for name in supported
+        if {"discrete", "continuous"} <= set(specifications[name].constraints[name].marks)
     )
 
 
-def all_of(known: Known) -> tuple[str, ...]:
-    """All constraints that a scheduler can be asked about."""
+def all_constraints_of(known: SchedulerEntry) -> tuple[str, ...]:
+    """All constraints that a scheduler supports."""
     return known.constraints or tuple(library_constraints())

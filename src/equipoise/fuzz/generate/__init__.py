@@ -1,9 +1,10 @@
-"""Generate: trials by chance, all of them from one seed.
+"""Generate: random trials, all of them from one seed.
 
-Enter by ``Generator``. Never judges what it makes; that its plans can be carried out is a law.
+Entry point: ``Generator``. It never judges its trials; that its plans can be executed is a tested
+law.
 """
 
+from equipoise.adapters.targets.trial_options import TrialOptions
 from equipoise.fuzz.generate.generator import Generator
-from equipoise.fuzz.generate.options import Options
 
-__all__ = ["Generator", "Options"]
+__all__ = ["Generator", "TrialOptions"]

@@ -1,4 +1,4 @@
-"""Trials that were drawn together: arrays for those who judge them, objects for those who ask."""
+"""Trials that were drawn together: arrays for the specification, objects for schedulers."""
 
 from __future__ import annotations
 
@@ -10,103 +10,110 @@ from typing import Final
 
 import numpy as np
 
-from equipoise.fuzz.generate.as_arrays import DrawnCases, values_of
-from equipoise.fuzz.generate.draw.numbers import Trials
-from equipoise.fuzz.generate.read import Reader, Source
-from equipoise.fuzz.trial.trial import Trial
-from equipoise.spec.batch.cases import Array, Made, Unbatchable
-from equipoise.spec.batch.judge import Arguments, Batch
-from equipoise.spec.batch.values import Value
-from equipoise.spec.case import Case
+from equipoise.adapters.targets.trial import Trial
+from equipoise.fuzz.generate.case_arrays import DrawnCases, values_of
+from equipoise.fuzz.generate.decode import TrialDecoder, TrialSource
+from equipoise.fuzz.generate.draw.trial_arrays import TrialArrays
+from equipoise.spec.batch.cases import Array, LazySequence, Unbatchable
+from equipoise.spec.batch.judge import Arguments, CaseBatch
+from equipoise.spec.batch.values import BatchValue
+from equipoise.spec.requirement import Case
 
-FEW: Final = 16
-"""Fewer trials than this are judged faster one by one."""
+BATCH_MIN: Final = 16
+"""Below this number, single judgements are faster."""
 _VERDICTS: Final = frozenset({"keeps", "broken_at_first"})
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """Some trials of one constraint."""
+class DrawnTrials:
+    """Trials of one constraint that were drawn together."""
 
-    source: Source
-    out: Trials
+    source: TrialSource
+    out: TrialArrays
 
     def __len__(self) -> int:
         return len(self.out.counts)
 
     def trial(self, i: int) -> Trial:
-        """One of them."""
-        return Reader(self.source, self.out, i).trial()
+        """The trial with an index."""
+        return TrialDecoder(self.source, self.out, i).trial()
 
     @cached_property
     def trials(self) -> Sequence[Trial]:
-        """All of them."""
+        """All trials."""
         return [self.trial(i) for i in range(len(self))]
 
-    def but(self, which: Array, others: Drawn) -> Drawn:
-        """The same with others in some of the places; what both are known for is not lost."""
-        changed = Drawn(self.source, Trials(*map(_put, self.out, repeat(which), others.out)))
+    def but(self, which: Array, others: DrawnTrials) -> DrawnTrials:
+        """A copy with other trials at some indexes; verdicts that both know are kept."""
+        changed = DrawnTrials(
+            self.source, TrialArrays(*map(_put, self.out, repeat(which), others.out))
+        )
         for name in _VERDICTS & vars(self).keys() & vars(others).keys():
             vars(changed)[name] = _put(vars(self)[name], which, vars(others)[name])
         return changed
 
-    def only(self, which: Array) -> Drawn:
-        """Some of them."""
-        some = Drawn(self.source, Trials(*(array[which] for array in self.out)))
+    def only(self, which: Array) -> DrawnTrials:
+        """The trials with some indexes."""
+        selected = DrawnTrials(self.source, TrialArrays(*(array[which] for array in self.out)))
         for name in _VERDICTS & vars(self).keys():
-            vars(some)[name] = vars(self)[name][which]
-        return some
+            vars(selected)[name] = vars(self)[name][which]
+        return selected
 
     @cached_property
     def keeps(self) -> Array:
-        """Whether each plan keeps the constraint."""
-        return self._said(Drawn._keeps, lambda trial: trial.fault is None)
+        """Whether each plan satisfies the constraint."""
+        return self._verdicts(DrawnTrials._keeps, lambda trial: trial.violation is None)
 
     @cached_property
     def broken_at_first(self) -> Array:
-        """Whether the constraint is broken before anything has happened."""
-        return self._said(Drawn._broken_at_first, lambda trial: trial.is_broken_at_first)
+        """Whether the constraint is violated before the plan starts."""
+        return self._verdicts(DrawnTrials._broken_at_first, lambda trial: trial.is_broken_at_first)
 
-    def _said(self, together: Callable[[Drawn], Array], alone: Callable[[Trial], bool]) -> Array:
-        """What is said of all of them: judged as arrays where possible, else one by one."""
-        said = np.zeros(len(self), np.bool_)
-        if len(self) < FEW:
-            said[:] = list(map(alone, self.trials))
-            return said
-        for which, some in self._alike:
+    def _verdicts(
+        self, together: Callable[[DrawnTrials], Array], alone: Callable[[Trial], bool]
+    ) -> Array:
+        """The verdicts on all trials: judged as arrays where possible, else one by one."""
+        verdicts = np.zeros(len(self), np.bool_)
+        if len(self) < BATCH_MIN:
+            verdicts[:] = list(map(alone, self.trials))
+            return verdicts
+        for which, group in self._groups:
             try:
-                said[which] = together(some)
+                verdicts[which] = together(group)
             except Unbatchable:
-                said[which] = [alone(self.trials[place]) for place in which.tolist()]
-        return said
+                verdicts[which] = [alone(self.trials[i]) for i in which.tolist()]
+        return verdicts
 
     @cached_property
-    def _alike(self) -> Sequence[tuple[Array, Drawn]]:
+    def _groups(self) -> Sequence[tuple[Array, DrawnTrials]]:
         """Trials that are judged together: in the same mode, with the same names in formulas."""
-        named = [place for place, one in enumerate(self.source.parameters) if one.is_name]
+        parameters = self.source.parameters
+        named = [i for i, parameter in enumerate(parameters) if parameter.is_name]
         keys = np.column_stack([self.out.continuous, self.out.arguments[:, named, 0]])
         _, groups = np.unique(keys, axis=0, return_inverse=True)
-        every = [np.flatnonzero(groups == group) for group in range(int(groups.max()) + 1)]
-        return [(which, self.only(which)) for which in every]
+        indexes = [np.flatnonzero(groups == group) for group in range(int(groups.max()) + 1)]
+        return [(which, self.only(which)) for which in indexes]
 
     def _keeps(self) -> Array:
         return self._holds(self._cases, continuous=bool(self.out.continuous[0]))
 
     def _broken_at_first(self) -> Array:
-        return ~self._holds(self._cases.at_first(), continuous=False)
+        return ~self._holds(self._cases.without_steps(), continuous=False)
 
     @cached_property
     def _cases(self) -> DrawnCases:
-        return DrawnCases.of_drawn(self.source, self.out, Made(len(self), self._case))
+        return DrawnCases.of_drawn(self.source, self.out, LazySequence(len(self), self._case))
 
     @cached_property
-    def _values(self) -> dict[str, Value]:
+    def _values(self) -> dict[str, BatchValue]:
         return values_of(self.source, self.out, self._cases)
 
     def _holds(self, cases: DrawnCases, *, continuous: bool) -> Array:
         source = self.source
-        given = Made[Arguments](len(self), lambda i: Reader(source, self.out, i).arguments())
-        judge = partial(Batch(cases).judge, source.home, source.name, given)
+        arguments = LazySequence[Arguments](
+            len(self), lambda i: TrialDecoder(source, self.out, i).arguments()
+        )
+        judge = partial(CaseBatch(cases).judge, source.specification, source.name, arguments)
         return judge(continuous=continuous, values=self._values).holds
 
     def _case(self, i: int) -> Case:
@@ -115,7 +122,7 @@ class Drawn:
 
 
 def _put(array: Array, which: Array, part: Array) -> Array:
-    """A copy of an array, with others in some of the places."""
+    """A copy of an array with other values at some indexes."""
     copy = array.copy()
     copy[which] = part
     return copy

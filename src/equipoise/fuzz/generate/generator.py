@@ -1,4 +1,4 @@
-"""Trials for constraints, each from the seed and its number alone."""
+"""The generator: random trials for constraints, each from the seed and its number alone."""
 
 from __future__ import annotations
 
@@ -8,46 +8,55 @@ from typing import Final
 
 import numpy as np
 
-from equipoise.errors import InvalidInput
-from equipoise.errors import Problem as Mistake
-from equipoise.fuzz.generate.draw import Stages, draw_stages, draw_trials, mix
-from equipoise.fuzz.generate.draw.numbers import ONE_HOST, ONE_VM
-from equipoise.fuzz.generate.drawn import Drawn
-from equipoise.fuzz.generate.options import USUAL, Options, Plans
-from equipoise.fuzz.generate.parameters import drawables
-from equipoise.fuzz.generate.read import Source
-from equipoise.fuzz.trial.trial import Trial
+from equipoise.adapters.targets.trial import Trial
+from equipoise.adapters.targets.trial_options import DEFAULT_OPTIONS, PlanSampling, TrialOptions
+from equipoise.errors import InputProblem, InvalidInput
+from equipoise.fuzz.generate.decode import TrialSource
+from equipoise.fuzz.generate.draw import PlannedClusters, draw_planned_clusters, draw_trials, mix
+from equipoise.fuzz.generate.draw.trial_arrays import ONE_HOST, ONE_VM
+from equipoise.fuzz.generate.drawn import DrawnTrials
+from equipoise.fuzz.generate.parameters import drawable_parameters
 from equipoise.model.inventory import Inventory
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.spec.batch.cases import Array
 from equipoise.spec.specification import Specification
 
 TRIES_MAX: Final = 3_000
-"""How often a trial is drawn anew that is not as it was asked for."""
-TOGETHER: Final = 1_000
-"""How many are drawn anew at a time, at the most."""
+"""The maximum number of draws of a trial until it meets the options."""
+REDRAWN_MAX: Final = 1_000
+"""The maximum number of trials that are drawn again at the same time."""
 _ATTEMPT: Final = np.uint64(1 << 48)
-"""Far enough apart that no trial is the second attempt of another."""
+"""The distance of attempts: so large that no attempt has the key of another trial."""
 _MODES: Final = frozenset({"discrete", "continuous"})
-_SETTINGS: Final = Snapshot.of(Inventory(hosts=())).settings
+_CLUSTER_SETTINGS: Final = Snapshot.of(Inventory(hosts=())).settings
 
 
-class Impossible(InvalidInput):
-    """There are no trials of a constraint as they are asked for, though of others there may be."""
+class ImpossibleTrials(InvalidInput):
+    """No trial of a constraint meets the options; trials of other constraints may."""
 
 
 class Generator:
-    """Trials for one constraint. The same seed and number give the same trial, wherever it is."""
+    """Random trials of one constraint. The same seed and number give the same trial anywhere."""
 
     def __init__(
-        self, home: Specification, name: str, options: Options = USUAL, seed: int = 0
+        self,
+        specification: Specification,
+        name: str,
+        options: TrialOptions = DEFAULT_OPTIONS,
+        seed: int = 0,
     ) -> None:
-        constraint = home.constraints[name]
-        self._source = Source(home, name, options, drawables(constraint, options), _SETTINGS)
+        constraint = specification.constraints[name]
+        self._source = TrialSource(
+            specification,
+            name,
+            options,
+            drawable_parameters(constraint, options),
+            _CLUSTER_SETTINGS,
+        )
         self._options = options
         self._seed = seed
         self._modes = [mode == "continuous" for mode in constraint.marks if mode in _MODES]
-        # Every moment, three of four times if there is a choice: more can go wrong then.
+        # Continuous in three of four trials if there is a choice: it has more possible violations.
         self._modes += [True in self._modes] * 2
         if options.continuous is not None:
             if options.continuous not in self._modes:
@@ -55,114 +64,124 @@ class Generator:
                 raise _refused("continuous", f"{name} is never {mode}")
             self._modes = [options.continuous]
         self.least = tuple(map(self._least, (ONE_HOST, ONE_VM), ("hosts", "vms")))
-        """How many hosts and VMs there must be, so that it finds somebody to name."""
+        """The minimum number of hosts and VMs, so that single members of arguments exist."""
 
     def trial(self, number: int) -> Trial:
-        """The trial of a number."""
+        """The trial with a number."""
         return self.block([number]).trial(0)
 
-    def block(self, numbers: Sequence[int]) -> Drawn:
-        """The trials of some numbers."""
+    def block(self, numbers: Sequence[int]) -> DrawnTrials:
+        """The trials with some numbers."""
         ((_, drawn),) = draw_in_turn([self], self._options, self._seed, numbers)
         return drawn
 
-    def play(self, stages: Stages) -> Drawn:
-        """The trials on some stages, be they wanted or not."""
+    def draw_on(self, clusters: PlannedClusters) -> DrawnTrials:
+        """The trials on given clusters, whether they meet the options or not."""
         source = self._source
-        return Drawn(source, draw_trials(stages, self._options, source.parameters, self._modes))
+        return DrawnTrials(
+            source, draw_trials(clusters, self._options, source.parameters, self._modes)
+        )
 
     def _least(self, what: int, kind: str) -> int:
-        if all(one.what != what for one in self._source.parameters):
+        if all(parameter.what != what for parameter in self._source.parameters):
             return 0
         if getattr(self._options, kind)[1] == 0:
-            raise _refused(
-                kind, f"{self._source.name} finds nobody whom it could name", "1 or more"
-            )
+            raise _refused(kind, f"{self._source.name} needs a member of {kind}", "allow 1 or more")
         return 1
 
-    def wanted(self, drawn: Drawn) -> Array:
-        """Which trials are as they were asked for."""
-        found = np.ones(len(drawn), np.bool_)
+    def wanted(self, drawn: DrawnTrials) -> Array:
+        """Which trials meet the options."""
+        wanted = np.ones(len(drawn), np.bool_)
         if self._options.broken_at_first is not None:
-            found &= drawn.broken_at_first == self._options.broken_at_first
-        if self._options.plans is Plans.REJECTED:
-            found &= np.array([not trial.objections for trial in drawn.trials])
-        return found
+            wanted &= drawn.broken_at_first == self._options.broken_at_first
+        if self._options.plans is PlanSampling.REJECTED:
+            wanted &= np.array([not trial.objections for trial in drawn.trials])
+        return wanted
 
-    def refusal(self) -> Impossible:
-        """What is said if no trial is as it was asked for."""
-        what = f"none of {TRIES_MAX:,} trials of {self._source.name} is as it was asked for"
-        return _refused("", what, "more hosts or VMs, fewer wishes, or other constraints")
+    def refusal(self) -> ImpossibleTrials:
+        """The error if no trial meets the options."""
+        what = f"none of {TRIES_MAX:,} trials of {self._source.name} meets the options"
+        return _refused("", what, "allow more hosts or VMs, relax options or drop the constraint")
 
 
-class _Lot:
-    """The trials of one generator, of which some are to be drawn anew until all are wanted."""
+class _PendingTrials:
+    """The trials of one generator; some are drawn again until all meet the options."""
 
-    def __init__(self, generator: Generator, numbers: Array, stages: Stages) -> None:
+    def __init__(self, generator: Generator, numbers: Array, clusters: PlannedClusters) -> None:
         self.generator, self.numbers = generator, numbers
-        self.drawn = generator.play(stages)
-        self.left = np.flatnonzero(~generator.wanted(self.drawn))
+        self.drawn = generator.draw_on(clusters)
+        self.remaining = np.flatnonzero(~generator.wanted(self.drawn))
         self._attempt, self._tries = 1, 1
 
     def again(self) -> tuple[Array, Array]:
-        """The numbers to be drawn anew, and which attempt each is."""
+        """The numbers to draw again, with the attempt of each."""
         if self._attempt >= TRIES_MAX:
             raise self.generator.refusal()
-        # The fewer are left and the longer it takes, the harder they are to find: so many
-        # attempts at once. How many it is changes nothing: the first that is wanted counts.
-        few = max(1, TOGETHER // len(self.left))
-        self._tries = min(few, 4 * self._attempt, TRIES_MAX - self._attempt)
+        # Few remaining trials after many attempts are hard to find, so they get several attempts at
+        # once. That does not change the result: the first attempt that is wanted counts.
+        tries_max = max(1, REDRAWN_MAX // len(self.remaining))
+        self._tries = min(tries_max, 4 * self._attempt, TRIES_MAX - self._attempt)
         attempts = np.arange(self._attempt, self._attempt + self._tries)
-        return np.tile(self.numbers[self.left], self._tries), np.repeat(attempts, len(self.left))
+        return np.tile(self.numbers[self.remaining], self._tries), np.repeat(
+            attempts, len(self.remaining)
+        )
 
-    def take(self, stages: Stages) -> None:
-        """Keep what is wanted of the trials that were drawn anew."""
-        left, again = self.left, self.generator.play(stages)
-        wanted = self.generator.wanted(again).reshape(self._tries, len(left))
+    def take(self, clusters: PlannedClusters) -> None:
+        """Keep the trials of the new draw that meet the options."""
+        remaining, again = self.remaining, self.generator.draw_on(clusters)
+        wanted = self.generator.wanted(again).reshape(self._tries, len(remaining))
         found, first = wanted.any(axis=0), wanted.argmax(axis=0)
-        chosen = (first * len(left) + np.arange(len(left)))[found]
-        self.drawn = self.drawn.but(left[found], again.only(chosen))
-        self.left, self._attempt = left[~found], self._attempt + self._tries
+        chosen = (first * len(remaining) + np.arange(len(remaining)))[found]
+        self.drawn = self.drawn.but(remaining[found], again.only(chosen))
+        self.remaining, self._attempt = remaining[~found], self._attempt + self._tries
 
 
-def stages_of(
-    options: Options,
+def planned_clusters(
+    options: TrialOptions,
     seed: int,
     numbers: Array,
     least: Array,
     attempts: int | Array = 0,
-) -> Stages:
-    """The clusters and plans of some numbers."""
+) -> PlannedClusters:
+    """The clusters and plans of trials with some numbers."""
     base = int.from_bytes(blake2b(str(seed).encode(), digest_size=8).digest())
     with np.errstate(over="ignore"):
         keys = numbers.astype(np.uint64) + np.array(attempts, np.uint64) * _ATTEMPT
         keys = mix(mix(keys) + np.uint64(base))
-    return draw_stages(keys, options, least, _SETTINGS.limits)
+    return draw_planned_clusters(keys, options, least, _CLUSTER_SETTINGS.limits)
 
 
 def draw_in_turn(
-    generators: Sequence[Generator], options: Options, seed: int, numbers: Sequence[int]
-) -> Iterator[tuple[Sequence[int], Drawn]]:
-    """The trials of some numbers, of which each is for one generator, in turn: by generator."""
-    every = np.array(numbers, np.int64)
-    turns = every % len(generators)
-    least = np.array([one.least for one in generators]).reshape(-1, 2)
-    stages = stages_of(options, seed, every, least[turns])
-    lots = []
+    generators: Sequence[Generator], options: TrialOptions, seed: int, numbers: Sequence[int]
+) -> Iterator[tuple[Sequence[int], DrawnTrials]]:
+    """The trials with some numbers, grouped by generator.
+
+    The trial with number n belongs to generator n modulo their number.
+    """
+    all_numbers = np.array(numbers, np.int64)
+    turns = all_numbers % len(generators)
+    least = np.array([generator.least for generator in generators]).reshape(-1, 2)
+    clusters = planned_clusters(options, seed, all_numbers, least[turns])
+    groups = []
     for turn in range(min(len(generators), len(numbers))):
         which = np.flatnonzero(turns == turns[turn])
-        lots.append(_Lot(generators[turns[turn]], every[which], stages.only(which)))
-    while unfinished := [lot for lot in lots if lot.left.size]:
-        # All at once: to draw a few stages takes about as long as to draw many.
-        asked = [lot.again() for lot in unfinished]
-        anew, attempts = (np.concatenate(some) for some in zip(*asked, strict=True))
-        stages = stages_of(options, seed, anew, least[anew % len(generators)], attempts)
-        ends = np.cumsum([0, *(len(one) for one, _ in asked)])
-        for lot, first, end in zip(unfinished, ends, ends[1:], strict=False):
-            lot.take(stages.only(np.arange(first, end)))
-    for lot in lots:
-        yield lot.numbers.tolist(), lot.drawn
+        groups.append(
+            _PendingTrials(generators[turns[turn]], all_numbers[which], clusters.only(which))
+        )
+    while unfinished := [group for group in groups if group.remaining.size]:
+        # In one draw for all generators: a few clusters take about as long as many.
+        requests = [group.again() for group in unfinished]
+        redrawn, attempts = (np.concatenate(arrays) for arrays in zip(*requests, strict=True))
+        least_of_each = least[redrawn % len(generators)]
+        clusters = planned_clusters(options, seed, redrawn, least_of_each, attempts)
+        ends = np.cumsum([0, *(len(again) for again, _ in requests)])
+        for group, first, end in zip(unfinished, ends, ends[1:], strict=False):
+            group.take(clusters.only(np.arange(first, end)))
+    for group in groups:
+        yield group.numbers.tolist(), group.drawn
 
 
-def _refused(key: str, what: str, cure: str = "") -> Impossible:
-    return Impossible("options", [Mistake(key=key, what=what, cure=cure)])
+def _refused(key: str, what: str, cure: str = "") -> ImpossibleTrials:
+    return ImpossibleTrials(
+        "options", [InputProblem(key=key, what=what, cure=cure, code="impossible-trials")]
+    )

@@ -1,4 +1,4 @@
-"""The parameters of a constraint, as the kernels read them and as people do."""
+"""The parameters of a constraint, and which values can be drawn for them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from equipoise.errors import InvalidInput
-from equipoise.errors import Problem as Mistake
-from equipoise.fuzz.generate.draw.numbers import (
+from equipoise.adapters.targets.trial_options import TrialOptions
+from equipoise.errors import InputProblem, InvalidInput
+from equipoise.fuzz.generate.draw.trial_arrays import (
     CHOICE,
     HOST_GROUPS,
     NONE,
@@ -23,7 +23,6 @@ from equipoise.fuzz.generate.draw.numbers import (
     VM_GROUPS,
     VM_LIST,
 )
-from equipoise.fuzz.generate.options import Options
 from equipoise.model.problem.problem import ActionKind
 from equipoise.spec.batch.cases import Array
 from equipoise.spec.language.syntax import Binding, Call, Constraint, Name, Parameter
@@ -44,64 +43,69 @@ _OF_HOSTS: Final = {
 }
 _LISTS: Final = Call("lists", (Name("vms"),))
 NUMBER_MAX: Final = 10**9
-"""How large a number may be that somebody gives."""
+"""The maximum of a given number."""
 RESOURCE: Final = "id"
-"""How parameters are called that name a resource."""
+"""The name of parameters that are names of resources."""
 LABEL: Final = "key"
-"""How parameters are called that name a label."""
+"""The name of parameters that are names of labels."""
 
 
 @dataclass(frozen=True, slots=True)
-class Drawable:
-    """A parameter for which values can be drawn."""
+class DrawableParameter:
+    """A parameter whose values can be drawn."""
 
     name: str
     what: int
     choices: Sequence[Any] = ()
-    """The values there are, if it is neither about VMs nor about hosts."""
+    """The possible values of a parameter that is neither about VMs nor about hosts."""
 
     @property
     def is_name(self) -> bool:
-        """Whether it names a resource or a label, which formulas look up."""
+        """Whether its values are names of resources or labels, which formulas look up."""
         return self.name in (RESOURCE, LABEL)
 
 
-def drawables(constraint: Constraint, options: Options) -> tuple[Drawable, ...]:
+def drawable_parameters(
+    constraint: Constraint, options: TrialOptions
+) -> tuple[DrawableParameter, ...]:
     """The parameters of a constraint, in their order."""
-    return tuple(_drawable(one, options) for one in constraint.parameters)
+    return tuple(_drawable(parameter, options) for parameter in constraint.parameters)
 
 
-def _drawable(parameter: Parameter, options: Options) -> Drawable:
+def _drawable(parameter: Parameter, options: TrialOptions) -> DrawableParameter:
     name = parameter.name
     if parameter.domain == _LISTS:
-        return Drawable(name, VM_LIST)
+        return DrawableParameter(name, VM_LIST)
     if not isinstance(parameter.domain, Name):
-        what = f"chance draws no arguments such as {name}"
-        cure = "vms, hosts, int or string, or lists(vms), as what they are taken from"
-        raise InvalidInput("options", [Mistake(key=name, what=what, cure=cure)])
+        what = f"no values can be drawn for the domain of {name}"
+        cure = "use the domain vms, hosts, int, string or lists(vms)"
+        raise InvalidInput("options", [InputProblem(key=name, what=what, cure=cure)])
     domain = parameter.domain.name
     if domain in ("vms", "hosts"):
-        return Drawable(name, (_OF_VMS if domain == "vms" else _OF_HOSTS)[parameter.binding])
+        return DrawableParameter(
+            name, (_OF_VMS if domain == "vms" else _OF_HOSTS)[parameter.binding]
+        )
     choices = _given(name, domain, options) or _choices(name, domain, options)
     if not choices:
-        return Drawable(name, NUMBER)
+        return DrawableParameter(name, NUMBER)
     is_one = parameter.binding is Binding.MEMBER
-    return Drawable(name, CHOICE if is_one else SOME_CHOICES, tuple(choices))
+    return DrawableParameter(name, CHOICE if is_one else SOME_CHOICES, tuple(choices))
 
 
-def _given(name: str, domain: str, options: Options) -> Sequence[str | int]:
-    """The values that somebody wants it to have, if they are of its kind."""
+def _given(name: str, domain: str, options: TrialOptions) -> Sequence[str | int]:
+    """The given values of a parameter; ``InvalidInput`` if one has the wrong type."""
     values, kind = options.given.get(name, ()), int if domain == "int" else str
-    for one in values:
-        if not isinstance(one, kind) or (isinstance(one, int) and abs(one) > NUMBER_MAX):
+    for value in values:
+        if not isinstance(value, kind) or (isinstance(value, int) and abs(value) > NUMBER_MAX):
             wanted = f"whole numbers up to {NUMBER_MAX:,}" if kind is int else "words"
-            what = f"{one!r} is no value for {name}"
-            raise InvalidInput("options", [Mistake(key=f"given.{name}", what=what, cure=wanted)])
+            what = f"{value!r} is no value of {name}"
+            problem = InputProblem(key=f"given.{name}", what=what, cure=f"use {wanted}")
+            raise InvalidInput("options", [problem])
     return values
 
 
-def _choices(name: str, domain: str, options: Options) -> Sequence[Any]:
-    """The words or numbers there are; none for a number that depends on the others."""
+def _choices(name: str, domain: str, options: TrialOptions) -> Sequence[Any]:
+    """The possible words or numbers; none for a number that depends on other arguments."""
     if domain == "int":
         return _NUMBERS.get(name, ())
     match name:
@@ -110,19 +114,21 @@ def _choices(name: str, domain: str, options: Options) -> Sequence[Any]:
         case "kind":
             return tuple(kind.value for kind in ActionKind)
         case "name":
-            return (*options.tenants, "nobody")
+            return (*options.tenants, "unknown")
         case _ if name == RESOURCE:
-            return (*options.resources, "cpu", "memory", "unheard-of")
-    values = {value: None for some in options.labels.values() for value in some}
+            return (*options.resources, "cpu", "memory", "unknown")
+    values = {value: None for texts in options.labels.values() for value in texts}
     return (*values, "")
 
 
-def resource_of(parameters: Sequence[Drawable], options: Options, drawn: Array) -> Array:
-    """Which resource the arguments of each trial speak of; -1 if of none that there is."""
-    found = np.full(len(drawn), NONE)
-    for place, one in enumerate(parameters):
-        if one.name == RESOURCE:
+def resource_of(
+    parameters: Sequence[DrawableParameter], options: TrialOptions, drawn: Array
+) -> Array:
+    """The index of the resource in the arguments of each trial; -1 without a known one."""
+    resources = np.full(len(drawn), NONE)
+    for i, parameter in enumerate(parameters):
+        if parameter.name == RESOURCE:
             names = list(options.resources)
-            numbers = [names.index(name) if name in names else NONE for name in one.choices]
-            found = np.array(numbers)[drawn[:, place, 0]]
-    return found
+            numbers = [names.index(name) if name in names else NONE for name in parameter.choices]
+            resources = np.array(numbers)[drawn[:, i, 0]]
+    return resources

@@ -1,11 +1,11 @@
-"""Reports of campaigns in files: a table, a page, and what build servers read.
+"""Reports of campaigns in files: CSV, HTML and JUnit XML.
 
-Enter by ``Account``; ``csv_of``, ``junit_of`` and ``page_of`` write one. Never judges anything.
+Entry points: ``CampaignAccount``, ``render_csv``, ``render_junit`` and ``render_page``.
 """
 
-from equipoise.fuzz.reports.account import Account
-from equipoise.fuzz.reports.junit import junit_of
-from equipoise.fuzz.reports.page import page_of
-from equipoise.fuzz.reports.table import csv_of
+from equipoise.fuzz.reports.account import CampaignAccount
+from equipoise.fuzz.reports.csv_table import render_csv
+from equipoise.fuzz.reports.junit import render_junit
+from equipoise.fuzz.reports.page import render_page
 
-__all__ = ["Account", "csv_of", "junit_of", "page_of"]
+__all__ = ["CampaignAccount", "render_csv", "render_junit", "render_page"]

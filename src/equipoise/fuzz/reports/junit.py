@@ -1,4 +1,4 @@
-"""Campaigns as build servers read tests: a suite for each target, a case for each constraint."""
+"""Campaigns as JUnit XML for build servers: a suite per target, a case per constraint."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from equipoise.fuzz.campaign import Finding
-from equipoise.fuzz.campaign.words import told_one
-from equipoise.fuzz.reports.account import ANSWERS, Account
-from equipoise.fuzz.trial import Outcome
-from equipoise.model.words import counted
+from equipoise.fuzz.campaign.text_report import finding_lines
+from equipoise.fuzz.reports.account import ANSWERED, CampaignAccount
+from equipoise.fuzz.trial import TrialOutcome
+from equipoise.model.quantity import format_count
 
-_IMPOSSIBLE: Final = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML cannot have, and the carriage return, which no reader gives back."""
+_NOT_XML: Final = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML forbids, and the carriage return, which parsers normalise."""
 _COUNTED: Final = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
 
-def junit_of(accounts: Iterable[Account]) -> bytes:
-    """One document for all of them.
+def render_junit(accounts: Iterable[CampaignAccount]) -> bytes:
+    """One document for all campaigns.
 
-    Over- and under-filtering is a failure, a crash is an error. A constraint of which no trial was
-    answered is skipped, rather than said to be fine.
+    Over- and under-filtering is a failure, a crash is an error. A constraint without an answered
+    trial is skipped, because it has not passed.
     """
     root = Element("testsuites", name="equipoise fuzz")
     for account in accounts:
@@ -34,54 +34,54 @@ def junit_of(accounts: Iterable[Account]) -> bytes:
     return written + b"\n"
 
 
-def _suite(account: Account) -> Element:
+def _suite(account: CampaignAccount) -> Element:
     report = account.report
-    suite = Element("testsuite", name=_possible(report.target), time=f"{report.seconds:.3f}")
+    suite = Element("testsuite", name=_xml_text(report.target), time=f"{report.seconds:.3f}")
     properties = SubElement(suite, "properties")
     facts = {"version": account.version, "seed": report.seed, "trials": report.tests}
     if report.interrupted:
         facts["interrupted"] = "true"
     for name, value in facts.items():
         if value != "":
-            SubElement(properties, "property", name=name, value=_possible(str(value)))
+            SubElement(properties, "property", name=name, value=_xml_text(str(value)))
     for constraint in account.constraints:
-        names = {"classname": _possible(report.target), "name": _possible(constraint)}
+        names = {"classname": _xml_text(report.target), "name": _xml_text(constraint)}
         SubElement(suite, "testcase", names).extend(_results(account, constraint))
     _count(suite)
     return suite
 
 
-def _results(account: Account, constraint: str) -> Iterator[Element]:
-    """At most one of a kind: of several, some build servers show only one."""
+def _results(account: CampaignAccount, constraint: str) -> Iterator[Element]:
+    """At most one failure and one error: some build servers show only one of each."""
     found = account.findings(constraint)
-    crashes = [one for one in found if one.verdict.outcome is Outcome.CRASH]
-    wrong = [one for one in found if one.verdict.outcome is not Outcome.CRASH]
+    crashes = [finding for finding in found if finding.verdict.outcome is TrialOutcome.CRASH]
+    wrong = [finding for finding in found if finding.verdict.outcome is not TrialOutcome.CRASH]
     if wrong:
         yield _result("failure", account, wrong)
     if crashes:
         yield _result("error", account, crashes)
-    if not account.count(constraint, *ANSWERS):
+    if not account.count(constraint, *ANSWERED):
         trials = account.count(constraint)
-        why = f"no answer in {counted(trials, 'trial')}" if trials else "no trial of it"
+        why = f"no answer in {format_count(trials, 'trial')}" if trials else "no trials"
         yield Element("skipped", message=why)
 
 
-def _result(kind: str, account: Account, found: Sequence[Finding]) -> Element:
-    kinds = dict.fromkeys(one.verdict.outcome.value for one in found)
-    made = Element(kind, type=", ".join(kinds), message=_possible(found[0].why))
-    texts = ["\n".join(told_one(one, account.seen(one))) for one in found]
-    made.text = _possible("\n\n".join(texts))
-    return made
+def _result(kind: str, account: CampaignAccount, found: Sequence[Finding]) -> Element:
+    kinds = dict.fromkeys(finding.verdict.outcome.value for finding in found)
+    result = Element(kind, type=", ".join(kinds), message=_xml_text(found[0].why))
+    texts = ["\n".join(finding_lines(finding, account.seen(finding))) for finding in found]
+    result.text = _xml_text("\n\n".join(texts))
+    return result
 
 
 def _count(element: Element) -> None:
-    """Write into an element how many cases are in it, and what came of them."""
+    """Set the counts of test cases, failures, errors and skipped cases of an element."""
     cases = list(element.iter("testcase"))
     element.set("tests", str(len(cases)))
     for name, kind in _COUNTED.items():
         element.set(name, str(sum(case.find(kind) is not None for case in cases)))
 
 
-def _possible(words: str) -> str:
-    """Words without what XML cannot have."""
-    return _IMPOSSIBLE.sub("?", words)
+def _xml_text(content: str) -> str:
+    """Text with a question mark for each character that XML forbids."""
+    return _NOT_XML.sub("?", content)

@@ -1,15 +1,22 @@
-"""Schedulers that are put to the test in this process: ours, and some that are wrong on purpose.
+"""Schedulers under test in this process: our own, and some with deliberate faults.
 
-Enter by ``Scheduler``. Those that live in a process of their own are in ``targets``.
+Foreign schedulers are in ``adapters``; the port is ``adapters/targets/scheduler.py``.
 """
 
-from equipoise.fuzz.schedulers.scheduler import (
-    Accepting,
-    Crash,
-    Planning,
+from equipoise.adapters.targets.scheduler import (
+    PlanAcceptor,
+    PlanMaker,
     Scheduler,
-    TooLate,
-    Unsupported,
+    SchedulerCrash,
+    SchedulerTimeout,
+    UnsupportedTrial,
 )
 
-__all__ = ["Accepting", "Crash", "Planning", "Scheduler", "TooLate", "Unsupported"]
+__all__ = [
+    "PlanAcceptor",
+    "PlanMaker",
+    "Scheduler",
+    "SchedulerCrash",
+    "SchedulerTimeout",
+    "UnsupportedTrial",
+]

@@ -1,9 +1,8 @@
-"""Our own deciders, asked as the control loop asks them: propose, arbitrate, order, verify.
+"""Our own deciders as schedulers under test: propose, arbitrate, order, verify.
 
-Chance draws no sizes and no demand. They are read from what it does draw, so that the same trial is
-judged by those who know nothing of them: a VM takes of ``memory_gib`` and ``cpu_ghz`` what it has
-reserved, and a host offers as much as it has. Labels say what a VM asks for, and what an operator
-wishes of a host.
+Sizes and demands are not drawn. They are derived from the drawn resources, so that the same trial
+can be judged without them: a VM reserves what it consumes of ``memory_gib`` and ``cpu_ghz``, and a
+host has what it offers. Labels state the demand of a VM and the request of the operator for a host.
 """
 
 from __future__ import annotations
@@ -12,37 +11,43 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from equipoise.balance.propose import Balance
-from equipoise.control.arbitrate import arbitrate
+from equipoise.adapters.targets.balancer import MEMORY, MIB_PER_GIB
+from equipoise.adapters.targets.scheduler import (
+    MAKES_ITS_OWN_PLAN,
+    SchedulerCrash,
+    SchedulerEntry,
+    UnsupportedTrial,
+    require_no_network,
+)
+from equipoise.adapters.targets.trial import Trial
+from equipoise.adapters.targets.trial_options import ResourceOptions, TrialOptions
+from equipoise.balance.propose import BalanceDecider
+from equipoise.control.arbitrate import arbitrate, ask_deciders
 from equipoise.control.ports import Decider
-from equipoise.fuzz.generate.options import Amounts, Options
-from equipoise.fuzz.schedulers.known import Known
-from equipoise.fuzz.schedulers.scheduler import TAKES_NO_PLAN, Crash, Unsupported, without_network
 from equipoise.fuzz.trial.stored import written_arguments
-from equipoise.fuzz.trial.trial import Trial
 from equipoise.model.estimate import Estimates
-from equipoise.model.host import Host, HostState, HostWish, PowerFigures
+from equipoise.model.host import Host, HostState, PowerProfile, RequestedHostState
 from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, PlanId, ResourceName, RuleId, VmId
 from equipoise.model.rule import KeepApart, KeepTogether, Rule, Satisfy, StayOff, StayWithin
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.value import FrozenMap
 from equipoise.model.vm import CpuSettings, Demand, MemorySettings, Vm, VmState
 from equipoise.plan import Refusal, order, verify
-from equipoise.power.propose import Power
-from equipoise.spec.choose import in_order
+from equipoise.power.propose import PowerDecider
+from equipoise.spec.evaluate.domains import in_order
 
-MIB_PER_GIB: Final = 1024
-MEMORY: Final = ResourceName("memory_gib")
 CPU: Final = ResourceName("cpu_ghz")
-ASKED: Final = "asks_mhz"
-WISH: Final = "wish"
+DEMAND_LABEL: Final = "demand_mhz"
+REQUEST_LABEL: Final = "request"
+_OLD_LABELS: Final = {DEMAND_LABEL: "asks_mhz", REQUEST_LABEL: "wish"}
+"""The names of these labels in cases of older versions."""
 MHZ_PER_GHZ: Final = 1000
 VCPUS: Final = 4
-WATTS: Final = PowerFigures(idle_watts=150, peak_watts=300, standby_watts=10)
-BROKEN: Final = "the constraint is broken at first, and it finds nothing that mends it"
+WATTS: Final = PowerProfile(idle_watts=150, peak_watts=300, standby_watts=10)
+NOT_REPAIRED: Final = "the constraint is violated initially, and the decider finds no repair"
 
-OPTIONS: Final = Options(
+DECIDER_OPTIONS: Final = TrialOptions(
     hosts=(1, 5),
     vms=(0, 8),
     host_states=FrozenMap({HostState.ON: 16, HostState.STANDBY: 3, HostState.MAINTENANCE: 1}),
@@ -52,15 +57,15 @@ OPTIONS: Final = Options(
     switched=0,
     resources=FrozenMap(
         {
-            MEMORY: Amounts(capacity=(4, 12), consumption=(0, 4), offered=1.0),
-            CPU: Amounts(capacity=(4, 8), consumption=(0, 2), offered=1.0),
-            "licences": Amounts(),
+            MEMORY: ResourceOptions(capacity=(4, 12), consumption=(0, 4), offered=1.0),
+            CPU: ResourceOptions(capacity=(4, 8), consumption=(0, 2), offered=1.0),
+            "licences": ResourceOptions(),
         }
     ),
     labels=FrozenMap(
         {
-            ASKED: ("500", "2000", "4000"),
-            WISH: (*HostWish, "none", "none"),
+            DEMAND_LABEL: ("500", "2000", "4000"),
+            REQUEST_LABEL: (*RequestedHostState, "none", "none"),
             "rack": ("a", "b"),
             "flavor": ("a", "b"),
         }
@@ -68,50 +73,52 @@ OPTIONS: Final = Options(
     labelled=0.4,
     given=FrozenMap({"id": ("licences", MEMORY, CPU)}),
 )
-"""Trials without a plan, in which there is something to level and something to switch."""
+"""Trials without a plan, in clusters that need balancing and power changes."""
 
 
-class Decided:
-    """What comes of the proposals of some deciders in the control loop.
+class DeciderScheduler:
+    """The plan that the control loop makes of the proposals of some deciders.
 
-    What cannot be ordered, or what the gate refuses, is a decider that has broken: all of ours
+    A proposal that cannot be ordered, or that the gate refuses, is a crash: all of our deciders
     promise that this never happens. Without the gate, the plan is judged as it was ordered.
 
-    Who finds a constraint broken may leave it so and say why; only a plan that machines could not
-    carry out is held against it then.
+    A decider may leave an initial violation in place with a reason. Then only a plan that cannot be
+    executed is a defect.
     """
 
     def __init__(self, make: Callable[[], Sequence[Decider]], *, gate: str = "on") -> None:
         self._make, self._gate = make, gate
 
     def plan(self, trial: Trial) -> tuple[Step, ...]:
-        """The steps that would be carried out."""
-        without_network(trial)
+        """The steps that the control loop would execute."""
+        require_no_network(trial)
         if trial.steps:
-            raise Unsupported(TAKES_NO_PLAN)
-        steps = self._decided(dressed(trial))
+            raise UnsupportedTrial(MAKES_ITS_OWN_PLAN, "unsupported-plan")
+        steps = self._decided(decider_snapshot(trial))
         made = replace(trial, steps=steps)
-        if trial.is_broken_at_first and not made.is_right and not made.objections:
-            raise Unsupported(BROKEN)
+        if trial.is_broken_at_first and not made.is_acceptable and not made.objections:
+            raise UnsupportedTrial(NOT_REPAIRED, "already-violated")
         return steps
 
     def _decided(self, cluster: Snapshot) -> tuple[Step, ...]:
-        proposals = [decider.propose(cluster) for decider in self._make()]
-        intents, _, mends = arbitrate(proposals, PlanId("p"))
+        proposals = ask_deciders(self._make(), cluster)
+        intents, _, repaired = arbitrate(proposals, PlanId("p"))
         if not intents:
             return ()
-        plan = order(cluster, intents, PlanId("p"), mends)
+        plan = order(cluster, intents, PlanId("p"), repaired)
         if isinstance(plan, Refusal):
-            raise Crash(f"its proposal cannot be ordered: {plan.violations[0].constraint}")
+            raise SchedulerCrash(f"its proposal cannot be ordered: {plan.violations[0].constraint}")
         if self._gate == "on":
             verdict = verify(cluster, plan)
             if isinstance(verdict, Refusal):
-                raise Crash(f"the gate refuses its proposal: {verdict.violations[0].constraint}")
+                raise SchedulerCrash(
+                    f"the gate refuses its proposal: {verdict.violations[0].constraint}"
+                )
         return plan.steps
 
 
-def dressed(trial: Trial) -> Snapshot:
-    """The cluster of a trial with sizes, demand and wishes, and with the constraint as a rule."""
+def decider_snapshot(trial: Trial) -> Snapshot:
+    """The cluster of a trial with sizes, demands and requests, and the constraint as a rule."""
     before = trial.initial
     cluster = before.inventory().but(
         hosts=tuple(map(_host, before.hosts.values())),
@@ -122,7 +129,7 @@ def dressed(trial: Trial) -> Snapshot:
 
 
 def rule_of(trial: Trial) -> Rule:
-    """The constraint as an operator would write it: a rule with a kind of its own, if it has."""
+    """The constraint as a rule of an operator: with its own kind if there is one."""
     demand, name = trial.demand, RuleId("trial")
     vms: tuple[VmId, ...] = in_order(demand.arguments.get("vs", ()))
     hosts: tuple[HostId, ...] = in_order(demand.arguments.get("ns", ()))
@@ -142,14 +149,14 @@ def rule_of(trial: Trial) -> Rule:
 
 
 def _host(host: Host) -> Host:
-    wish = host.labels.get(WISH, "none")
-    is_wished = host.state is HostState.ON and wish != "none"
+    request = _label(host, REQUEST_LABEL, "none")
+    is_requested = host.state is HostState.ON and request != "none"
     return host.but(
         cores=max(1, host.capacity.get(CPU, 0)),
         mhz_per_core=MHZ_PER_GHZ,
         memory_mib=MIB_PER_GIB * max(1, host.capacity.get(MEMORY, 0)),
         power=WATTS,
-        requested=HostWish(wish) if is_wished else None,
+        requested=RequestedHostState(request) if is_requested else None,
     )
 
 
@@ -160,34 +167,40 @@ def _vm(vm: Vm) -> Vm:
         memory_mib=max(MIB_PER_GIB, memory_mib),
         cpu=CpuSettings(reservation_mhz=MHZ_PER_GHZ * vm.consumption.get(CPU, 0)),
         memory=MemorySettings(reservation_mib=memory_mib),
-        demand=Demand(cpu_mhz=int(vm.labels.get(ASKED, 0)), memory_mib=memory_mib),
+        demand=Demand(cpu_mhz=int(_label(vm, DEMAND_LABEL, "0")), memory_mib=memory_mib),
     )
 
 
-def _balance(*, gate: str) -> Decided:
-    return Decided(lambda: (Balance(Estimates()),), gate=gate)
+def _label(machine: Host | Vm, name: str, default: str) -> str:
+    return machine.labels.get(name, machine.labels.get(_OLD_LABELS[name], default))
 
 
-def _power(*, beside: str, gate: str) -> Decided:
-    if beside == "nobody":
-        return Decided(lambda: (Power(Estimates(), balanced=False),), gate=gate)
-    return Decided(lambda: (Balance(Estimates()), Power(Estimates())), gate=gate)
+def _balance(*, gate: str) -> DeciderScheduler:
+    return DeciderScheduler(lambda: (BalanceDecider(Estimates()),), gate=gate)
 
 
-GATE: Final = ("on", "off")
-BALANCE: Final = Known(
+def _power(*, beside: str, gate: str) -> DeciderScheduler:
+    if beside == "none":
+        return DeciderScheduler(lambda: (PowerDecider(Estimates(), balanced=False),), gate=gate)
+    return DeciderScheduler(
+        lambda: (BalanceDecider(Estimates()), PowerDecider(Estimates())), gate=gate
+    )
+
+
+GATE_SETTINGS: Final = ("on", "off")
+BALANCE: Final = SchedulerEntry(
     name="balance",
-    about="our decider that mends rules and levels load, up to the gate",
+    about="our decider that repairs rules and balances load, up to the gate",
     make=_balance,
     question="plan",
-    options=OPTIONS,
-    settings={"gate": GATE},
+    options=DECIDER_OPTIONS,
+    settings={"gate": GATE_SETTINGS},
 )
-POWER: Final = Known(
+POWER: Final = SchedulerEntry(
     name="power",
-    about="our decider that puts hosts to sleep and wakes them, up to the gate",
+    about="our decider that puts hosts on standby and wakes them, up to the gate",
     make=_power,
     question="plan",
-    options=OPTIONS,
-    settings={"beside": ("balance", "nobody"), "gate": GATE},
+    options=DECIDER_OPTIONS,
+    settings={"beside": ("balance", "none"), "gate": GATE_SETTINGS},
 )

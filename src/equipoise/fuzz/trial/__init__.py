@@ -1,10 +1,25 @@
-"""Trials: a cluster, a plan and a constraint, put before a scheduler to be accepted or refused.
+"""Trials: verdicts about them, their files, and shrinking.
 
-Enter by ``Trial``. Never decides by itself whether a scheduler is right: the specification does.
+Entry points: ``judge`` and ``shrink``. Whether a scheduler is right is decided by the specification
+only.
 """
 
+from equipoise.adapters.targets.trial import Trial
 from equipoise.fuzz.trial.shrink import shrink
-from equipoise.fuzz.trial.trial import Trial
-from equipoise.fuzz.trial.verdict import OracleBroke, Outcome, Verdict, judge, verdict_on
+from equipoise.fuzz.trial.verdict import (
+    OracleFailure,
+    TrialOutcome,
+    TrialVerdict,
+    judge,
+    verdict_on,
+)
 
-__all__ = ["OracleBroke", "Outcome", "Trial", "Verdict", "judge", "shrink", "verdict_on"]
+__all__ = [
+    "OracleFailure",
+    "Trial",
+    "TrialOutcome",
+    "TrialVerdict",
+    "judge",
+    "shrink",
+    "verdict_on",
+]

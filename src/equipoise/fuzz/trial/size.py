@@ -1,40 +1,40 @@
-"""How large a trial is: what shrinking makes smaller."""
+"""The size of a trial: what shrinking minimises."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
-from equipoise.fuzz.trial.trial import Trial
+from equipoise.adapters.targets.trial import Trial
 from equipoise.model.action import Allocate
 from equipoise.model.host import Host
-from equipoise.model.problem.network import Network
+from equipoise.model.problem.problem import Network
 from equipoise.model.vm import Vm
 
 M = TypeVar("M", bound=Host | Vm)
 SECOND_MS: Final = 1000
 
 
-class Size(NamedTuple):
-    """The size of a trial; what stands first counts more than all that follows.
+class TrialSize(NamedTuple):
+    """The size of a trial, compared field by field: earlier fields count more.
 
-    All are counts, so that no trial can be made smaller for ever.
+    All fields are counts, so every sequence of smaller trials ends.
     """
 
     machines: int
-    """Hosts and VMs."""
+    """The number of hosts and VMs."""
     steps: int
-    wires: int
-    """The switches and links of a network, and one more if there is one."""
+    network_parts: int
+    """The number of switches and links, plus one for the network itself."""
     members: int
-    """How many members the sets, lists and groups among the arguments have."""
+    """The number of members of all sets, lists and groups among the arguments."""
     numbers: int
-    """The sum of all whole numbers among the arguments and of all amounts, without their signs."""
+    """The sum of the absolute values of all numbers in arguments and all amounts."""
     details: int
-    """What machines and steps have that bare ones do not, and parts of a network that are narrow:
-    links that carry less than the widest, and switches with a limit."""
+    """The number of fields that differ from bare machines and steps, of links below the maximum
+    capacity and of switches with a limit."""
     odd_times: int
-    """Times that are no whole seconds."""
+    """The number of times that are not whole seconds."""
     time_ms: int
     """The sum of all starts and ends."""
 
@@ -44,18 +44,19 @@ class Size(NamedTuple):
         machines: list[Host | Vm] = [*trial.initial.hosts.values(), *trial.initial.vms.values()]
         values = tuple(_parts(trial.demand.arguments.values()))
         times = [at_ms for step in trial.steps for at_ms in (step.start_ms, step.end_ms)]
-        numbers = [abs(one) for one in values if isinstance(one, int)]
-        numbers += [amount for one in machines for amount in _amounts(one).values()]
-        numbers += [one.action.amount for one in trial.steps if isinstance(one.action, Allocate)]
-        details = [_details(one) for one in machines]
+        numbers = [abs(value) for value in values if isinstance(value, int)]
+        numbers += [amount for machine in machines for amount in _amounts(machine).values()]
+        actions = [step.action for step in trial.steps]
+        numbers += [action.amount for action in actions if isinstance(action, Allocate)]
+        details = [_details(machine) for machine in machines]
         details += [len(step.after) + (step.reason != "") for step in trial.steps]
         network = trial.network or Network()
-        details += [one.capacity_mbps is not None for one in network.switches]
-        details += [one.capacity_mbps < widest_mbps(network) for one in network.links]
+        details += [switch.capacity_mbps is not None for switch in network.switches]
+        details += [link.capacity_mbps < widest_mbps(network) for link in network.links]
         return cls(
             machines=len(machines),
             steps=len(trial.steps),
-            wires=len(network.switches) + len(network.links) + (trial.network is not None),
+            network_parts=len(network.switches) + len(network.links) + (trial.network is not None),
             members=len(values) - len(trial.demand.arguments),
             numbers=sum(numbers),
             details=sum(details),
@@ -65,13 +66,13 @@ class Size(NamedTuple):
 
 
 def widest_mbps(network: Network) -> int:
-    """What the widest of its links carries."""
-    return max((one.capacity_mbps for one in network.links), default=0)
+    """The maximum capacity of a link."""
+    return max((link.capacity_mbps for link in network.links), default=0)
 
 
-def bare(machine: M) -> M:
-    """The same machine with nothing but what it must have: as large, and in its place."""
-    # A host can be on whatever it is now; what a VM can be depends on where it lies.
+def bare_machine(machine: M) -> M:
+    """A machine with the same size and place, and defaults in all other fields."""
+    # A bare host is on. The state of a VM depends on whether it has a host, so both stay.
     own = () if isinstance(machine, Host) else ("state", "host")
     kept = ("id", "cores", "mhz_per_core", "vcpus", "memory_mib", *own)
     fields = {name: getattr(machine, name) for name in kept if hasattr(machine, name)}
@@ -79,23 +80,23 @@ def bare(machine: M) -> M:
 
 
 def _amounts(machine: Host | Vm) -> Mapping[Any, int]:
-    """What a machine offers or takes of resources beyond CPU and memory."""
+    """The capacity of a host or the consumption of a VM of named resources."""
     return machine.capacity if isinstance(machine, Host) else machine.consumption
 
 
 def _details(machine: Host | Vm) -> int:
-    """In how many fields it is not bare, where each entry of a map is one more."""
-    usual, found = bare(machine), 0
+    """The number of fields that differ from the bare machine; each entry of a map counts one."""
+    bare, count = bare_machine(machine), 0
     for name in machine.__struct_fields__:
         value = getattr(machine, name)
-        if value != getattr(usual, name):
-            found += 1 + (len(value) if isinstance(value, Mapping) else 0)
-    return found
+        if value != getattr(bare, name):
+            count += 1 + (len(value) if isinstance(value, Mapping) else 0)
+    return count
 
 
 def _parts(values: Any) -> Iterator[Any]:
-    """Values, and the members of those that have some."""
-    for one in values:
-        yield one
-        if isinstance(one, frozenset | tuple):
-            yield from _parts(one)
+    """All values, and the members of collections at any depth."""
+    for value in values:
+        yield value
+        if isinstance(value, frozenset | tuple):
+            yield from _parts(value)

@@ -1,4 +1,4 @@
-"""Trials in files: a line of JSON each, with where it came from and what was said of it."""
+"""Trials in files: one line of JSON each, with its origin and its verdict."""
 
 from __future__ import annotations
 
@@ -10,50 +10,51 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from equipoise.errors import InvalidInput
-from equipoise.errors import Problem as Mistake
-from equipoise.fuzz.trial.trial import Trial
-from equipoise.fuzz.trial.verdict import Outcome
-from equipoise.model.case import CaseFile
-from equipoise.model.files.check import problems_of
+from equipoise.adapters.targets.trial import Trial
+from equipoise.errors import InputProblem, InvalidInput
+from equipoise.files.check import find_problems
+from equipoise.fuzz.trial.verdict import TrialOutcome
+from equipoise.model.problem.problem import CaseFile
 from equipoise.model.rule import Argument
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.value import Value
-from equipoise.spec.arguments import fitted
-from equipoise.spec.choose import in_order
-from equipoise.spec.demand import Demand
+from equipoise.spec.arguments import bind_arguments
+from equipoise.spec.evaluate.domains import in_order
 from equipoise.spec.library import all_constraints
+from equipoise.spec.requirement import Requirement
 
+_OLD_VALUES: Final[Mapping[tuple[str, str], str]] = {("beside", "nobody"): "none"}
+"""Values of settings in files of older versions, with today's values."""
 VERSION: Final = 1
-"""Of the form of a line. One of another version is refused rather than misread."""
+"""The version of the format of a line. A line with another version is rejected."""
 
 
-class Stored(Value):
-    """A trial as a file has it."""
+class StoredTrial(Value):
+    """A trial as a line of a file."""
 
     version: Annotated[int, Meta(ge=VERSION, le=VERSION)] = VERSION
     target: str
     target_version: str = ""
-    """In which version the target has shown it; nothing if it is ours, or nobody has noted it."""
+    """The version of the target that shows the defect; empty for our schedulers or if unknown."""
     constraint: str
-    outcome: Outcome
+    outcome: TrialOutcome
     message: str = ""
     seed: int = 0
     number: int = 0
-    """Which trial of that seed it was, before it was made smaller."""
+    """The number of the original trial of that seed."""
     settings: Mapping[str, str] = {}
-    """How the target was set, where it was not as usual."""
+    """The settings of the target that differ from its defaults."""
     specification: str = ""
     """The text that declares the constraint, if it is not in the library."""
     case: CaseFile
 
     def is_of(self, version: str) -> bool:
-        """Whether it may have been found in a version of the target."""
+        """Whether a version of the target may show the defect."""
         return self.target_version in ("", version)
 
 
 def case_of(trial: Trial) -> CaseFile:
-    """A trial as files have cases."""
+    """A trial as a case file."""
     return CaseFile(
         cluster=trial.initial.inventory(),
         plan=trial.plan,
@@ -63,86 +64,94 @@ def case_of(trial: Trial) -> CaseFile:
     )
 
 
-def written_arguments(demand: Demand) -> dict[str, Argument]:
-    """The arguments of a constraint as files have them."""
-    return {name: _written(value) for name, value in demand.arguments.items()}
+def written_arguments(demand: Requirement) -> dict[str, Argument]:
+    """The arguments of a constraint as files store them."""
+    return {name: _file_value(value) for name, value in demand.arguments.items()}
 
 
 def plain_case(trial: Trial) -> dict[str, Any]:
-    """A trial as plain values, for documents of others."""
-    found: dict[str, Any] = msgspec.to_builtins(case_of(trial))
-    return found
+    """A trial as plain values, for JSON documents."""
+    values: dict[str, Any] = msgspec.to_builtins(case_of(trial))
+    return values
 
 
-def _written(value: Any) -> Argument:
+def _file_value(value: Any) -> Argument:
     if isinstance(value, frozenset):
-        return tuple(_written(one) for one in in_order(value))  # type: ignore[misc]
+        return tuple(_file_value(member) for member in in_order(value))  # type: ignore[misc]
     return value  # type: ignore[no-any-return]
 
 
-def text_of(demand: Demand) -> str:
-    """What a line must say of a constraint besides its name: nothing, if the library has it."""
+def specification_text(demand: Requirement) -> str:
+    """The text of the constraint; empty if it is in the library."""
     return "" if demand.library_name is not None else demand.specification.text
 
 
-def trial_of(stored: Stored) -> Trial:
-    """The trial that a line tells of."""
-    home = all_constraints(stored.specification).get(stored.constraint)
-    if home is None:
-        what = f"there is no constraint {stored.constraint}"
-        cure = "'equipoise spec list' lists those of the library"
-        raise InvalidInput("trial", [Mistake(key="constraint", what=what, cure=cure)])
+def trial_of(stored: StoredTrial) -> Trial:
+    """The trial of a line."""
+    specification = all_constraints(stored.specification).get(stored.constraint)
+    if specification is None:
+        what = f"the constraint {stored.constraint} does not exist"
+        cure = "'equipoise spec list' lists the library"
+        raise InvalidInput("trial", [InputProblem(key="constraint", what=what, cure=cure)])
     case = stored.case
     snapshot = Snapshot.of(case.cluster)
-    values, problems = fitted(home.constraints[stored.constraint], case.arguments, snapshot)
+    declared = specification.constraints[stored.constraint]
+    values, problems = bind_arguments(declared, case.arguments, snapshot)
     if problems:
         raise InvalidInput("trial", problems)
     steps = () if case.plan is None else case.plan.steps
-    demand = Demand(home, stored.constraint, values, case.continuous)
+    demand = Requirement(specification, stored.constraint, values, case.continuous)
     return Trial(demand, snapshot, steps, case.network)
 
 
-def write_line(stored: Stored) -> bytes:
+def write_line(stored: StoredTrial) -> bytes:
     """One line of a file of trials."""
     return msgspec.json.encode(stored) + b"\n"
 
 
-def read_lines(content: bytes, source: str) -> Iterator[Stored]:
-    """The trials of a file; a line that is none is told with its number."""
+def read_lines(content: bytes, source: str) -> Iterator[StoredTrial]:
+    """The trials of a file; ``InvalidInput`` names the number of an invalid line."""
     for number, line in enumerate(content.removeprefix(BOM_UTF8).splitlines(), start=1):
         if line.strip():
-            stored, mistakes = _read(line)
-            if stored is None or mistakes:
-                raise InvalidInput(source, [replace(one, line=number) for one in mistakes])
+            stored, problems = _read(line)
+            if stored is None or problems:
+                raise InvalidInput(source, [replace(problem, line=number) for problem in problems])
             yield stored
 
 
-def _read(line: bytes) -> tuple[Stored | None, Sequence[Mistake]]:
-    """What a line says, and whatever is wrong with it."""
+def _read(line: bytes) -> tuple[StoredTrial | None, Sequence[InputProblem]]:
+    """The trial of a line, and the problems of the line."""
     try:
-        stored = msgspec.json.decode(line, type=Stored)
+        stored = msgspec.json.decode(line, type=StoredTrial)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        return None, [_misread(str(error))]
-    found = [
-        Mistake(key=f"case.{one.key}", what=one.what, cure=one.cure)
-        for one in problems_of(stored.case)
-        if not one.key.endswith(".tenant")  # chance gives VMs to tenants whom nobody has listed
+        return None, [_decode_problem(str(error))]
+    stored = stored.but(settings=_renamed_settings(stored.settings))
+    problems = [
+        replace(problem, key=f"case.{problem.key}", line=None, column=None, excerpt="")
+        for problem in find_problems(stored.case)
+        if not problem.key.endswith(".tenant")  # drawn VMs have tenants without a declaration
     ]
-    if found:
-        return stored, found
+    if problems:
+        return stored, problems
     try:
         trial_of(stored)
     except InvalidInput as error:
         return stored, [
-            Mistake(key=one.key or error.source, what=one.what, cure=one.cure, excerpt=one.excerpt)
-            for one in error.problems
+            replace(problem, key=problem.key or error.source, line=None, column=None)
+            for problem in error.problems
         ]
     return stored, ()
 
 
-def _misread(said: str) -> Mistake:
-    what, _, where = said.partition(" - at ")
+def _renamed_settings(settings: Mapping[str, str]) -> Mapping[str, str]:
+    """Settings with today's values instead of those that older versions stored."""
+    return {key: _OLD_VALUES.get((key, value), value) for key, value in settings.items()}
+
+
+def _decode_problem(message: str) -> InputProblem:
+    what, _, where = message.partition(" - at ")
     key = where.replace("`", "").replace("key in ", "").removeprefix("$.")
     if key == "version":
-        return Mistake(key=key, what=f"is not {VERSION}", cure="save the case anew, with this one")
-    return Mistake(key=key, what=what.replace("`", ""))
+        cure = "save the case again with this version"
+        return InputProblem(key=key, what=f"is not {VERSION}", cure=cure)
+    return InputProblem(key=key, what=what.replace("`", ""))

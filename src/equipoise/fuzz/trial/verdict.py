@@ -1,107 +1,121 @@
-"""Verdicts: whether a scheduler and the specification say the same about a trial."""
+"""Verdicts: whether a scheduler and the specification agree about a trial."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from equipoise.adapters.targets.scheduler import (
+    Scheduler,
+    SchedulerAnswer,
+    SchedulerCrash,
+    SchedulerTimeout,
+    UnsupportedTrial,
+    ask,
+)
+from equipoise.adapters.targets.trial import Trial
 from equipoise.errors import EquipoiseError
-from equipoise.fuzz.schedulers.scheduler import Answer, Crash, Scheduler, TooLate, Unsupported, ask
-from equipoise.fuzz.trial.trial import Trial
 from equipoise.model.plan import Step
 
 
-class OracleBroke(EquipoiseError):
-    """The specification could not judge a trial, or judges it in two ways: a bug of ours."""
+class OracleFailure(EquipoiseError):
+    """The specification fails on a trial or judges it in two ways: a bug of Equipoise."""
 
     def __init__(self, trial: Trial, why: str) -> None:
         name = trial.demand.name
-        super().__init__(f"the specification of {name} is at fault, not the target: {why}")
+        super().__init__(f"the specification of {name} failed, not the scheduler: {why}")
         self.trial = trial
         self.why = why
 
-    def __reduce__(self) -> tuple[type[OracleBroke], tuple[Trial, str]]:
-        return OracleBroke, (self.trial, self.why)
+    def __reduce__(self) -> tuple[type[OracleFailure], tuple[Trial, str]]:
+        return OracleFailure, (self.trial, self.why)
 
 
-class Outcome(StrEnum):
-    """What came of a trial."""
+class TrialOutcome(StrEnum):
+    """The comparison of the scheduler with the specification on one trial."""
 
     AGREE = "agree"
     OVER = "over-filtering"
-    """It refuses a plan that is right."""
+    """The scheduler rejects a right plan."""
     UNDER = "under-filtering"
-    """It accepts a plan that is wrong, or makes one."""
+    """The scheduler accepts or makes a wrong plan."""
     CRASH = "crash"
     TIMEOUT = "timeout"
     UNSUPPORTED = "unsupported"
-    """It has no words for the trial."""
+    """The scheduler cannot express the trial."""
 
     @property
     def is_defect(self) -> bool:
-        """Whether somebody has to look at it."""
-        return self in (Outcome.OVER, Outcome.UNDER, Outcome.CRASH)
+        """Whether the outcome is a defect of the scheduler."""
+        return self in (TrialOutcome.OVER, TrialOutcome.UNDER, TrialOutcome.CRASH)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a scheduler said, and what it should have said."""
+class TrialVerdict:
+    """The answer of a scheduler, compared with the specification."""
 
-    outcome: Outcome
+    outcome: TrialOutcome
     message: str = ""
-    """What went wrong: in the scheduler's own words, or what machines have against its plan."""
+    """The message of the scheduler, or the name of the first objection to its plan."""
     input_valid: bool = True
-    """Whether machines could carry the plan of the trial out."""
+    """Whether the plan of the trial can be executed."""
     broken_at_first: bool = False
-    """Whether the constraint was broken before the plan began."""
+    """Whether the constraint is violated before the plan starts."""
     steps: tuple[Step, ...] | None = None
-    """The plan that it made, if it was asked for one."""
+    """The plan of a scheduler that makes plans."""
+    code: str = ""
+    """A key of ``errors.CODES``; empty if the scheduler and the specification agree."""
 
     @property
     def harm(self) -> str:
-        """Of a wrong plan: whether it introduces what is wrong, or leaves it in place."""
-        if self.outcome is not Outcome.UNDER:
+        """Whether a wrong plan introduces the violation or leaves it in place."""
+        if self.outcome is not TrialOutcome.UNDER:
             return ""
         return "left in place" if self.broken_at_first else "introduced"
 
 
-def judge(scheduler: Scheduler, trial: Trial) -> Verdict:
-    """Ask a scheduler and the specification about a trial.
+def judge(scheduler: Scheduler, trial: Trial) -> TrialVerdict:
+    """Compare the answer of a scheduler to a trial with the specification.
 
-    An exception of the specification is a bug of ours: ``OracleBroke``.
+    An exception of the specification is a bug of Equipoise: ``OracleFailure``.
     """
     (answer,) = ask(scheduler, [trial])
     return verdict_on(trial, answer)
 
 
-def verdict_on(trial: Trial, answer: Answer) -> Verdict:
-    """Compare an answer with what the specification says; ``OracleBroke`` if that cannot be."""
+def verdict_on(trial: Trial, answer: SchedulerAnswer) -> TrialVerdict:
+    """Compare an answer with the specification; ``OracleFailure`` if that raises."""
     try:
-        return _compared(trial, answer)
-    except Exception as error:  # whatever it is, it is ours
-        raise OracleBroke(trial, f"{type(error).__name__}: {error}") from error
+        return _compare(trial, answer)
+    except Exception as error:  # any exception here is a bug of Equipoise
+        raise OracleFailure(trial, f"{type(error).__name__}: {error}") from error
 
 
-def _compared(trial: Trial, answer: Answer) -> Verdict:
+def _compare(trial: Trial, answer: SchedulerAnswer) -> TrialVerdict:
     valid, broken = not trial.objections, trial.is_broken_at_first
     match answer:
-        case Unsupported():
-            return Verdict(Outcome.UNSUPPORTED, str(answer), valid, broken)
-        case TooLate():
-            return Verdict(Outcome.TIMEOUT, "", valid, broken)
-        case Crash():
-            return Verdict(Outcome.CRASH, str(answer), valid, broken)
+        case UnsupportedTrial():
+            outcome, message, code = TrialOutcome.UNSUPPORTED, str(answer), answer.code
+        case SchedulerTimeout():
+            outcome, message, code = TrialOutcome.TIMEOUT, "", "scheduler-timeout"
+        case SchedulerCrash():
+            outcome, message, code = TrialOutcome.CRASH, str(answer), "scheduler-crashed"
         case tuple():
             made = replace(trial, steps=answer)
-            outcome = Outcome.AGREE if made.is_right else Outcome.UNDER
-            return Verdict(outcome, _first_objection(made), valid, broken, answer)
-    if answer == trial.is_right:
-        return Verdict(Outcome.AGREE, "", valid, broken)
-    if answer:
-        return Verdict(Outcome.UNDER, _first_objection(trial), valid, broken)
-    return Verdict(Outcome.OVER, "", valid, broken)
+            outcome = TrialOutcome.AGREE if made.is_acceptable else TrialOutcome.UNDER
+            code = outcome.value if outcome.is_defect else ""
+            message = _first_objection(made)
+            return TrialVerdict(outcome, message, valid, broken, answer, code)
+        case _ if answer == trial.is_acceptable:
+            outcome, message, code = TrialOutcome.AGREE, "", ""
+        case _ if answer:
+            outcome, message = TrialOutcome.UNDER, _first_objection(trial)
+            code = outcome.value
+        case _:
+            outcome, message, code = TrialOutcome.OVER, "", TrialOutcome.OVER.value
+    return TrialVerdict(outcome, message, valid, broken, code=code)
 
 
 def _first_objection(trial: Trial) -> str:
-    """What machines have against a plan, by its name; nothing if they could carry it out."""
+    """The name of the first objection to a plan; empty if it can be executed."""
     return trial.objections[0].constraint if trial.objections else ""

@@ -1,7 +1,7 @@
-"""Policies: how far deciders may go, and what they weigh. An operator's choice, like the rules.
+"""Policies: how far deciders may go, and what they weigh.
 
-They are part of the cluster's settings, so that a what-if can change them and a journal keeps them.
-Defaults are the values of the DRS paper where it gives them.
+They are part of the cluster's settings, so that a what-if can change them and the journal records
+them. Defaults are the values of the DRS paper where it gives them.
 """
 
 from equipoise.model.policy.balance import Automation, BalancePolicy, HostOverride, VmOverride

@@ -10,22 +10,22 @@ from msgspec import Meta
 
 from equipoise.model.quantity import (
     Count,
-    CountPresent,
     HostKey,
     Mhz,
-    SecondsPresent,
+    PositiveCount,
+    PositiveSeconds,
     VmId,
     VmKey,
 )
 from equipoise.model.value import Value
 
-Part = Annotated[float, Meta(ge=0, le=1)]
-Times = Annotated[float, Meta(ge=1, le=10**6)]
-Level = Annotated[int, Meta(ge=1, le=5)]
+Fraction = Annotated[float, Meta(ge=0, le=1)]
+Multiple = Annotated[float, Meta(ge=1, le=10**6)]
+PriorityLevel = Annotated[int, Meta(ge=1, le=5)]
 
 
 class Automation(StrEnum):
-    """What is done without asking: nothing, only the placement of new VMs, or everything."""
+    """What runs without approval: nothing, only the placement of new VMs, or everything."""
 
     MANUAL = "manual"
     PARTIAL = "partial"
@@ -33,72 +33,72 @@ class Automation(StrEnum):
 
 
 class VmOverride(StrEnum):
-    """What may be done with one VM, whatever holds for the others."""
+    """The automation of a single VM."""
 
     OFF = "off"
-    """It is never moved, not even to mend a rule."""
+    """The VM is never moved, not even to repair a rule."""
     MANUAL = "manual"
     PARTIAL = "partial"
     FULL = "full"
 
 
 class HostOverride(StrEnum):
-    """What may be done with one host, whatever holds for the others."""
+    """The automation of a single host."""
 
     OFF = "off"
-    """Nobody comes and nobody goes."""
+    """No VM moves to or from the host."""
     CLOSED = "closed"
-    """Nobody comes."""
+    """No VM moves to the host."""
 
 
 class BalancePolicy(Value):
-    """When VMs are moved, and what a move must be worth."""
+    """Settings of the balancer. Defaults are the values of the DRS paper where it gives them."""
 
     automation: Automation = Automation.FULL
-    threshold: Level = 3
-    """Moves of this priority or a more urgent one are made: 1 only mends rules, 5 makes all."""
+    threshold: PriorityLevel = 3
+    """Moves of this priority or a more urgent one are made: 1 only repairs rules, 5 makes all."""
     rules_only: bool = False
-    """Whether rules are mended, with the fewest moves, and nothing else is done."""
+    """Whether a pass only repairs rules, with as few moves as possible."""
     vms: Mapping[VmKey, VmOverride] = {}
     hosts: Mapping[HostKey, HostOverride] = {}
     imbalance_target: Annotated[float, Meta(ge=0, le=100)] = 0.05
-    """At or below it nothing is moved."""
-    moves_per_host: CountPresent = 5
-    """How many moves one pass proposes at most, for each host that is on, ..."""
-    moves_per_pass: CountPresent = 1000
-    """... and in all."""
-    moves_to_fill: CountPresent = 20
-    """How many for each host while one that was woken is still to be filled, ..."""
+    """At or below this imbalance no VM moves."""
+    moves_per_host: PositiveCount = 5
+    """Most moves of one pass per host that is on."""
+    moves_per_pass: PositiveCount = 1000
+    """Most moves of one pass in the cluster."""
+    moves_to_fill: PositiveCount = 20
+    """Most moves per host while a host that was powered on fills up."""
     filling_s: Count = 1800
-    """... which is so long after it was."""
-    goodness: Part = 0.1
-    """A move must lower the imbalance by this part of the excess, divided over the hosts ..."""
-    relaxed_above: Times = 3.0
-    """... or by a tenth of that, while the imbalance is so many times the target."""
+    """Time after a power-on during which the host counts as filling up."""
+    goodness: Fraction = 0.1
+    """A move must lower the imbalance by this fraction of the excess, divided by the hosts ..."""
+    relaxed_above: Multiple = 3.0
+    """... or by a tenth of that, while the imbalance is above this multiple of the target."""
     cost_benefit: bool = True
-    """Whether a move must be worth its cost."""
-    spread: Part = 0.2
-    """How far demand may be from what was measured, as a part of it (one standard deviation)."""
-    evenness: Part = 0.2
-    """What it is worth that hosts are evened out by one of them, as a part of a host; much less
-    where demand does not stay."""
-    horizon_s: SecondsPresent = 3600
-    """How long a move is to pay."""
-    stable_s_min: SecondsPresent = 300
-    """Demand is taken to stay for at least so long, and a VM that came stays as long."""
+    """Whether the benefit of a move must exceed its cost."""
+    spread: Fraction = 0.2
+    """Standard deviation of the demand around its measured value, as a fraction of it."""
+    evenness: Fraction = 0.2
+    """Benefit of a reduced imbalance, as a fraction of a host; much smaller where demand changes.
+    """
+    horizon_s: PositiveSeconds = 3600
+    """Time over which the benefit of a move counts."""
+    stable_s_min: PositiveSeconds = 300
+    """Shortest time for which demand counts as stable, and a moved VM stays on its host."""
     migration_cpu_mhz: Mhz = 500
-    """What a migration is expected to cost on each of its two hosts."""
-    slowdown: Part = 0.1
-    """How much slower a VM is expected to run while it moves."""
+    """Expected CPU cost of a migration on each of its two hosts."""
+    slowdown: Fraction = 0.1
+    """Expected slowdown of a VM during a migration, as a fraction."""
     sample_hosts: Count = 1000
-    """With more hosts than this they are balanced in samples: groups drawn anew each round."""
-    sample_size: CountPresent = 128
-    """How many hosts a sample has."""
+    """A cluster with more hosts is balanced in samples: random groups, new in every round."""
+    sample_size: PositiveCount = 128
+    """Number of hosts per sample."""
     foresight_s: Count = 0
-    """How far ahead demand is foretold by the time of day; 0 looks at what is asked for now."""
+    """How far ahead demand is forecast from the time of day; 0 uses the present demand only."""
 
     def moves_by_itself(self, vm: VmId) -> bool:
-        """Whether a VM is moved without asking."""
+        """Whether a VM is moved without approval."""
         override = self.vms.get(vm)
         if override is not None:
             return override is VmOverride.FULL

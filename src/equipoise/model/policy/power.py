@@ -1,4 +1,4 @@
-"""The power policy: when hosts sleep and wake, what that must be worth, and the brakes."""
+"""The power policy: when hosts enter and leave standby, the required benefit, and the limits."""
 
 from __future__ import annotations
 
@@ -8,15 +8,8 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from equipoise.model.policy.balance import Level, Part, Times
-from equipoise.model.quantity import (
-    Count,
-    CountPresent,
-    HostKey,
-    Seconds,
-    SecondsPresent,
-    Watts,
-)
+from equipoise.model.policy.balance import Fraction, Multiple, PriorityLevel
+from equipoise.model.quantity import Count, HostKey, PositiveCount, PositiveSeconds, Seconds, Watts
 from equipoise.model.value import Value
 
 DAY_S: Final = 86_400
@@ -28,44 +21,44 @@ TimeOfDay = Annotated[
         description="from 00:00 to 24:00, with both digits of the hour",
     ),
 ]
-Rate = Annotated[float, Meta(ge=0, le=10**6)]
-Remembered = Annotated[int, Meta(ge=1, le=3600)]
-"""Seconds of the last hour, which is what is remembered."""
+PerKwh = Annotated[float, Meta(ge=0, le=10**6)]
+HistorySeconds = Annotated[int, Meta(ge=1, le=3600)]
+"""Seconds within the last hour, which is the length of the demand history."""
 
 
 class PowerAutomation(StrEnum):
-    """What is done without asking."""
+    """What runs without approval."""
 
     OFF = "off"
-    """Nobody is put to sleep, and who sleeps is woken."""
+    """No host is put into standby, and hosts in standby are powered on."""
     MANUAL = "manual"
-    """Nothing: everything is only recommended."""
+    """Nothing runs without approval; power changes are only recommended."""
     FULL = "full"
 
 
 class PowerOverride(StrEnum):
-    """What may be done with one host, whatever holds for the others."""
+    """The automation of a single host."""
 
     STAYS_ON = "stays_on"
-    """It is never put to sleep; it is woken like the others."""
+    """The host is never put into standby. It is powered on like other hosts."""
     LEFT_ALONE = "left_alone"
-    """It is neither put to sleep nor woken."""
+    """The host is neither put into standby nor powered on."""
     MANUAL = "manual"
     FULL = "full"
-    """Also if it failed to wake the last time: somebody vouches for it."""
+    """The host is put into standby even if its last power-on failed."""
 
 
-class Preference(StrEnum):
-    """What decides which hosts sleep first, and which are woken last."""
+class StandbyPreference(StrEnum):
+    """A criterion for the order of hosts: first into standby, last powered on."""
 
     SIZE = "size"
-    """Small hosts sleep first: large ones have more room for what may come."""
+    """Small hosts first: large hosts have more capacity for new demand."""
     EFFICIENCY = "efficiency"
-    """Those that draw most for what they do sleep first."""
+    """Hosts with the highest power per capacity first."""
     TEMPERATURE = "temperature"
-    """The hottest sleep first."""
+    """Hot hosts first."""
     EVACUATION = "evacuation"
-    """Those that are emptied with the least copying sleep first."""
+    """Hosts with the least memory to copy first."""
 
 
 class Day(StrEnum):
@@ -81,95 +74,95 @@ class Day(StrEnum):
 
 
 class PowerWindow(Value):
-    """A time of the day in which something else holds; one that ends earlier goes over midnight."""
+    """A time of the day with another automation. If ``end`` is earlier, it lasts past midnight."""
 
     start: TimeOfDay
     end: TimeOfDay
     automation: PowerAutomation
     days: tuple[Day, ...] = tuple(Day)
-    """The days on which it begins."""
+    """The days on which the window starts."""
 
     def holds(self, at_ms: int) -> bool:
-        """Whether it holds at some time."""
+        """Whether the window is open at a time."""
         day, second = divmod(at_ms // 1000, DAY_S)
-        start, end = _second(self.start), _second(self.end)
-        today, yesterday = self._begins_on(day), self._begins_on(day - 1)
+        start, end = _second_of_day(self.start), _second_of_day(self.end)
+        today, yesterday = self._starts_on(day), self._starts_on(day - 1)
         if start < end:
             return today and start <= second < end
         return (today and second >= start) or (yesterday and second < end)
 
-    def _begins_on(self, day: int) -> bool:
+    def _starts_on(self, day: int) -> bool:
         return tuple(Day)[day % 7] in self.days
 
 
-def _second(time: str) -> int:
+def _second_of_day(time: str) -> int:
     hours, minutes = time.split(":")
     return 3600 * int(hours) + 60 * int(minutes)
 
 
-class Tariff(Value):
-    """What energy costs."""
+class EnergyTariff(Value):
+    """Price and CO2 of energy."""
 
-    price_per_kwh: Rate = 0.30
+    price_per_kwh: PerKwh = 0.30
     currency: Annotated[str, Meta(min_length=1, max_length=8)] = "EUR"
-    co2_g_per_kwh: Rate = 400
+    co2_g_per_kwh: PerKwh = 400
 
 
 class PowerPolicy(Value):
-    """When hosts sleep and when they are woken."""
+    """Settings of power management. Defaults are the DPM values of the DRS paper."""
 
     automation: PowerAutomation = PowerAutomation.FULL
-    threshold: Level = 3
-    """How much a sleeping host must be worth: at 3 what ``benefit_times`` says, twice that with
-    each step down, half with each step up. At 1 nobody is put to sleep."""
-    target: Part = 0.63
-    """How much of a host's CPU and memory should be in use ..."""
-    tolerance: Part = 0.18
-    """... and how far it may be from that."""
-    off_window_s: Remembered = 2400
-    """What was asked for in the last so many seconds decides who may sleep, ..."""
-    on_window_s: Remembered = 300
-    """... and in the last so many, who must wake: the mean of it, and so many ..."""
+    threshold: PriorityLevel = 3
+    """Required benefit of a standby: at 3 ``benefit_times``, doubled with each step down, halved
+    with each step up. At 1 no host is put into standby."""
+    target: Fraction = 0.63
+    """Target utilisation of the CPU and memory of a host."""
+    tolerance: Fraction = 0.18
+    """Allowed distance of the utilisation from its target."""
+    off_window_s: HistorySeconds = 2400
+    """Length of the demand history for power-offs."""
+    on_window_s: HistorySeconds = 300
+    """Length of the demand history for power-ons."""
     deviations: Annotated[float, Meta(ge=0, le=10)] = 2.0
-    """... standard deviations."""
+    """Standard deviations that are added to the mean demand of these histories."""
     worst_deviations: Annotated[float, Meta(ge=0, le=10)] = 3.0
-    """So many above the mean of the last hour is the worst that may come while a host sleeps."""
-    benefit_times: Times = 40.0
-    """What is not used of a sleeping host must be so many times what its sleep costs."""
-    asleep_s: SecondsPresent = 14_400
-    """How long a host is expected to sleep that nobody misses, not even at the worst; one that
-    would then be missed sleeps as long as demand has lately stayed about the same."""
+    """Standard deviations above the mean of the last hour for the worst case during a standby."""
+    benefit_times: Multiple = 40.0
+    """Required ratio of the benefit of a standby, the unused capacity, to its cost."""
+    asleep_s: PositiveSeconds = 14_400
+    """Expected standby time of a host that even the worst case does not need. A host that the worst
+    case needs stays in standby for as long as demand was stable lately."""
     observe_s: Annotated[int, Meta(ge=0, le=3000)] = 0
-    """Nobody is put to sleep before demand has been observed for so long."""
+    """No host is put into standby before demand has been observed for this time."""
     hosts_on_min: Count = 2
-    """At least so many hosts stay on: with a single one, its failure would take everything."""
+    """Fewest hosts that stay on: with a single one, its failure would stop every VM."""
     hosts: Mapping[HostKey, PowerOverride] = {}
     cooldown_s: Seconds = 1800
-    """Nobody is put to sleep so soon after any host was woken."""
+    """Shortest time between a power-on and the next power-off of any host."""
     retry_s: Seconds = 300
-    """Nobody who failed to wake is tried again so soon."""
+    """Shortest time between a failed power-on and the next attempt."""
     windows: tuple[PowerWindow, ...] = ()
-    """Times in which something else holds; the first that holds decides."""
-    order: tuple[Preference, ...] = (Preference.SIZE, Preference.EVACUATION)
+    """Times with another automation. The first window that is open applies."""
+    order: tuple[StandbyPreference, ...] = (StandbyPreference.SIZE, StandbyPreference.EVACUATION)
     cap_watts: Watts | None = None
-    """What all hosts may draw together at the most: as many sleep as it takes."""
-    moves_per_pass: CountPresent = 1000
-    """How many VMs are moved at most in one pass to empty hosts; one host is always emptied."""
+    """Power cap of the cluster: hosts are put into standby until the cap holds."""
+    moves_per_pass: PositiveCount = 1000
+    """Most moves of one pass to empty hosts. One host may always be emptied."""
     foresight_s: Count = 0
-    """How far ahead demand is foretold by the time of day; 0 looks at what was asked for only."""
-    tariff: Tariff = Tariff()
+    """How far ahead demand is forecast from the time of day; 0 uses the past demand only."""
+    tariff: EnergyTariff = EnergyTariff()
 
     @property
     def low(self) -> float:
-        """A host that uses less than this of a resource has little to do."""
+        """The utilisation below which a host is under-used."""
         return max(0.0, self.target - self.tolerance)
 
     @property
     def high(self) -> float:
-        """A host that uses more than this of a resource has too much to do."""
+        """The utilisation above which a host is over-used."""
         return self.target + self.tolerance
 
     def automation_at(self, at_ms: int) -> PowerAutomation:
-        """What may be done without asking at some time."""
-        held = (one.automation for one in self.windows if one.holds(at_ms))
-        return next(held, self.automation)
+        """Return the automation that applies at a time."""
+        opened = (window.automation for window in self.windows if window.holds(at_ms))
+        return next(opened, self.automation)

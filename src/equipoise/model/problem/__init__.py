@@ -1,10 +1,22 @@
-"""Problem: what somebody wishes a cluster to become, for the planner to find the way there.
+"""Planning problems: a cluster, the desired state, and what counts on the way.
 
-Enter by ``Problem``. Never says how: that is the planner's business.
+Start with ``PlanningProblem``. How to get there is the planner's task.
 """
 
-from equipoise.model.problem.duration import Duration
-from equipoise.model.problem.network import Network
-from equipoise.model.problem.problem import HostAim, Measure, Problem, VmAim
+from equipoise.model.problem.problem import (
+    ActionDuration,
+    DesiredHostState,
+    DesiredVmState,
+    Network,
+    ObjectiveMeasure,
+    PlanningProblem,
+)
 
-__all__ = ["Duration", "HostAim", "Measure", "Network", "Problem", "VmAim"]
+__all__ = [
+    "ActionDuration",
+    "DesiredHostState",
+    "DesiredVmState",
+    "Network",
+    "ObjectiveMeasure",
+    "PlanningProblem",
+]

@@ -1,4 +1,4 @@
-"""How long each action of a problem takes."""
+"""Durations of the actions of a planning problem: given ones, or else the estimates."""
 
 from __future__ import annotations
 
@@ -21,48 +21,52 @@ from equipoise.model.action import (
     Shutdown,
     Suspend,
 )
-from equipoise.model.problem.duration import MEMORY, Duration
-from equipoise.model.problem.problem import ActionKind, Problem
+from equipoise.model.problem.problem import (
+    MEMORY_RESOURCE,
+    ActionDuration,
+    ActionKind,
+    PlanningProblem,
+)
 from equipoise.model.quantity import HostId, ResourceName, VmId
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import Vm
 
-SWITCHING: Final[Mapping[ActionKind, type[HostAction]]] = {
+HOST_ACTIONS: Final[Mapping[ActionKind, type[HostAction]]] = {
     ActionKind.POWER_ON: PowerOn,
     ActionKind.POWER_OFF: PowerOff,
     ActionKind.ENTER_MAINTENANCE: EnterMaintenance,
     ActionKind.LEAVE_MAINTENANCE: LeaveMaintenance,
 }
-"""The actions that switch a host, by their kinds."""
-REINSTANTIATION: Final = (ActionKind.FORGE, ActionKind.BOOT, ActionKind.SHUTDOWN)
-"""What it takes to make a VM anew, one after the other."""
+"""The actions that change the state of a host, by their kinds."""
+REINSTANTIATION_STEPS: Final = (ActionKind.FORGE, ActionKind.BOOT, ActionKind.SHUTDOWN)
+"""The steps of a reinstantiation, one after the other."""
 _BITS_PER_MIB: Final = 8 * 1024 * 1024
 _BITS_PER_MS: Final = 1_000
-"""Of one Mbit/s."""
+"""At one Mbit/s."""
 _MIB_PER_S_BY_MBPS: Final = 1_000 * _BITS_PER_MS / _BITS_PER_MIB
-_NOWHERE: Final = HostId("")
+_ANY_HOST: Final = HostId("")
 
 
-class Durations:
-    """What a problem says about times, or else what is estimated."""
+class ProblemDurations:
+    """The durations of actions: those of the problem, or else the estimates."""
 
-    def __init__(self, problem: Problem, snapshot: Snapshot) -> None:
+    def __init__(self, problem: PlanningProblem, snapshot: Snapshot) -> None:
         self._problem = problem
         self._snapshot = snapshot
 
     def vm_ms(self, kind: ActionKind, vm: VmId) -> int:
-        """How long an action on a VM takes."""
+        """Return the duration of an action on a VM."""
         given = self._problem.durations.get(kind)
         if given is None:
             if kind is ActionKind.REINSTANTIATE:
-                return sum(self.vm_ms(part, vm) for part in REINSTANTIATION)
-            ms = self._problem.estimates.duration_ms(_sample(kind, vm), self._snapshot)
+                return sum(self.vm_ms(step, vm) for step in REINSTANTIATION_STEPS)
+            ms = self._problem.estimates.duration_ms(_example_action(kind, vm), self._snapshot)
         else:
-            ms = given.of.get(vm) or _computed(given, self._snapshot.vms[vm])
+            ms = given.of.get(vm) or _scaled_duration_ms(given, self._snapshot.vms[vm])
         return self._on_grid(ms)
 
     def move_ms(self, vm: VmId, mbps: int) -> int:
-        """How long a VM migrates over a network: at the speed of its narrowest part."""
+        """Return the duration of a migration over a path whose bottleneck has this bandwidth."""
         estimates = self._problem.estimates
         given = self._problem.durations.get(ActionKind.MIGRATE)
         if given is not None:
@@ -74,9 +78,9 @@ class Durations:
         return self._on_grid(over_links.move_ms(self._snapshot.vms[vm]))
 
     def copying_ms(self, vm: VmId, mbps: int) -> int:
-        """What a migration takes at the least: its memory goes once over the narrowest part.
+        """Return the shortest duration of a migration: one copy of the memory at this bandwidth.
 
-        Nothing, if the problem says how long it takes, for then nobody knows what is copied.
+        It is 0 if the problem gives the duration for the VM: the copied amount is then unknown.
         """
         given = self._problem.durations.get(ActionKind.MIGRATE)
         if given is not None and vm in given.of:
@@ -84,42 +88,43 @@ class Durations:
         return -(-self._snapshot.vms[vm].memory_mib * _BITS_PER_MIB // (mbps * _BITS_PER_MS))
 
     def _on_grid(self, ms: int) -> int:
+        """Return a duration rounded up to a multiple of the grid."""
         grid = self._problem.grid_ms
         return -(-ms // grid) * grid
 
     def host_ms(self, kind: ActionKind, host: HostId) -> int:
-        """How long it takes to switch a host."""
+        """Return the duration of an action on a host."""
         given = self._problem.durations.get(kind)
         if given is None:
-            action = SWITCHING[kind](host=host)
+            action = HOST_ACTIONS[kind](host=host)
             return self._on_grid(self._problem.estimates.duration_ms(action, self._snapshot))
         return self._on_grid(given.of.get(host) or given.ms)
 
 
-def _computed(given: Duration, vm: Vm) -> int:
+def _scaled_duration_ms(given: ActionDuration, vm: Vm) -> int:
     if not given.per_unit_ms:
         return given.ms
     units = (
         vm.memory_mib
-        if given.resource == MEMORY
+        if given.resource == MEMORY_RESOURCE
         else vm.consumption.get(ResourceName(given.resource), 0)
     )
     return given.ms + round(given.per_unit_ms * units)
 
 
-def _sample(kind: ActionKind, vm: VmId) -> Action:
-    """An action of a kind: how long it takes does not depend on where it happens."""
+def _example_action(kind: ActionKind, vm: VmId) -> Action:
+    """Return an action of a kind. Its hosts are arbitrary: the estimates do not use them."""
     match kind:
         case ActionKind.MIGRATE:
-            return Migrate(vm=vm, source=_NOWHERE, target=_NOWHERE)
+            return Migrate(vm=vm, source=_ANY_HOST, target=_ANY_HOST)
         case ActionKind.RESUME:
-            return Resume(vm=vm, source=_NOWHERE, target=_NOWHERE)
+            return Resume(vm=vm, source=_ANY_HOST, target=_ANY_HOST)
         case ActionKind.SUSPEND:
-            return Suspend(vm=vm, source=_NOWHERE)
+            return Suspend(vm=vm, source=_ANY_HOST)
         case ActionKind.SHUTDOWN:
-            return Shutdown(vm=vm, source=_NOWHERE)
+            return Shutdown(vm=vm, source=_ANY_HOST)
         case ActionKind.BOOT:
-            return Boot(vm=vm, target=_NOWHERE)
+            return Boot(vm=vm, target=_ANY_HOST)
         case ActionKind.FORGE:
             return Forge(vm=vm)
         case ActionKind.ALLOCATE:

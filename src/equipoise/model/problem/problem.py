@@ -1,4 +1,4 @@
-"""A problem: a cluster, what it is to become, and what counts on the way."""
+"""Input of the planner and the judge: a problem with network and durations, or a case."""
 
 from __future__ import annotations
 
@@ -10,55 +10,101 @@ from msgspec import Meta
 
 from equipoise.model.estimate import Estimates
 from equipoise.model.inventory import Inventory
-from equipoise.model.problem.duration import Duration
-from equipoise.model.problem.network import Network
+from equipoise.model.plan import Plan
 from equipoise.model.quantity import (
-    CountPresent,
     HostKey,
-    PlannedPresent,
+    PositiveCount,
+    PositivePlanMilliseconds,
+    PositiveSeconds,
+    ResourceNameKey,
     RuleKey,
-    SecondsPresent,
     VmKey,
 )
+from equipoise.model.rule import Argument
 from equipoise.model.value import Value
 
+MEMORY_RESOURCE: Final = "memory"
+PerUnitMilliseconds = Annotated[float, Meta(ge=0, le=10**9)]
 
-class VmAim(StrEnum):
-    """What a VM is to become. One without an aim stays in the state it is in."""
+
+class ActionDuration(Value):
+    """The duration of one kind of action."""
+
+    ms: PositivePlanMilliseconds = 1_000
+    """The fixed part. For a migration over a network it is added to the time of copying."""
+    per_unit_ms: PerUnitMilliseconds = 0
+    """The time per unit of ``resource`` that the VM uses."""
+    resource: str = MEMORY_RESOURCE
+    """``memory`` for the size of the VM in MiB, or a named resource for its consumption."""
+    of: Mapping[str, PositivePlanMilliseconds] = {}
+    """The total duration for single VMs or hosts, instead of the formula."""
+
+
+Mbps = Annotated[int, Meta(ge=1, le=10**9)]
+
+
+class NetworkSwitch(Value):
+    """A switch, which connects links."""
+
+    id: ResourceNameKey
+    capacity_mbps: Mbps | None = None
+    """The total bandwidth; without it, the switch is never the bottleneck."""
+
+
+class NetworkLink(Value):
+    """A link from a switch to a host or to another switch. Each direction has the capacity."""
+
+    id: ResourceNameKey
+    switch: ResourceNameKey
+    host: HostKey | None = None
+    to: ResourceNameKey | None = None
+    """The other switch, instead of a host."""
+    capacity_mbps: Mbps
+
+
+class Network(Value):
+    """Switches and links. Concurrent migrations share their bandwidth."""
+
+    switches: tuple[NetworkSwitch, ...] = ()
+    links: tuple[NetworkLink, ...] = ()
+
+
+class DesiredVmState(StrEnum):
+    """The desired state of a VM. A VM without one keeps its state."""
 
     RUNNING = "running"
     READY = "ready"
     SLEEPING = "sleeping"
     KILLED = "killed"
     FORGED = "forged"
-    """Made from its template, and ready."""
+    """Created from its template, and ready."""
 
 
-class HostAim(StrEnum):
-    """What a host is to become. One without an aim is switched only where that helps."""
+class DesiredHostState(StrEnum):
+    """The desired state of a host. The planner may change a host without one if that helps."""
 
     ONLINE = "online"
     OFFLINE = "offline"
     MAINTENANCE = "maintenance"
 
 
-class Measure(StrEnum):
-    """What is to be as small as possible."""
+class ObjectiveMeasure(StrEnum):
+    """A measure that the planner minimises."""
 
     MTTR = "mttr"
-    """The sum of the ends of all actions: everything is done soon."""
+    """The sum of the end times of all actions (mean time to repair)."""
     MIGRATIONS = "migrations"
-    """How often VMs move: how many migrations there are, and how many are made anew elsewhere."""
+    """The number of migrations and reinstantiations."""
     MOVED_MEMORY = "moved_memory"
-    """The memory of the VMs that migrate, each time they do."""
+    """The memory of the migrating VMs, summed over all migrations."""
     MAKESPAN = "makespan"
-    """When the last action ends."""
+    """The end time of the last action."""
     HOSTS_USED = "hosts_used"
-    """How many hosts run something in the end."""
+    """The number of hosts with VMs in the final state."""
     ENERGY = "energy"
-    """What the hosts that are on in the end draw, by what is reserved on them."""
+    """The power draw of the hosts that are on in the final state, by their reservations."""
     IMBALANCE = "imbalance"
-    """The largest share of CPU, memory or another resource that is taken of a host in the end."""
+    """The highest utilisation of CPU, memory or a named resource of any host in the final state."""
 
 
 class ActionKind(StrEnum):
@@ -80,29 +126,45 @@ class ActionKind(StrEnum):
 
 
 MOVES_MAX: Final = 4
-"""How often a VM may be made to move by any problem."""
+"""The highest ``moves_max`` that a problem can have."""
 MovesMax = Annotated[int, Meta(ge=1, le=MOVES_MAX)]
-Goal = Measure | Mapping[Measure, CountPresent]
+ObjectiveTerm = ObjectiveMeasure | Mapping[ObjectiveMeasure, PositiveCount]
 
 
-class Problem(Value):
-    """A cluster and the wish for another state of it. Its rules hold in the end, or all along."""
+class PlanningProblem(Value):
+    """A cluster and its desired state. Discrete rules hold at the end, continuous ones always."""
 
     cluster: Inventory
-    vms: Mapping[VmKey, VmAim] = {}
-    hosts: Mapping[HostKey, HostAim] = {}
-    durations: Mapping[ActionKind, Duration] = {}
-    """How long actions take; those of other kinds take what is estimated."""
+    vms: Mapping[VmKey, DesiredVmState] = {}
+    hosts: Mapping[HostKey, DesiredHostState] = {}
+    durations: Mapping[ActionKind, ActionDuration] = {}
+    """Durations of actions; other kinds use ``estimates``."""
     estimates: Estimates = Estimates()
-    grid_ms: PlannedPresent = 1
-    """Durations are rounded up to a multiple of it: fewer times to choose from are sooner tried."""
+    grid_ms: PositivePlanMilliseconds = 1
+    """Durations are rounded up to a multiple of it. A coarse grid makes the search faster."""
     network: Network | None = None
-    """With one, migrations are as fast as the narrowest part of their way, and share links."""
-    horizon_s: SecondsPresent | None = None
-    """When all must have ended; without one, it takes as long as it takes."""
+    """With a network, a migration is as fast as the bottleneck of its path, and shares links."""
+    horizon_s: PositiveSeconds | None = None
+    """The time by which all actions must have ended; without it, there is no limit."""
     moves_max: MovesMax = 2
-    """How often a VM may move: twice, so that two may swap places by way of a third host."""
-    objective: tuple[Goal, ...] = (Measure.MTTR,)
-    """What counts, the first most; several with weights count together."""
-    weights: Mapping[RuleKey, CountPresent] = {}
-    """How much it counts to break a soft rule; else 1. That counts before any objective."""
+    """Most moves per VM. Two allow two VMs to swap their hosts by way of a third host."""
+    objective: tuple[ObjectiveTerm, ...] = (ObjectiveMeasure.MTTR,)
+    """The measures to minimise, in lexicographic order; a mapping is a weighted sum."""
+    weights: Mapping[RuleKey, PositiveCount] = {}
+    """The cost of violating a soft rule, by default 1. It is minimised before the objective."""
+
+
+class CaseFile(Value):
+    """A case: the input on which a constraint is judged."""
+
+    cluster: Inventory
+    """The state before the plan. The rules of this cluster are not judged."""
+    plan: Plan | None = None
+    """The plan to judge; without it, the cluster itself is judged."""
+    arguments: Mapping[str, Argument] = {}
+    """The arguments of the constraint by their names."""
+    continuous: bool = False
+    """Whether every moment of the plan is judged, or only its end."""
+    network: Network | None = None
+    """The network of the migrations. No constraint uses it; campaigns use it to check whether the
+    plan can be executed."""

@@ -1,1 +1,1 @@
-"""The nouns of roles: the layout as a file has it, its ready forms, and the facts about it."""
+"""Roles: the layout as a file has it, and the state of slots, roles and processors."""

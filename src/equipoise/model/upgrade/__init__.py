@@ -1,4 +1,4 @@
-"""The nouns of an upgrade: what vendors say, what is asked for, the graphs, and what has happened.
+"""Upgrades: infrastructure, catalog, requests, tasks, graphs, events and status.
 
-Resources, dependencies and tenants are those of the cluster (``model/resource``, ``model/tenant``).
+Tenants are those of the cluster (``model.inventory``).
 """

@@ -1,84 +1,155 @@
-"""A campaign: a cluster, its catalog, what is asked for, and what befalls it in a simulation."""
+"""An upgrade campaign: cluster, catalog, requests, settings, and simulated failures."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 from msgspec import Meta
 
 from equipoise.model.inventory import Inventory
-from equipoise.model.quantity import (
-    CountPresent,
+from equipoise.model.quantity import (  # fmt: skip
+    Count,
     HostKey,
     Milliseconds,
+    PositiveCount,
     ResourceKey,
     Seconds,
     TenantKey,
-)  # fmt: skip
+)
 from equipoise.model.upgrade.catalog import Catalog
-from equipoise.model.upgrade.request import Command, Request
-from equipoise.model.upgrade.settings import UpgradeSettings
+from equipoise.model.upgrade.request import UpgradeCommand, UpgradeRequest
 from equipoise.model.value import Value
 
+
+class PaperReadings(Value):
+    """Interpretations of passages of the thesis that have two readings.
+
+    Each field is one difference between ``--paper``, which reproduces the traces of the thesis, and
+    the default.
+    """
+
+    reserve_whole_hosts: bool = False
+    """Equations 4 to 6 count only empty hosts, with one capacity and one scaling step for all.
+    By default free places on used hosts count, each host has its own capacity, and each tenant has
+    its own scaling step, limited by its SLA."""
+    sides_alone: bool = False
+    """In a divided cluster, Z considers only the old side, and takes all of it when no VM is left
+    there. By default capacity that tenants may request and that the new side lacks stays free on
+    the old side; otherwise a request of a tenant within its SLA could be refused."""
+    drop_last_only: bool = False
+    """A VM batch that is too large loses its last VM until it fits or is empty. By default VMs of
+    tenants that need no new reservation are tried too."""
+    peer_paths: bool = False
+    """Rule 6 excludes all resources that depend, over any number of steps, on a peer in the batch.
+    By default only the peers themselves exclude each other."""
+
+    @property
+    def any_literal(self) -> bool:
+        """Whether any passage is read literally."""
+        return self != PaperReadings()
+
+
+PAPER_READINGS = PaperReadings(
+    reserve_whole_hosts=True, sides_alone=True, drop_last_only=True, peer_paths=True
+)
+"""All literal readings, as ``--paper`` sets them."""
+
+
+class VmCompatibility(StrEnum):
+    """Whether old and new VMs can run on hosts of the other version."""
+
+    FREE = "free"
+    """Every VM runs on every host: the cluster is not divided."""
+    DIVIDED = "divided"
+    """Old VMs run only on old hosts, new VMs only on new hosts."""
+
+
+class UpgradeSettings(Value):
+    """Settings of a campaign as a whole."""
+
+    readings: PaperReadings = PaperReadings()
+    failover_hosts: Count = 1
+    """Number of host failures that the cluster must survive at any time; on each side of it."""
+    vms: VmCompatibility = VmCompatibility.FREE
+    """Whether a hypervisor change divides the cluster. A replaced storage always divides it."""
+    vm_move_s: Seconds = 0
+    """Duration of the move of one VM, with the conversion if it needs one."""
+    vm_risk_s: Seconds | None = None
+    """Duration of the VM moves of an iteration with all recovery, for equation 3; by default twice
+    ``vm_move_s`` for every VM of the largest group."""
+    calculation_ms: Milliseconds = 0
+    """Simulated time that deciding one iteration takes."""
+    vm_outage_ms: Milliseconds = 0
+    """Outage of a VM during its move."""
+    spare_hosts: Count = 0
+    """Dedicated hosts that replace units which are out of service (section 5.1.4.2)."""
+    remote_links: bool = False
+    """Whether links can be switched on and off remotely."""
+    iterations_max: PositiveCount = 100_000
+    """Limit against endless campaigns: after so many iterations the campaign stops."""
+
+
 Seed = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-Share = Annotated[float, Meta(ge=0, le=1)]
+UnitInterval = Annotated[float, Meta(ge=0, le=1)]
 
 
-class ScalesBy(Value):
-    """A tenant asks for more VMs, or fewer."""
+class ScalingStep(Value):
+    """A tenant requests more VMs, or fewer."""
 
     tenant: TenantKey
     vms: int
 
 
-class Failing(Value):
-    """Attempts on a resource fail: so many of them, or all."""
+class InjectedFailure(Value):
+    """Failures of the attempts on a resource."""
 
     resource: ResourceKey
-    times: CountPresent | None = None
+    times: PositiveCount | None = None
+    """Number of attempts that fail; without it, all fail."""
     reverting: bool = False
-    """Taking the attempt back fails as well."""
+    """Whether the revert of the attempt fails as well."""
     unreachable: bool = False
     unhealthy: bool = False
-    """The work succeeds, but the resource is not well afterwards."""
+    """Whether the work succeeds and the health check afterwards fails."""
 
 
-class Moment(Value):
-    """Something that happens at a time, or when an iteration gets to a step, whatever the time."""
+class ScheduledCampaignEvent(Value):
+    """An event at a time, or at a step of an iteration."""
 
     at_s: Seconds | None = None
-    iteration: CountPresent | None = None
+    iteration: PositiveCount | None = None
     before_vms: bool = False
-    """Of that iteration: between the batch of resources and the VMs, not at its beginning."""
-    scaling: tuple[ScalesBy, ...] = ()
-    request: Request | None = None
-    command: Command | None = None
+    """Whether the event comes before the VM moves of the iteration instead of at its start."""
+    scaling: tuple[ScalingStep, ...] = ()
+    request: UpgradeRequest | None = None
+    command: UpgradeCommand | None = None
     host_fails: HostKey | None = None
     host_recovers: HostKey | None = None
 
 
-class UpgradeStory(Value):
-    """How the simulated engine behaves, and what the tenants and the administrator do."""
+class UpgradeSimulation(Value):
+    """Behaviour of the simulated engine, the tenants and the administrator."""
 
-    moments: tuple[Moment, ...] = ()
-    failing: tuple[Failing, ...] = ()
-    failure_rate: Share = 0.0
-    """How often an attempt fails by chance."""
-    revert_failure_rate: Share = 0.0
-    jitter: Share = 0.0
-    """By how much durations vary, up and down."""
+    events: tuple[ScheduledCampaignEvent, ...] = ()
+    failures: tuple[InjectedFailure, ...] = ()
+    failure_rate: UnitInterval = 0.0
+    """Probability that an attempt fails."""
+    revert_failure_rate: UnitInterval = 0.0
+    jitter: UnitInterval = 0.0
+    """Random variation of durations, as a fraction."""
     scaling_ms_mean: Milliseconds = 0
-    """How long after one scaling of a tenant the next comes by chance; 0: never."""
+    """Mean time between random scalings of a tenant; 0 for none."""
 
 
-class Campaign(Value):
-    """Everything there is to know before an upgrade begins."""
+class UpgradeCampaign(Value):
+    """The input of an upgrade: cluster, catalog, requests, settings and simulation."""
 
     name: Annotated[str, Meta(min_length=1)]
     about: str = ""
     seed: Seed = 0
     cluster: Inventory
     catalog: Catalog = Catalog()
-    requests: Annotated[tuple[Request, ...], Meta(min_length=1)]
+    requests: Annotated[tuple[UpgradeRequest, ...], Meta(min_length=1)]
     settings: UpgradeSettings = UpgradeSettings()
-    story: UpgradeStory = UpgradeStory()
+    simulation: UpgradeSimulation = UpgradeSimulation()

@@ -1,4 +1,4 @@
-"""The catalog: what vendors say about their components, so that a change can be worked out."""
+"""The catalog: descriptions of components by their vendors. Work items are derived from it."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Annotated, NewType
 
 from msgspec import Meta
 
-from equipoise.model.quantity import ID_PATTERN, CountPresent, Seconds
-from equipoise.model.resource import DependencyKind
+from equipoise.model.quantity import ID_PATTERN, PositiveCount, Seconds
+from equipoise.model.upgrade.infrastructure import DependencyKind
 from equipoise.model.value import Value
 
 ComponentId = NewType("ComponentId", str)
-"""What a vendor delivers: ``esxi``, ``ceph-client``. Several can be installed on one resource."""
+"""A product of a vendor: ``esxi``, ``ceph-client``. A resource can have several components."""
 ComponentKey = Annotated[ComponentId, Meta(pattern=ID_PATTERN)]
 VersionName = Annotated[str, Meta(min_length=1, max_length=128)]
 
 
-class Doing(StrEnum):
-    """What an action does with a component on a resource."""
+class ComponentOperation(StrEnum):
+    """An operation on a component of a resource."""
 
     INSTALL = "install"
     REMOVE = "remove"
@@ -26,41 +26,43 @@ class Doing(StrEnum):
 
 
 class Recipe(Value):
-    """How one action is carried out, how long that takes, and how it is taken back."""
+    """How an operation is executed and undone, and how long that takes."""
 
     duration_s: Seconds = 0
     undo_duration_s: Seconds | None = None
-    """How long taking it back lasts; as long as doing it, if nobody says."""
+    """Duration of the undo; by default ``duration_s``."""
     script: str = ""
-    """What an engine runs for it: the name of a playbook."""
+    """The playbook of the operation."""
     undo_script: str = ""
+    """The playbook of the undo."""
     check_script: str = ""
-    """What an engine runs to see whether the resource is well afterwards."""
+    """The playbook of the health check after the operation."""
     by_hand: bool = False
-    """A person has to do it (put in a board): the engine only says when."""
+    """Whether the operation is manual, as inserting a board: the engine only shows it."""
 
     @property
-    def taking_back_s(self) -> int:
-        """How long undoing it lasts."""
+    def undo_s(self) -> int:
+        """The duration of the undo."""
         return self.duration_s if self.undo_duration_s is None else self.undo_duration_s
 
 
-class Need(Value):
-    """What must be at the other end of a dependency, or on the resource itself, for it to work."""
+class ComponentRequirement(Value):
+    """A component that a version needs, on its own resource or along a dependency."""
 
     component: ComponentKey
     versions: tuple[VersionName, ...] = ()
-    """Which of its versions will do; none named: any."""
+    """The accepted versions; empty for any."""
     along: DependencyKind | None = None
-    """Along which dependency, in either direction; nothing: on the resource itself."""
+    """The kind of dependency, in either direction; ``None`` for the resource itself."""
     tolerant: bool = False
-    """On the way any version will do, as with two protocols side by side: only the end counts."""
+    """Whether every version is accepted during the upgrade, and only the final one counts."""
     install: bool = False
-    """Whoever is at that end must have the component; else only those that have it are meant."""
+    """Whether the other resource must have the component. Otherwise the requirement applies only to
+    resources that have it."""
 
 
-class Description(Value):
-    """What a vendor says about one version of a component."""
+class ComponentDescription(Value):
+    """The description of one version of a component."""
 
     component: ComponentKey
     version: VersionName
@@ -68,15 +70,16 @@ class Description(Value):
     remove: Recipe | None = None
     upgrade: Recipe | None = None
     """From any earlier version to this one, and back."""
-    needs: tuple[Need, ...] = ()
-    """Met in the end, or the change is incomplete; broken on the way, versions are incompatible."""
-    constituents_min: CountPresent | None = None
-    """Of an aggregate: how many constituents its configuration takes at least."""
-    storing_min: CountPresent | None = None
-    """Of a storage: how many constituents the data of the VMs takes at least."""
+    needs: tuple[ComponentRequirement, ...] = ()
+    """Requirements. One that the final state violates makes the change incomplete. One that is
+    violated during the upgrade makes the versions incompatible."""
+    constituents_min: PositiveCount | None = None
+    """For an aggregate: the fewest constituents that its configuration needs."""
+    storing_min: PositiveCount | None = None
+    """For a storage: the fewest constituents that hold the data of the VMs."""
 
 
 class Catalog(Value):
-    """Everything vendors have said, about what is installed and about what is to come."""
+    """Descriptions of all components, installed and future."""
 
-    descriptions: tuple[Description, ...] = ()
+    descriptions: tuple[ComponentDescription, ...] = ()

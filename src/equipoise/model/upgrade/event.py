@@ -1,5 +1,7 @@
-"""What has happened in an upgrade. Facts come from the engine and the administrator, decisions from
-the coordinator; all of them together are enough to go on after a crash."""
+"""Events of an upgrade: facts of engine and administrator, decisions of the coordinator.
+
+The events alone are enough to continue after a crash.
+"""
 
 from __future__ import annotations
 
@@ -9,259 +11,282 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from equipoise.model.quantity import (
+from equipoise.model.quantity import (  # fmt: skip
     Count,
     HostKey,
     Milliseconds,
     ResourceKey,
     TenantKey,
     VmKey,
-)  # fmt: skip
-from equipoise.model.upgrade.campaign import Campaign
-from equipoise.model.upgrade.request import Command, Request, SetKey
-from equipoise.model.upgrade.work import Batch, BatchKey, Errand, VertexKey, VmBatch
+)
+from equipoise.model.upgrade.campaign import UpgradeCampaign
+from equipoise.model.upgrade.request import SetKey, UpgradeCommand, UpgradeRequest
+from equipoise.model.upgrade.work import BatchKey, TaskBatch, TaskKind, VertexKey, VmBatch
 from equipoise.model.value import Value
 
 Iteration = Annotated[int, Meta(ge=1, le=10**7)]
-Scaling = Annotated[int, Meta(ge=-(10**6), le=10**6)]
+VmCountChange = Annotated[int, Meta(ge=-(10**6), le=10**6)]
 RuleNumber = Annotated[int, Meta(ge=0, le=7)]
-SIMULATED: Final = "sim"
+SIMULATED_ENGINE: Final = "sim"
 """The name of the engine that only simulates."""
 
 
-class _Past(Value, tag_field="event"):
+class _UpgradeEventBase(Value, tag_field="event"):
     at_ms: Milliseconds
+    """The time of the event, counted from the start of the campaign."""
 
 
-# Facts
+# Facts of the engine, the tenants and the administrator
 
 
-class CampaignBegan(_Past, tag="campaign_began"):
-    """An upgrade was set up: its cluster, its catalog and its settings."""
+class CampaignStarted(_UpgradeEventBase, tag="campaign_started"):
+    """A campaign started with this cluster, catalog and settings."""
 
-    campaign: Campaign
+    campaign: UpgradeCampaign
     engine: str = ""
-    """Who carries it out; empty: nobody wrote it down."""
+    """The name of the engine; empty in journals that do not record it."""
 
 
-class UpgradeRequested(_Past, tag="upgrade_requested"):
-    """An administrator asked for changes; they are taken up with the next iteration."""
+class UpgradeRequested(_UpgradeEventBase, tag="upgrade_requested"):
+    """An administrator requested changes. The next iteration starts them."""
 
-    request: Request
+    request: UpgradeRequest
     number: Count = 0
-    """Which of the orders posted to the run it is, counted from 1; 0: it came with the campaign."""
+    """The number of the posted command, counted from 1; 0 for a request of the campaign file."""
 
 
-class UpgradeCommanded(_Past, tag="upgrade_commanded"):
-    """An administrator gave an order."""
+class UpgradeCommanded(_UpgradeEventBase, tag="upgrade_commanded"):
+    """An administrator sent a command."""
 
-    command: Command
+    command: UpgradeCommand
     number: Count = 0
-    """Which of the orders posted to the run it is, counted from 1; 0: it came with the campaign."""
+    """The number of the posted command, counted from 1; 0 for a command of the campaign file."""
 
 
-class ScalingAsked(_Past, tag="scaling_asked"):
-    """A tenant wants more VMs, or fewer."""
+class ScalingRequested(_UpgradeEventBase, tag="scaling_requested"):
+    """A tenant requested more VMs, or fewer."""
 
     tenant: TenantKey
-    vms: Scaling
+    vms: VmCountChange
 
 
-class TaskFinished(_Past, tag="task_finished"):
-    """The engine did what it was sent to do."""
-
-    batch: BatchKey
-    resource: ResourceKey
-    errand: Errand
-
-
-class TaskFailed(_Past, tag="task_failed"):
-    """The engine could not do it, or does not know whether it did."""
+class TaskFinished(_UpgradeEventBase, tag="task_finished"):
+    """The engine finished a task."""
 
     batch: BatchKey
     resource: ResourceKey
-    errand: Errand
+    errand: TaskKind
+
+
+class TaskFailed(_UpgradeEventBase, tag="task_failed"):
+    """The engine failed to finish a task, or cannot tell whether the task finished."""
+
+    batch: BatchKey
+    resource: ResourceKey
+    errand: TaskKind
     done: Count = 0
-    """How many of the works had been carried out before."""
+    """The number of work items that finished before the failure."""
     begun: bool = False
-    """Whether the next of them had been begun: what it has done is to be taken back with them."""
+    """Whether the next work item had started: a revert then undoes that item too."""
     unreachable: bool = False
-    """The resource did not even answer: reverting it is not tried."""
+    """Whether the resource did not answer: the coordinator does not try to revert it."""
     reason: str = ""
+    code: str = ""
+    """A key of ``errors.CODES``; empty in journals that older versions wrote."""
 
 
-class VmMoved(_Past, tag="vm_moved"):
+class VmMoved(_UpgradeEventBase, tag="vm_moved"):
     """A VM runs on its new host."""
 
     batch: BatchKey
     vm: VmKey
 
 
-class VmMoveFailed(_Past, tag="vm_move_failed"):
-    """A VM stayed where it was."""
+class VmMoveFailed(_UpgradeEventBase, tag="vm_move_failed"):
+    """A VM stayed on its old host."""
 
     batch: BatchKey
     vm: VmKey
     reason: str = ""
+    code: str = ""
+    """A key of ``errors.CODES``; empty in journals that older versions wrote."""
 
 
-class BatchEnded(_Past, tag="batch_ended"):
-    """Every task or move of a schedule that will be answered has been."""
+class BatchEnded(_UpgradeEventBase, tag="batch_ended"):
+    """The engine has reported every task or move of a schedule that it will report."""
 
     batch: BatchKey
 
 
-# Decisions
+# Decisions of the coordinator
 
 
-class Eliminated(Value):
-    """Resources that are not in a batch, by which rule, and why. Rule 0: equation 4 or a brake."""
+class Elimination(Value):
+    """Resources that a rule keeps out of a batch, with the reason."""
 
     rule: RuleNumber
+    """The elimination rule of the thesis; 0 for equation 4 and for commands and windows."""
     reason: str
     vertices: tuple[VertexKey, ...]
+    code: str = ""
+    """A key of ``errors.CODES``; empty in journals of earlier versions."""
 
 
-class OrderRefused(_Past, tag="order_refused"):
-    """What an administrator wanted cannot be heeded: there is no such set, or it comes too late."""
+class CommandRejected(_UpgradeEventBase, tag="command_rejected"):
+    """A command cannot be executed: its change set is unknown, or has already ended."""
 
-    order: str
-    """What was wanted, in words."""
+    command: str
+    """The command as text."""
     reason: str
     number: Count = 0
+    code: str = ""
+    """A key of ``errors.CODES``; empty in journals of earlier versions."""
 
 
-class IterationBegan(_Past, tag="iteration_began"):
-    """Requests up to here are taken up."""
+class IterationStarted(_UpgradeEventBase, tag="iteration_started"):
+    """An iteration started. It includes all requests recorded so far."""
 
     iteration: Iteration
 
 
-class BatchDecided(_Past, tag="batch_decided"):
-    """Which resources are changed in this iteration, which are not, and why."""
+class BatchDecided(_UpgradeEventBase, tag="batch_decided"):
+    """The coordinator selected the resources that this iteration changes."""
 
     iteration: Iteration
     z: Count
     batch: tuple[VertexKey, ...]
-    eliminated: tuple[Eliminated, ...] = ()
+    eliminated: tuple[Elimination, ...] = ()
 
 
-class BatchStarted(_Past, tag="batch_started"):
-    """The engine is being asked to carry out a schedule. Written down before it is asked."""
+class BatchStarted(_UpgradeEventBase, tag="batch_started"):
+    """The loop sends a schedule to the engine. The event is recorded before that."""
 
-    batch: Batch
+    batch: TaskBatch
 
 
-class VmBatchDecided(_Past, tag="vm_batch_decided"):
-    """How many VMs may move in this iteration (V), and how large the next batch of them is (W)."""
+class VmBatchDecided(_UpgradeEventBase, tag="vm_batch_decided"):
+    """The number of VMs that may move in this iteration (V), and the size of the next batch (W)."""
 
     iteration: Iteration
     v: Count
     wanted: Count
     size: Count
     reason: str = ""
+    code: str = ""
+    """A key of ``errors.CODES``; empty in journals of earlier versions."""
 
 
-class VmBatchStarted(_Past, tag="vm_batch_started"):
-    """The engine is being asked to move VMs. Written down before it is asked."""
+class VmBatchStarted(_UpgradeEventBase, tag="vm_batch_started"):
+    """The loop sends moves of VMs to the engine. The event is recorded before that."""
 
     batch: VmBatch
     why: str = ""
 
 
-class ScalingAnswered(_Past, tag="scaling_answered"):
-    """Where a tenant's new VMs start, or which of its VMs go."""
+class ScalingAnswered(_UpgradeEventBase, tag="scaling_answered"):
+    """The coordinator placed the new VMs of a tenant, or removed VMs of it."""
 
     tenant: TenantKey
     added: Mapping[VmKey, HostKey] = {}
     removed: tuple[VmKey, ...] = ()
     refused: Count = 0
-    """How many VMs within the SLA found no place: a broken promise."""
+    """The number of VMs within the SLA that fit on no host: each violates the SLA."""
 
 
-class VmsRestarted(_Past, tag="vms_restarted"):
-    """Where VMs of a failed host start again."""
+class VmsRestarted(_UpgradeEventBase, tag="vms_restarted"):
+    """The coordinator restarted VMs of a failed host on other hosts."""
 
     host: HostKey
     placed: Mapping[VmKey, HostKey] = {}
     unplaced: tuple[VmKey, ...] = ()
 
 
-class ResourceIsolated(_Past, tag="resource_isolated"):
-    """A resource was taken out of the system; ``failed`` if nobody knows what state it is in."""
+class ResourceIsolated(_UpgradeEventBase, tag="resource_isolated"):
+    """A resource was taken out of the system."""
 
     resource: ResourceKey
     failed: bool
+    """Whether the state of the resource is unknown."""
     reason: str
+    code: str = ""
+    """A key of ``errors.CODES``; empty in journals of earlier versions."""
 
 
-class ResourceReleased(_Past, tag="resource_released"):
-    """An isolated resource is back."""
+class ResourceReleased(_UpgradeEventBase, tag="resource_released"):
+    """An isolated resource is part of the system again."""
 
     resource: ResourceKey
 
 
-class SetUndoBegan(_Past, tag="set_undo_began"):
-    """A set has failed: what was done of it is taken back."""
+class SetUndoStarted(_UpgradeEventBase, tag="set_undo_started"):
+    """A change set failed. The coordinator undoes its changes."""
 
     set: SetKey
     reason: str
+    code: str = ""
+    """A key of ``errors.CODES``; empty in journals of earlier versions."""
 
 
 class SetOutcome(StrEnum):
-    """How a set ended."""
+    """How a change set ended."""
 
     APPLIED = "applied"
     UNDONE = "undone"
     CANCELLED = "cancelled"
     REFUSED = "refused"
-    """It could never have succeeded; nothing was done."""
+    """The set cannot succeed; none of its changes started."""
 
 
-class SetEnded(_Past, tag="set_ended"):
-    """Nothing is left to do for a set."""
+class SetEnded(_UpgradeEventBase, tag="set_ended"):
+    """A change set ended: no work remains for it."""
 
     set: SetKey
     outcome: SetOutcome
     reason: str = ""
+    code: str = ""
+    """A key of ``errors.CODES``; empty in journals of earlier versions."""
 
 
-class IterationEnded(_Past, tag="iteration_ended"):
-    """An iteration is over; ``paused`` if nothing could be done in it, and why."""
+class IterationEnded(_UpgradeEventBase, tag="iteration_ended"):
+    """An iteration ended."""
 
     iteration: Iteration
     paused: str = ""
+    codes: tuple[str, ...] = ()
+    """The codes of the reasons in ``paused``."""
 
 
 class CampaignStatus(StrEnum):
-    """How a campaign stands."""
+    """The state of a campaign as a whole."""
 
     RUNNING = "running"
     PAUSED = "paused"
-    """It waits for something that has not come."""
+    """The campaign waits: for an approval, a window, a recovered resource or a command."""
     COMPLETED = "completed"
     """Every set is applied, undone, cancelled or refused."""
 
 
-class CampaignEnded(_Past, tag="campaign_ended"):
-    """Nothing more will happen in this run."""
+class CampaignEnded(_UpgradeEventBase, tag="campaign_ended"):
+    """The run ended. No event follows."""
 
     status: CampaignStatus
     reason: str = ""
+    code: str = ""
+    """A key of ``errors.CODES``; empty in journals of earlier versions."""
 
 
 UpgradeEvent = (
-    CampaignBegan
+    CampaignStarted
     | UpgradeRequested
     | UpgradeCommanded
-    | ScalingAsked
+    | ScalingRequested
     | TaskFinished
     | TaskFailed
     | VmMoved
     | VmMoveFailed
     | BatchEnded
-    | OrderRefused
-    | IterationBegan
+    | CommandRejected
+    | IterationStarted
     | BatchDecided
     | BatchStarted
     | VmBatchDecided
@@ -270,7 +295,7 @@ UpgradeEvent = (
     | VmsRestarted
     | ResourceIsolated
     | ResourceReleased
-    | SetUndoBegan
+    | SetUndoStarted
     | SetEnded
     | IterationEnded
     | CampaignEnded

@@ -1,21 +1,31 @@
-"""The two graphs: resources with what is left to do, and those that must go together as one."""
+"""The resource graph with remaining changes, and the control graph of joint changes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from itertools import pairwise
+from typing import TypeVar
 
 from equipoise.model.quantity import GroupId, HostId, ResourceId, VmId
-from equipoise.model.resource import DependencyKind, Presence, ResourceGroupKind, ResourceKind
+from equipoise.model.upgrade.infrastructure import (
+    DependencyKind,
+    DependencyPresence,
+    ResourceGroupKind,
+    ResourceKind,
+)
 from equipoise.model.upgrade.request import SetId
-from equipoise.model.upgrade.work import Level, VertexId
+from equipoise.model.upgrade.work import ExecutionLevel, VertexId
 from equipoise.model.value import FrozenMap
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class Modification(StrEnum):
-    """What the next of the remaining changes does to a resource."""
+    """What the next remaining change does with a resource."""
 
     NO_CHANGE = "no_change"
     UPGRADE = "upgrade"
@@ -25,34 +35,34 @@ class Modification(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Vertex:
-    """A resource, existing or to come, with all that is left to do with it."""
+    """A resource, present or future, with its remaining work."""
 
     id: ResourceId
     kind: ResourceKind
     modification: Modification = Modification.NO_CHANGE
     active: bool = True
-    """In service; a resource may be kept out of it until its partners speak its version."""
+    """Whether it is in service. A resource stays out until its partners have its version."""
     undo_units: tuple[SetId, ...] = ()
-    """The sets that are undone or completed with it."""
-    levels: tuple[Level, ...] = ()
-    """Actions to execute: the first level is what the next iteration would carry out."""
+    """The change sets that change the resource."""
+    levels: tuple[ExecutionLevel, ...] = ()
+    """The remaining work. The next iteration executes the first level."""
     failed_attempts: FrozenMap[SetId, int] = field(default_factory=FrozenMap)
     related: ResourceId | None = None
-    """Of the old and the new version of an infrastructure that supports VMs: the other one."""
+    """The other version of an infrastructure that supports VMs: the old of the new, or the new."""
     isolated: bool = False
     failed: bool = False
     present: bool = True
-    """Whether it is there now: one that is to be added is not yet."""
+    """Whether the resource exists now; one that will be added does not."""
     host: HostId | None = None
-    """The host it is part of."""
+    """The host of the resource."""
     vm: VmId | None = None
-    """The VM it is."""
+    """The VM that the resource is."""
     constituents_min: int = 0
-    """Of an aggregate: how many constituents its configuration and its data take."""
+    """For an aggregate: the fewest constituents for its configuration and its data."""
 
     @property
     def changes(self) -> bool:
-        """Whether anything is left to do with it."""
+        """Whether work remains."""
         return self.modification is not Modification.NO_CHANGE
 
 
@@ -63,156 +73,150 @@ class Edge:
     dependent: ResourceId
     sponsor: ResourceId
     kind: DependencyKind
-    presence: Presence = Presence.CURRENT_FUTURE
+    presence: DependencyPresence = DependencyPresence.CURRENT_FUTURE
     incompatible: bool = False
-    """The versions on the way do not understand each other."""
+    """Whether the two resources are incompatible while only one of them is changed."""
     link: ResourceId | None = None
-    """The link that realises it, a vertex of its own if it is to be changed."""
+    """The link that realises the dependency; it is a vertex if it is changed itself."""
 
 
 @dataclass(frozen=True, slots=True)
-class Protection:
-    """Resources that stand in for one another: so many of them are in service at any time."""
+class ProtectionGroup:
+    """Redundant resources of which a minimum stays in service."""
 
     id: GroupId
     kind: ResourceGroupKind
     within: GroupId | None
     holders: tuple[ResourceId, ...]
-    """Those that hold the assignment."""
+    """The resources that hold the assignment."""
     members: tuple[ResourceId, ...]
-    """Those that hold it or could take it over, as far as they are there."""
+    """The present resources that hold the assignment or can take it over."""
     in_service: tuple[ResourceId, ...]
     in_service_min: int
-    """How many have to be; 0: nobody is protected."""
+    """Fewest members in service; 0 for no protection."""
 
     @property
     def spare(self) -> int:
-        """How many more may be out of service now."""
+        """The number of further members that may leave service now."""
         return max(0, len(self.in_service) - self.in_service_min)
 
 
 @dataclass(frozen=True)
 class ResourceGraph:
-    """Every resource and every dependency, now and in future, in the order of the cluster."""
+    """All present and future resources and dependencies, in the order of the cluster."""
 
     vertices: FrozenMap[ResourceId, Vertex]
     edges: tuple[Edge, ...]
-    protections: tuple[Protection, ...] = ()
+    protections: tuple[ProtectionGroup, ...] = ()
 
     @cached_property
-    def guards(self) -> FrozenMap[ResourceId, tuple[GroupId, ...]]:
-        """The protection groups of each resource, whether it holds their assignment or could."""
-        lists: dict[ResourceId, list[GroupId]] = {}
-        for group in self.protections:
-            for one in group.members:
-                lists.setdefault(one, []).append(group.id)
-        return FrozenMap({one: tuple(found) for one, found in lists.items()})
+    def protection_groups_of(self) -> FrozenMap[ResourceId, tuple[GroupId, ...]]:
+        """The protection groups of each member."""
+        return _grouped(
+            (member, group.id) for group in self.protections for member in group.members
+        )
 
     @cached_property
-    def sponsorships(self) -> FrozenMap[ResourceId, tuple[Edge, ...]]:
-        """The edges from each resource to what it needs; peers are not among them."""
-        lists: dict[ResourceId, list[Edge]] = {}
-        for edge in self.edges:
-            if not edge.kind.is_symmetrical:
-                lists.setdefault(edge.dependent, []).append(edge)
-        return FrozenMap({one: tuple(found) for one, found in lists.items()})
+    def sponsor_edges(self) -> FrozenMap[ResourceId, tuple[Edge, ...]]:
+        """The edges from each resource to its sponsors, without peers."""
+        return _grouped((edge.dependent, edge) for edge in self.edges if not _is_peer(edge))
 
     @cached_property
-    def dependants(self) -> FrozenMap[ResourceId, tuple[Edge, ...]]:
-        """The edges to each resource from those that need it; peers are not among them."""
-        lists: dict[ResourceId, list[Edge]] = {}
-        for edge in self.edges:
-            if not edge.kind.is_symmetrical:
-                lists.setdefault(edge.sponsor, []).append(edge)
-        return FrozenMap({one: tuple(found) for one, found in lists.items()})
+    def dependent_edges(self) -> FrozenMap[ResourceId, tuple[Edge, ...]]:
+        """The edges to each resource from its dependents, without peers."""
+        return _grouped((edge.sponsor, edge) for edge in self.edges if not _is_peer(edge))
 
     @cached_property
-    def linked_by(self) -> FrozenMap[ResourceId, tuple[Edge, ...]]:
+    def edges_by_link(self) -> FrozenMap[ResourceId, tuple[Edge, ...]]:
         """The dependencies that each link realises."""
-        lists: dict[ResourceId, list[Edge]] = {}
-        for edge in self.edges:
-            if edge.link is not None:
-                lists.setdefault(edge.link, []).append(edge)
-        return FrozenMap({one: tuple(found) for one, found in lists.items()})
+        return _grouped((edge.link, edge) for edge in self.edges if edge.link is not None)
 
     @cached_property
     def peers(self) -> FrozenMap[ResourceId, tuple[ResourceId, ...]]:
-        """Who stands in for each resource; of a protection group, the next to it does."""
-        pairs = [(edge.dependent, edge.sponsor) for edge in self.edges if edge.kind.is_symmetrical]
-        for one in self.protections:
-            pairs += pairwise(one.members) if one.in_service_min else ()
-        found: dict[ResourceId, dict[ResourceId, None]] = {}
-        for first, second in pairs:
-            found.setdefault(first, {})[second] = None
-            found.setdefault(second, {})[first] = None
-        return FrozenMap({one: tuple(others) for one, others in found.items()})
+        """The peers of each resource. In a protection group the neighbours are peers."""
+        pairs = [(edge.dependent, edge.sponsor) for edge in self.edges if _is_peer(edge)]
+        for group in self.protections:
+            pairs += pairwise(group.members) if group.in_service_min else ()
+        return _symmetric(pairs)
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """A vertex of the control graph: resources that are changed in one and the same iteration."""
+class ChangeGroup:
+    """A vertex of the control graph: resources that are changed in the same iteration."""
 
     id: VertexId
     members: tuple[ResourceId, ...]
-    """In the order of the resource graph."""
+    """The resources, in the order of the resource graph."""
     modification: Modification
-    """What the most demanding of them goes through: add, remove, upgrade, nothing."""
+    """The first of add, remove, upgrade and no change that a member has."""
     active: bool = True
     hosts: tuple[HostId, ...] = ()
-    """The compute hosts that are out of service while it is changed."""
+    """The compute hosts that are out of service during the change."""
     isolated: bool = False
     failed: bool = False
 
     @property
     def changes(self) -> bool:
-        """Whether anything is left to do with it."""
+        """Whether work remains."""
         return self.modification is not Modification.NO_CHANGE
 
 
 @dataclass(frozen=True, slots=True)
-class GroupEdge:
-    """A dependency between two groups, as its resources have it."""
+class ChangeGroupEdge:
+    """A dependency between resources of two change groups."""
 
     dependent: VertexId
     sponsor: VertexId
     kind: DependencyKind
-    presence: Presence
+    presence: DependencyPresence
     incompatible: bool = False
     link: ResourceId | None = None
 
 
 @dataclass(frozen=True)
 class ControlGraph:
-    """The resource graph with everything contracted that must be changed at the same time."""
+    """The resource graph, with resources that change at the same time contracted to one vertex."""
 
-    groups: FrozenMap[VertexId, Group]
-    edges: tuple[GroupEdge, ...]
+    groups: FrozenMap[VertexId, ChangeGroup]
+    edges: tuple[ChangeGroupEdge, ...]
     group_of: FrozenMap[ResourceId, VertexId]
 
     @cached_property
-    def sponsorships(self) -> FrozenMap[VertexId, tuple[GroupEdge, ...]]:
-        """The edges from each group to what it needs; peers are not among them."""
-        lists: dict[VertexId, list[GroupEdge]] = {}
-        for edge in self.edges:
-            if not edge.kind.is_symmetrical:
-                lists.setdefault(edge.dependent, []).append(edge)
-        return FrozenMap({one: tuple(found) for one, found in lists.items()})
+    def sponsor_edges(self) -> FrozenMap[VertexId, tuple[ChangeGroupEdge, ...]]:
+        """The edges from each group to its sponsors, without peers."""
+        return _grouped((edge.dependent, edge) for edge in self.edges if not _is_peer(edge))
 
     @cached_property
-    def dependants(self) -> FrozenMap[VertexId, tuple[GroupEdge, ...]]:
-        """The edges to each group from those that need it; peers are not among them."""
-        lists: dict[VertexId, list[GroupEdge]] = {}
-        for edge in self.edges:
-            if not edge.kind.is_symmetrical:
-                lists.setdefault(edge.sponsor, []).append(edge)
-        return FrozenMap({one: tuple(found) for one, found in lists.items()})
+    def dependent_edges(self) -> FrozenMap[VertexId, tuple[ChangeGroupEdge, ...]]:
+        """The edges to each group from its dependents, without peers."""
+        return _grouped((edge.sponsor, edge) for edge in self.edges if not _is_peer(edge))
 
     @cached_property
     def peers(self) -> FrozenMap[VertexId, tuple[VertexId, ...]]:
-        """Which groups stand in for each group now."""
-        found: dict[VertexId, dict[VertexId, None]] = {}
-        for edge in self.edges:
-            if edge.kind.is_symmetrical and edge.presence is not Presence.FUTURE:
-                found.setdefault(edge.dependent, {})[edge.sponsor] = None
-                found.setdefault(edge.sponsor, {})[edge.dependent] = None
-        return FrozenMap({one: tuple(others) for one, others in found.items()})
+        """The present peers of each group."""
+        return _symmetric(
+            (edge.dependent, edge.sponsor)
+            for edge in self.edges
+            if _is_peer(edge) and edge.presence is not DependencyPresence.FUTURE
+        )
+
+
+def _is_peer(edge: Edge | ChangeGroupEdge) -> bool:
+    return edge.kind.is_symmetrical
+
+
+def _grouped(pairs: Iterable[tuple[K, V]]) -> FrozenMap[K, tuple[V, ...]]:
+    """Return the values of each key, in the order of the pairs."""
+    values_of: dict[K, list[V]] = {}
+    for key, value in pairs:
+        values_of.setdefault(key, []).append(value)
+    return FrozenMap({key: tuple(values) for key, values in values_of.items()})
+
+
+def _symmetric(pairs: Iterable[tuple[K, K]]) -> FrozenMap[K, tuple[K, ...]]:
+    """Return the partners of each key, in both directions, each once."""
+    partners_of: dict[K, dict[K, None]] = {}
+    for first, second in pairs:
+        partners_of.setdefault(first, {})[second] = None
+        partners_of.setdefault(second, {})[first] = None
+    return FrozenMap({key: tuple(partners) for key, partners in partners_of.items()})

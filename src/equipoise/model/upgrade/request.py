@@ -1,4 +1,4 @@
-"""Requests: sets of changes that succeed or fail together, and what may be commanded meanwhile."""
+"""Upgrade requests: sets of changes that succeed or fail together; commands to a campaign."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from equipoise.model.quantity import (
     ID_PATTERN,
     Attempt,
     Count,
+    PositiveSeconds,
     ResourceKey,
     Seconds,
-    SecondsPresent,
 )
-from equipoise.model.resource import Dependency, Resource
 from equipoise.model.upgrade.catalog import ComponentKey, VersionName
+from equipoise.model.upgrade.infrastructure import Dependency, Resource
 from equipoise.model.value import Value
 
 RequestId = NewType("RequestId", str)
@@ -28,89 +28,91 @@ Priority = Annotated[int, Meta(ge=-1000, le=1000)]
 
 
 class ChangeKind(StrEnum):
-    """What becomes of a component, a resource or a dependency."""
+    """What a change does with a component, a resource or a dependency."""
 
     ADD = "add"
     REMOVE = "remove"
     UPGRADE = "upgrade"
 
 
-class Change(Value):
+class RequestedChange(Value):
     """One change of a set: to a component of resources, to resources, or to dependencies."""
 
     does: ChangeKind
     resources: tuple[ResourceKey, ...] = ()
-    """The resources it is about; of those that are to be added, ``new`` tells more."""
+    """The resources to change. ``new`` describes those that are added."""
     component: ComponentKey | None = None
-    """The component on them; nothing: the resources themselves."""
+    """The component to change; ``None`` for the resources themselves."""
     version: VersionName | None = None
-    """What it leads to."""
+    """The new version."""
     new: tuple[Resource, ...] = ()
     """The resources to add."""
     replaces: ResourceKey | None = None
-    """Which resource the added one takes over from; the old one is removed in the end."""
+    """The resource that the added one replaces; it is removed at the end."""
     dependencies: tuple[Dependency, ...] = ()
-    """The dependencies to add, remove or change, with the resources or by themselves."""
+    """The dependencies to add, remove or change."""
     undo_threshold: Count | None = None
-    """How many of the resources must be operational in the end, or it is undone; nothing: all."""
+    """Fewest resources that must be operational at the end, else the set is undone; by default all.
+    """
     undo_version: VersionName | None = None
-    """Where undoing leads to; nothing: the version at which the change met the resource."""
+    """The version after an undo; by default the version before the change."""
     complements: str = ""
-    """Why it was added to what the administrator asked for; empty: it was asked for."""
+    """Why the change was added to the request; empty for a requested change."""
 
 
-class Window(Value):
-    """When work may be under way: from ``opens_s`` to ``closes_s`` of every period."""
+class MaintenanceWindow(Value):
+    """A time for work: from ``opens_s`` to ``closes_s`` of every period."""
 
     opens_s: Seconds
-    closes_s: SecondsPresent
-    every_s: SecondsPresent = 86_400
+    closes_s: PositiveSeconds
+    every_s: PositiveSeconds = 86_400
 
 
 class ChangeSet(Value):
-    """Changes that are applied all together or undone all together."""
+    """Changes that are applied together or undone together."""
 
     id: SetKey
-    changes: Annotated[tuple[Change, ...], Meta(min_length=1)]
+    changes: Annotated[tuple[RequestedChange, ...], Meta(min_length=1)]
     attempts_max: Attempt = 1
-    """How often it is tried on one resource (max-retry)."""
-    completion_s_max: SecondsPresent | None = None
-    """How long after the request it must be complete, or it is undone."""
+    """Attempts per resource (max-retry of the thesis)."""
+    completion_s_max: PositiveSeconds | None = None
+    """Time after the request by which the set must be complete, else it is undone."""
     priority: Priority = 0
-    """Where sets compete for the same spare hosts, the higher one comes first."""
+    """Of sets that compete for the same spare hosts, the one with the higher number is first."""
     bake_s: Seconds = 0
-    """How long changed resources are watched before the next iteration."""
-    windows: tuple[Window, ...] = ()
-    """When it may be worked on; none: always."""
+    """Time to watch the changed resources before the next iteration."""
+    windows: tuple[MaintenanceWindow, ...] = ()
+    """The times for work on the set; none for any time."""
     checkpoints_pct: tuple[Percent, ...] = ()
-    """At which shares of its resources somebody has to approve before it goes on."""
+    """Percentages of changed resources at which the administrator must approve the next ones."""
 
 
-class Request(Value):
-    """What an administrator asks for at one moment: sets that are independent of each other."""
+class UpgradeRequest(Value):
+    """A request of an administrator: change sets that are independent of each other."""
 
     id: RequestKey
     sets: Annotated[tuple[ChangeSet, ...], Meta(min_length=1)]
 
 
-class Order(StrEnum):
-    """What an administrator may command while an upgrade runs."""
+class CommandKind(StrEnum):
+    """A command of the administrator to a running campaign."""
 
     UNDO = "undo"
-    """Take a set back that is not complete."""
+    """Undo a set that is not complete."""
     CANCEL = "cancel"
-    """Leave what is done of a set as it is, and do no more of it."""
+    """Keep the finished changes of a set, and start no further ones."""
     PAUSE = "pause"
-    """Begin nothing new, of one set or of all."""
+    """Start no further work, of one set or of all."""
     RESUME = "resume"
     APPROVE = "approve"
-    """Go on behind the checkpoint at which a set waits."""
+    """Continue after the checkpoint at which a set waits."""
     PRIORITY = "priority"
 
 
-class Command(Value):
-    """An order, and to which set it applies; nothing: to all."""
+class UpgradeCommand(Value):
+    """A command to one change set, or to all."""
 
-    order: Order
+    order: CommandKind
     set: SetKey | None = None
+    """The change set; ``None`` for all."""
     priority: Priority = 0

@@ -1,4 +1,4 @@
-"""Work: what is to be done with a resource, in which order, by which method; and VMs to move."""
+"""Work of an upgrade: operations, upgrade units and methods, tasks, batches of VM moves."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from equipoise.model.quantity import (
     ID_PATTERN,
     Attempt,
     Count,
-    CountPresent,
     HostKey,
+    PositiveCount,
     ResourceKey,
     VmKey,
 )
-from equipoise.model.upgrade.catalog import ComponentKey, Doing, Recipe
+from equipoise.model.upgrade.catalog import ComponentKey, ComponentOperation, Recipe
 from equipoise.model.upgrade.request import SetKey
 from equipoise.model.value import Value
 
@@ -29,136 +29,137 @@ BatchKey = Annotated[BatchId, Meta(pattern=ID_PATTERN)]
 VertexKey = Annotated[VertexId, Meta(pattern=ID_PATTERN)]
 
 
-class Work(Value):
-    """One atomic action on a resource, on behalf of one change set."""
+class WorkItem(Value):
+    """One atomic action on a component of a resource, for one change set."""
 
     set: SetKey
     component: ComponentKey
-    does: Doing
+    does: ComponentOperation
     before: str | None = None
-    """The version that is there; nothing: none is."""
+    """The present version; ``None`` if the component is not installed."""
     after: str | None = None
-    """The version it leads to; nothing: the component is gone."""
+    """The version after the action; ``None`` if the component is removed."""
     recipe: Recipe = Recipe()
     undoing: bool = False
-    """Part of taking a set back: the recipe's undo is what is to be run."""
+    """Whether the action undoes a change set: the engine then runs the undo of the recipe."""
 
     @property
     def duration_s(self) -> int:
-        """How long it takes."""
-        return self.recipe.taking_back_s if self.undoing else self.recipe.duration_s
+        """The expected duration."""
+        return self.recipe.undo_s if self.undoing else self.recipe.duration_s
 
     @property
     def risk_s(self) -> int:
-        """How long it takes with the recovery from a failure."""
-        return self.recipe.duration_s + self.recipe.taking_back_s
+        """The expected duration with the recovery from a failure."""
+        return self.recipe.duration_s + self.recipe.undo_s
 
 
-class Level(Value):
-    """Actions that are carried out on a resource within one iteration (an execution level)."""
+class ExecutionLevel(Value):
+    """The work items of a resource within one iteration (an execution level of the thesis)."""
 
     unit: UnitKey
     order: Count = 1
-    """Which request it belongs to, in the order they came; 0: it takes back what was done."""
-    works: Annotated[tuple[Work, ...], Meta(min_length=1)]
+    """The number of its request in the order of arrival; 0 for an undo."""
+    works: Annotated[tuple[WorkItem, ...], Meta(min_length=1)]
 
 
-class Method(StrEnum):
-    """How the resources of an upgrade unit are taken through the change."""
+class UpgradeMethod(StrEnum):
+    """The method by which the resources of an upgrade unit are changed."""
 
     ROLLING = "rolling"
     SPLIT = "split"
     MODIFIED_SPLIT = "modified_split"
     MODIFIED_SPLIT_LINKS = "modified_split_links"
-    """Links are managed from afar: resources stay in service, links of mixed versions go off."""
+    """Resources stay in service; links between mixed versions are switched off remotely."""
     MODIFIED_SPLIT_CONSTITUENTS = "modified_split_constituents"
-    """For an aggregate of more than two: each constituent is a partition of its own."""
+    """For an aggregate of more than two constituents: each constituent is a partition."""
 
 
 class UpgradeUnit(Value):
-    """Resources that must go together because versions on the way do not understand each other."""
+    """Resources that are changed together because their versions are temporarily incompatible."""
 
     id: UnitKey
-    method: Method = Method.ROLLING
+    method: UpgradeMethod = UpgradeMethod.ROLLING
     partitions: Annotated[tuple[tuple[ResourceKey, ...], ...], Meta(min_length=1)]
-    """In the order in which they are changed; one of one resource where it rolls."""
-    degraded_hosts: CountPresent | None = None
-    """How many compute hosts are out of service at the worst moment, if the unit keeps them off."""
+    """The partitions in the order of their change. A rolling unit has one of one resource."""
+    degraded_hosts: PositiveCount | None = None
+    """Most compute hosts that are out of service at a time, if the unit deactivates hosts."""
 
     @property
     def resources(self) -> tuple[str, ...]:
-        """All its resources, in the order of the partitions."""
-        return tuple(one for partition in self.partitions for one in partition)
+        """All resources, in the order of the partitions."""
+        return tuple(resource for partition in self.partitions for resource in partition)
 
 
-class Errand(StrEnum):
-    """Why an engine is sent to a resource."""
+class TaskKind(StrEnum):
+    """What a task does with a resource."""
 
     APPLY = "apply"
-    """Do the works, in order."""
+    """Execute the work items in their order."""
     REVERT = "revert"
-    """Take back what an attempt has done that failed."""
+    """Revert the work items of a failed attempt."""
     ACTIVATE = "activate"
     DEACTIVATE = "deactivate"
     ISOLATE = "isolate"
     RELEASE = "release"
     CHECK = "check"
-    """See whether the resource is well."""
+    """Check the health of the resource."""
     LINK_ON = "link_on"
     LINK_OFF = "link_off"
 
 
-class Task(Value):
-    """What an engine is to do with one resource."""
+class UpgradeTask(Value):
+    """A task of an engine on one resource."""
 
     resource: ResourceKey
     vertex: VertexKey
-    """Tasks of one vertex come one after the other, those of different ones side by side."""
-    errand: Errand = Errand.APPLY
+    """Tasks of one vertex run one after the other; different vertices run concurrently."""
+    errand: TaskKind = TaskKind.APPLY
     attempt: Attempt = 1
-    works: tuple[Work, ...] = ()
+    works: tuple[WorkItem, ...] = ()
     host: HostKey | None = None
-    """The machine it is on, if it is on one."""
+    """The host of the resource, if it has one."""
     link_to: ResourceKey | None = None
     """For links: the resource at the other end."""
 
     @property
     def duration_s(self) -> int:
-        """How long it is expected to take."""
-        if self.errand is Errand.REVERT:
-            return sum(work.recipe.taking_back_s for work in self.works)
-        if self.errand is Errand.CHECK:
-            return 0  # nobody says, and it is short beside the work
+        """The expected duration."""
+        if self.errand is TaskKind.REVERT:
+            return sum(work.recipe.undo_s for work in self.works)
+        if self.errand is TaskKind.CHECK:
+            return 0  # recipes have no duration of a check; it is short beside the work
         return sum(work.duration_s for work in self.works)
 
 
-class Batch(Value):
-    """A schedule: stages one after the other.
+class TaskBatch(Value):
+    """A schedule of tasks in stages, which run one after the other.
 
-    What must come before (deactivate) and after (activate) are stages of their own. When a task
-    fails, later tasks of its vertex are not carried out; all others are.
+    Deactivations before the work and activations after it are separate stages. When a task fails,
+    the later tasks of its vertex do not run; all others do.
     """
 
     id: BatchKey
-    stages: tuple[tuple[Task, ...], ...]
+    stages: tuple[tuple[UpgradeTask, ...], ...]
 
     @property
-    def tasks(self) -> tuple[Task, ...]:
+    def tasks(self) -> tuple[UpgradeTask, ...]:
         """All tasks, in the order of the stages."""
         return tuple(task for stage in self.stages for task in stage)
 
 
 class VmMove(Value):
-    """A VM goes to another host; ``converted`` if its image must be made fit for the new side."""
+    """The move of a VM to another host."""
 
     vm: VmKey
     source: HostKey
     target: HostKey
     converted: bool = False
+    """Whether the image of the VM is converted for the hypervisor of the target."""
 
 
 class VmBatch(Value):
-    """VMs that move side by side."""
+    """VMs that move concurrently."""
 
     id: BatchKey
     moves: tuple[VmMove, ...]

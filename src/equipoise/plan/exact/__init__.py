@@ -1,5 +1,5 @@
-"""Exact: from a wished state to a timed plan that keeps every claim, or the proof that none does.
+"""The exact planner: a timed plan that meets every condition, or a proof that none exists.
 
-Enter by ``solve``. The formulas of the specification are the model: there is no second wording of a
-constraint for the solver. Never shows a plan that the judge refuses.
+``solve`` is the entry point. The formulas of the specification are the model: no constraint is
+written a second time for the solver. A plan that the judge refuses is never returned.
 """

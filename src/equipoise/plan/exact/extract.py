@@ -1,4 +1,4 @@
-"""From the decisions of the solver to a plan."""
+"""From a solution of the solver to a plan."""
 
 from __future__ import annotations
 
@@ -18,71 +18,79 @@ from equipoise.model.action import (
     Suspend,
 )
 from equipoise.model.plan import Plan, Step
-from equipoise.model.problem.durations import SWITCHING
+from equipoise.model.problem.durations import HOST_ACTIONS
 from equipoise.model.problem.problem import ActionKind
 from equipoise.model.quantity import PlanId, StepId
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.plan.dependencies import prerequisites
 from equipoise.plan.exact.formula.values import options_of
-from equipoise.plan.exact.solver.decide import Decisions
-from equipoise.plan.exact.timeline.course import Leg
+from equipoise.plan.exact.solver.run import Solution
+from equipoise.plan.exact.timeline.schedules import CandidateAction
 from equipoise.plan.exact.timeline.timeline import Timeline
 
-PLAN = PlanId("solved")
+PLAN_ID = PlanId("solved")
 
 
-def plan_of(timeline: Timeline, decided: Decisions) -> Plan:
-    """The plan that was decided on; its steps in order of time."""
+def plan_of(timeline: Timeline, solution: Solution) -> Plan:
+    """Return the plan of a solution, with its steps in order of time."""
     unit = timeline.unit_ms
     timed = [
-        (decided.number(leg.start) * unit, decided.number(leg.end) * unit, _action(leg, decided))
-        for leg in timeline.legs()
-        if decided.holds(leg.there)
+        (
+            solution.number(candidate.start) * unit,
+            solution.number(candidate.end) * unit,
+            _action(candidate, solution),
+        )
+        for candidate in timeline.candidates()
+        if solution.holds(candidate.present)
     ]
-    return numbered(timeline.snapshot, timed)
+    return plan_with_steps(timeline.snapshot, timed)
 
 
-def numbered(snapshot: Snapshot, timed: Iterable[tuple[int, int, Action]]) -> Plan:
-    """A plan of timed actions, with what each has to wait for."""
+def plan_with_steps(snapshot: Snapshot, timed: Iterable[tuple[int, int, Action]]) -> Plan:
+    """Return a plan of timed actions, each with its prerequisites."""
     steps = [
-        Step(id=StepId(f"s{place}"), action=action, start_ms=start, end_ms=end)
-        for place, (start, end, action) in enumerate(sorted(timed, key=lambda one: one[:2]), 1)
+        Step(id=StepId(f"s{number}"), action=action, start_ms=start, end_ms=end)
+        for number, (start, end, action) in enumerate(sorted(timed, key=lambda item: item[:2]), 1)
     ]
     waits = prerequisites(steps, snapshot.placement)
     return Plan(
-        id=PLAN,
+        id=PLAN_ID,
         base_version=snapshot.version,
         steps=tuple(step.but(after=waits[step.id]) for step in steps),
     )
 
 
-def chosen(value: Any, decided: Decisions) -> Any:
-    """Which of several values was decided on."""
-    return next(one for one, truth in options_of(value).items() if decided.holds(truth))
+def chosen_value(value: Any, solution: Solution) -> Any:
+    """Return the option that the solver chose."""
+    options = options_of(value).items()
+    return next(option for option, literal in options if solution.holds(literal))
 
 
-def _action(leg: Leg, decided: Decisions) -> Action:
-    source, target = chosen(leg.source, decided), chosen(leg.target, decided)
-    if leg.switched is not None:
-        return SWITCHING[leg.kind](host=leg.switched)
-    assert leg.vm is not None
-    match leg.kind:
+def _action(candidate: CandidateAction, solution: Solution) -> Action:
+    source, target = (
+        chosen_value(candidate.source, solution),
+        chosen_value(candidate.target, solution),
+    )
+    if candidate.switched is not None:
+        return HOST_ACTIONS[candidate.kind](host=candidate.switched)
+    assert candidate.vm is not None
+    match candidate.kind:
         case ActionKind.MIGRATE:
-            return Migrate(vm=leg.vm, source=source, target=target)
+            return Migrate(vm=candidate.vm, source=source, target=target)
         case ActionKind.REINSTANTIATE:
-            return Reinstantiate(vm=leg.vm, source=source, target=target)
+            return Reinstantiate(vm=candidate.vm, source=source, target=target)
         case ActionKind.RESUME:
-            return Resume(vm=leg.vm, source=source, target=target)
+            return Resume(vm=candidate.vm, source=source, target=target)
         case ActionKind.BOOT:
-            return Boot(vm=leg.vm, target=target)
+            return Boot(vm=candidate.vm, target=target)
         case ActionKind.SHUTDOWN:
-            return Shutdown(vm=leg.vm, source=source)
+            return Shutdown(vm=candidate.vm, source=source)
         case ActionKind.SUSPEND:
-            return Suspend(vm=leg.vm, source=source)
+            return Suspend(vm=candidate.vm, source=source)
         case ActionKind.ALLOCATE:
-            assert leg.resource is not None
-            return Allocate(vm=leg.vm, resource=leg.resource, amount=leg.amount)
+            assert candidate.resource is not None
+            return Allocate(vm=candidate.vm, resource=candidate.resource, amount=candidate.amount)
         case ActionKind.FORGE:
-            return Forge(vm=leg.vm)
+            return Forge(vm=candidate.vm)
         case _:
-            return Kill(vm=leg.vm)
+            return Kill(vm=candidate.vm)

@@ -1,150 +1,355 @@
-"""The door of the exact planner: it looks near first, and farther until it knows."""
+"""The entry point of the exact planner: it solves narrow scopes first, and wider ones if needed.
+
+Within one scope, one model has everything that may happen. The solver runs again until the judge
+accepts its plan.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from equipoise.errors import InvalidInput
-from equipoise.errors import Problem as Mistake
-from equipoise.model.problem import Problem
+from equipoise.errors import InputProblem, InvalidInput
+from equipoise.model.plan import Plan
+from equipoise.model.problem import PlanningProblem
 from equipoise.model.problem.problem import MOVES_MAX
-from equipoise.plan.exact.answer import Answer, Conflict, Status
-from equipoise.plan.exact.conflict import in_words, smallest_conflict
-from equipoise.plan.exact.near.reach import is_too_large, reaches
-from equipoise.plan.exact.proof import lack_of_room, parts_of
-from equipoise.plan.exact.search import Stream, is_possible, solve_exactly
-from equipoise.plan.exact.solver.circuit import Circuit
-from equipoise.plan.exact.solver.decide import Effort, TooLarge
-from equipoise.plan.exact.task import Claim, Task
-from equipoise.plan.exact.timeline.reach import Reach, Unreachable
+from equipoise.plan.exact.extract import plan_of
+from equipoise.plan.exact.infeasibility import capacity_shortage, subproblems_of
+from equipoise.plan.exact.judge import RefusedPlan, judge_plan
+from equipoise.plan.exact.model import PlanningModel
+from equipoise.plan.exact.narrowing.scopes import is_too_large, search_scopes
+from equipoise.plan.exact.refinement import exclude_refused
+from equipoise.plan.exact.result import (
+    ConditionConflict,
+    ConflictReason,
+    PlanningResult,
+    PlanningStatus,
+    describe_conflict,
+    smallest_conflict,
+)
+from equipoise.plan.exact.solver.builder import CpModelBuilder, IntExpression, Literal
+from equipoise.plan.exact.solver.run import (
+    FAIR,
+    FIRST,
+    GOOD,
+    OPTIMAL,
+    ObjectiveOverflow,
+    SearchBudget,
+    SearchProgress,
+    Solution,
+    SolutionQuality,
+    SolverResult,
+    SolverStatus,
+    solve_model,
+)
+from equipoise.plan.exact.task import (
+    PlanCondition,
+    PlanningTask,
+    RuleCondition,
+    SearchScope,
+    UnreachableState,
+)
 from equipoise.plan.exact.timeline.timeline import Timeline
+
+JudgedPlan = Callable[[], Plan | None]
+"""Judges a plan and returns it; ``None`` if the judge refuses it."""
+PlanListener = Callable[[SearchProgress, JudgedPlan], None]
+"""Receives each better plan; judging the plan may take longer than finding it."""
+
+
+def solve_scope(
+    task: PlanningTask,
+    scope: SearchScope,
+    budget: SearchBudget,
+    *,
+    optimise: bool,
+    stream: PlanListener | None = None,
+    better_than: tuple[int, ...] = (),
+) -> PlanningResult:
+    """Find a plan within a scope, the best one if ``optimise``, or prove that there is none.
+
+    ``better_than`` are the goals of a known plan: the search is for a better one.
+    """
+    began = budget.clock()
+    model = PlanningModel.of(task, scope)
+    built = budget.clock()
+    answer = _ScopeSearch(model, budget, stream).run(optimise=optimise, known=better_than)
+    return replace(answer, build_s=built - began, solve_s=budget.clock() - built)
+
+
+def is_possible(task: PlanningTask, scope: SearchScope, budget: SearchBudget) -> bool | None:
+    """Whether there is a plan within a scope; ``None`` if the budget ends before that is known."""
+    model = PlanningModel.of(task, scope)
+    status = _ScopeSearch(model, budget).solve_until_accepted(None, FIRST).status
+    if status is SolverStatus.NONE:
+        return None if task.guesses_horizon else False
+    unproved = model.left_to_judge and not scope.with_capacity  # the judge did not see these
+    return None if status is SolverStatus.UNKNOWN or unproved else True
+
+
+class _ScopeSearch:
+    """One model, solved again and again until the judge accepts the plan."""
+
+    def __init__(
+        self, model: PlanningModel, budget: SearchBudget, stream: PlanListener | None = None
+    ) -> None:
+        self._model = model
+        self._builder = model.builder
+        self._budget = budget
+        self._stream = stream
+        self._goals = tuple(model.goals())
+
+    def run(self, *, optimise: bool, known: tuple[int, ...] = ()) -> PlanningResult:
+        bounds: list[int | None] = []
+        best: Solution | None = None
+        optimal = optimise
+        if known:
+            self._require_better(known)
+        for goal in self._goals:
+            result = self._solve_goal(goal, optimise=optimise)
+            if result.status is SolverStatus.NONE:
+                assert best is None, "a solution stays feasible under its own bound"
+                return PlanningResult(PlanningStatus.UNSAT)
+            if result.solution is None:
+                optimal = False
+                break
+            best = result.solution
+            bounds.append(result.bound)
+            optimal = optimal and result.status is SolverStatus.BEST
+            # Lexicographic order: later goals must not make this one worse.
+            self._builder.require_at_most(goal, best.number(goal))
+            # The next goal starts from the best solution so far.
+            self._builder.hint_all(best.values)
+        if best is None:
+            return PlanningResult(PlanningStatus.TIMEOUT)
+        return self._answer(self._without_needless_actions(best), bounds, optimal=optimal)
+
+    def _without_needless_actions(self, best: Solution) -> Solution:
+        """Return an equally good solution without useless actions, if a short search finds one."""
+        spare = self._model.spare()
+        if spare is None or self._budget.is_over:
+            return best
+        return self.solve_until_accepted(spare, GOOD, watched=False).solution or best
+
+    def _require_better(self, known: tuple[int, ...]) -> None:
+        """Require that a goal is smaller than known and that no goal before it is larger."""
+        builder = self._builder
+        # Lexicographic comparison: equal or better in all earlier goals, strictly better in one.
+        ways, so_far = [], list[Literal]()
+        for goal, value in zip(self._goals, known, strict=True):
+            ways.append(builder.all((*so_far, builder.at_most(goal, value - 1))))
+            so_far.append(builder.at_most(goal, value))
+        builder.require(builder.any(ways))
+
+    def _solve_goal(self, goal: IntExpression, *, optimise: bool) -> SolverResult:
+        """Return the best solution; without ``optimise`` a good one, and if that is hard, any."""
+        if optimise:
+            return self.solve_until_accepted(goal, OPTIMAL)
+        narrowed = self._model.timeline.scope.hosts is not None
+        result = self.solve_until_accepted(goal, FAIR if narrowed else GOOD)
+        if result.status is not SolverStatus.UNKNOWN or self._budget.is_over:
+            return result
+        return self.solve_until_accepted(goal, FIRST)
+
+    def solve_until_accepted(
+        self, goal: IntExpression | None, quality: SolutionQuality, *, watched: bool = True
+    ) -> SolverResult:
+        """Return the best solution that the judge accepts."""
+        # The same plan twice means that the exclusion had no effect, which would loop forever.
+        refused: Plan | None = None
+        watch = self._watch if watched else None
+        while True:
+            result = solve_model(self._builder, self._budget, goal, watch, quality)
+            if result.solution is None or not self._model.with_capacity:
+                return result  # without capacity the judge would only report missing capacity
+            plan = plan_of(self._model.timeline, result.solution)
+            violations = judge_plan(
+                self._model.task, plan, self._soft_conditions_to_judge(result.solution)
+            )
+            if not violations:
+                return result
+            if plan == refused or not exclude_refused(
+                self._model, plan, result.solution, violations
+            ):
+                raise RefusedPlan(self._model.task, plan, violations)
+            refused = plan
+
+    def _soft_conditions_to_judge(self, solution: Solution) -> list[RuleCondition]:
+        """Return the soft conditions that only the judge can check and the solution satisfies."""
+        to_judge = self._model.left_to_judge
+        kept = (soft for soft in self._model.kept if soft.condition in to_judge)
+        return [soft.condition for soft in kept if solution.holds(soft.literal)]
+
+    def _watch(self, progress: SearchProgress, solution: Solution) -> None:
+        if self._stream is None:
+            return
+
+        def judged() -> Plan | None:
+            plan = plan_of(self._model.timeline, solution)
+            soft = self._soft_conditions_to_judge(solution)
+            return None if judge_plan(self._model.task, plan, soft) else plan
+
+        self._stream(progress, judged)
+
+    def _answer(self, best: Solution, bounds: list[int | None], *, optimal: bool) -> PlanningResult:
+        plan = plan_of(self._model.timeline, best)
+        task = self._model.task
+        violations = judge_plan(task, plan, task.soft) if task.soft else ()
+        violated = {violation.constraint for violation in violations}
+        broken = tuple(soft for soft in task.soft if str(soft.requirement) in violated)
+        return PlanningResult(
+            PlanningStatus.SOLVED,
+            plan,
+            optimal=optimal,
+            goals=tuple(best.number(goal) for goal in self._goals),
+            bounds=tuple(bounds),
+            broken=broken,
+        )
 
 
 def solve(
-    problem: Problem,
-    effort: Effort | None = None,
+    problem: PlanningProblem,
+    budget: SearchBudget | None = None,
     *,
     repair: bool = False,
     optimise: bool = False,
-    stream: Stream | None = None,
-) -> Answer:
-    """Find a plan that keeps every claim, or the claims that are at odds.
+    stream: PlanListener | None = None,
+) -> PlanningResult:
+    """Find a plan that satisfies every condition, or a minimal set of conditions in conflict.
 
-    With ``repair`` only those move at first who may be misplaced, and others only if that does not
-    do; so no plan is ever lost by it. With ``optimise`` the plan is the best of all, if there is
-    time to prove it; else it is a good one.
+    With ``repair`` only VMs that may be misplaced move at first, and others only if that is not
+    enough; so no plan is ever lost by it. With ``optimise`` the plan is the best of all if the
+    budget allows a proof; otherwise it is a good one.
     """
-    effort = effort or Effort()
-    began = effort.clock()
-    task = Task.of(problem)
-    if task.unclear:
-        raise InvalidInput("rules", [Mistake(key="rules", what=one) for one in task.unclear])
+    budget = budget or SearchBudget()
+    began = budget.clock()
+    task = PlanningTask.of(problem)
+    if task.invalid:
+        raise InvalidInput(
+            "rules",
+            [InputProblem(key="rules", what=text, code="invalid-rule") for text in task.invalid],
+        )
     try:
-        answer = _Planner(task, effort, stream).solve(repair=repair, optimise=optimise)
-    except TooLarge:
-        what = "times, amounts and weights together are more than can be counted exactly"
-        mistake = Mistake(key="objective", what=what, cure="smaller weights, or a coarser grid_ms")
-        raise InvalidInput("problem", [mistake]) from None
-    return replace(answer, solve_s=effort.clock() - began - answer.build_s)
+        answer = _Planner(task, budget, stream).solve(repair=repair, optimise=optimise)
+    except ObjectiveOverflow:
+        what = "times, amounts and weights together are too large to be computed exactly"
+        cure = "use smaller weights or a coarser grid_ms"
+        problem_found = InputProblem(key="objective", what=what, cure=cure, code="number-too-large")
+        raise InvalidInput("problem", [problem_found]) from None
+    return replace(answer, solve_s=budget.clock() - began - answer.build_s)
 
 
 class _Planner:
-    def __init__(self, task: Task, effort: Effort, stream: Stream | None) -> None:
+    def __init__(
+        self, task: PlanningTask, budget: SearchBudget, stream: PlanListener | None
+    ) -> None:
         self._task = task
-        self._effort = effort
+        self._budget = budget
         self._stream = stream
         self._build_s = 0.0
 
-    def solve(self, *, repair: bool, optimise: bool) -> Answer:
+    def solve(self, *, repair: bool, optimise: bool) -> PlanningResult:
         try:
-            answer = self._look(repair=repair, optimise=optimise)
-        except Unreachable as error:
-            answer = Answer(Status.UNSAT, conflict=self._explain(error.claims, error.why))
-        if answer.status is Status.UNSAT and answer.conflict is None:
+            answer = self._search(repair=repair, optimise=optimise)
+        except UnreachableState as error:
+            reason = ConflictReason(error.code, error.why)
+            conflict = self._explain(error.conditions, reason)
+            answer = PlanningResult(PlanningStatus.UNSAT, conflict=conflict)
+        if answer.status is PlanningStatus.UNSAT and answer.conflict is None:
             answer = replace(answer, conflict=self._explain(self._task.hard))
         if optimise and answer.plan is not None and not answer.optimal:
-            answer = replace(answer, status=Status.TIMEOUT)
+            answer = replace(answer, status=PlanningStatus.TIMEOUT)
         return replace(answer, build_s=self._build_s)
 
-    def _look(self, *, repair: bool, optimise: bool) -> Answer:
-        """Look within one reach after the other; who wants the best looks within all of them."""
-        best: Answer | None = None
-        is_proved = not is_too_large(self._task)  # then by looking at the whole
-        for reach in reaches(self._task, repair=repair, optimise=optimise):
-            found = self._within(reach, best, optimise=optimise)
-            if found.status is Status.UNSAT and best is None and not is_proved:
+    def _search(self, *, repair: bool, optimise: bool) -> PlanningResult:
+        """Search one scope after the other; with ``optimise``, all of them."""
+        best: PlanningResult | None = None
+        is_proved = not is_too_large(self._task)  # a small task is proved by its widest scope
+        for scope in search_scopes(self._task, repair=repair, optimise=optimise):
+            result = self._solve_in(scope, best, optimise=optimise)
+            if result.status is PlanningStatus.UNSAT and best is None and not is_proved:
                 conflict, is_proved = self._conflict_in_part(), True
                 if conflict is not None:
-                    return Answer(Status.UNSAT, conflict=conflict)
-            whole = reach.is_whole(self._task.problem.moves_max) and not self._task.guesses_horizon
-            if found.status is Status.SOLVED:
-                # What no plan can be better than is known only of the whole.
-                best = found if whole else replace(found, optimal=False, bounds=())
+                    return PlanningResult(PlanningStatus.UNSAT, conflict=conflict)
+            whole = scope.is_whole(self._task.problem.moves_max) and not self._task.guesses_horizon
+            if result.status is PlanningStatus.SOLVED:
+                # Bounds that hold within a narrow scope do not hold for the whole problem.
+                best = result if whole else replace(result, optimal=False, bounds=())
                 if not optimise:
                     return best
-            elif found.status is Status.TIMEOUT:
-                return best or found
+            elif result.status is PlanningStatus.TIMEOUT:
+                return best or result
             elif whole:
-                return found if best is None else replace(best, optimal=True, bounds=best.goals)
-        return best or Answer(Status.TIMEOUT)
+                return result if best is None else replace(best, optimal=True, bounds=best.goals)
+        return best or PlanningResult(PlanningStatus.TIMEOUT)
 
-    def _within(self, reach: Reach, best: Answer | None, *, optimise: bool) -> Answer:
-        found = solve_exactly(
+    def _solve_in(
+        self, scope: SearchScope, best: PlanningResult | None, *, optimise: bool
+    ) -> PlanningResult:
+        result = solve_scope(
             self._task,
-            reach,
-            self._effort,
+            scope,
+            self._budget,
             optimise=optimise,
             stream=self._stream,
             better_than=best.goals if best else (),
         )
-        self._build_s += found.build_s
-        return found
+        self._build_s += result.build_s
+        return result
 
-    def _conflict_in_part(self) -> Conflict | None:
-        """Why the whole has no plan, if that can be told of a part of it."""
-        for part in parts_of(self._task):
-            planner = _Planner(part, self._effort, None)
-            if planner._possible(part.claims) is False:
-                return planner._explain(part.claims)
-        return lack_of_room(self._task)
+    def _conflict_in_part(self) -> ConditionConflict | None:
+        """Return why the whole has no plan, if a part of it shows that."""
+        for part in subproblems_of(self._task):
+            planner = _Planner(part, self._budget, None)
+            if planner._possible(part.conditions) is False:
+                return planner._explain(part.conditions)
+        return capacity_shortage(self._task)
 
-    # Why not
+    # The reasons of a conflict.
 
-    def _explain(self, suspects: Sequence[Claim], why: str = "") -> Conflict:
-        claims, certain = smallest_conflict(suspects, self._possible)
-        facts = [why] if why else list(self._facts(claims))
-        return Conflict(tuple(claims), in_words(claims, facts), minimal=certain)
+    def _explain(
+        self, suspects: Sequence[PlanCondition], reason: ConflictReason | None = None
+    ) -> ConditionConflict:
+        conditions, certain = smallest_conflict(suspects, self._possible)
+        facts = list(self._facts(conditions)) if reason is None else [reason]
+        reasons = describe_conflict(conditions, facts)
+        return ConditionConflict.of(conditions, reasons, minimal=certain)
 
-    def _possible(self, claims: Sequence[Claim], **other: Any) -> bool | None:
-        if self._effort.is_over:
+    def _possible(self, conditions: Sequence[PlanCondition], **other: Any) -> bool | None:
+        if self._budget.is_over:
             return None
-        task = self._task.with_only(claims)
-        reach = Reach(moves=self._task.problem.moves_max, **other)
+        task = self._task.with_only(conditions)
+        scope = SearchScope(moves=self._task.problem.moves_max, **other)
         try:
-            if is_too_large(task):  # then only what no course leads to can be told
-                some = list(task.snapshot.hosts)[:1]
-                hosts = dict.fromkeys(task.vm_goals, some)
-                Timeline(Circuit(), task, Reach(moves=0, movable=(), hosts=hosts))
+            if is_too_large(task):  # then only an unreachable state can be proved
+                one_host = list(task.snapshot.hosts)[:1]
+                hosts = dict.fromkeys(task.vm_conditions, one_host)
+                Timeline(CpModelBuilder(), task, SearchScope(moves=0, movable=(), hosts=hosts))
                 return None
-            return is_possible(task, reach, self._effort)
-        except Unreachable:
+            return is_possible(task, scope, self._budget)
+        except UnreachableState:
             return False
 
-    def _facts(self, claims: Sequence[Claim]) -> Iterator[str]:
-        """What else has to do with it: room, time, links, or how often a VM may move."""
-        if self._possible(claims, with_room=False):
-            yield "there is not enough room on the hosts for that"
-        problem = self._task.problem
-        if problem.horizon_s is not None and self._would_be(claims, horizon_s=None):
-            yield f"it cannot be done within the horizon of {problem.horizon_s} s"
-        if problem.network is not None and self._would_be(claims, network=None):
-            yield "the network does not carry everybody there in time"
-        if problem.moves_max < MOVES_MAX and self._would_be(claims, moves_max=MOVES_MAX):
-            yield f"some VM would have to move more than {problem.moves_max} times (moves_max)"
+    def _facts(self, conditions: Sequence[PlanCondition]) -> Iterator[ConflictReason]:
+        """Yield what else causes the conflict: capacity, horizon, network or the limit of moves.
 
-    def _would_be(self, claims: Sequence[Claim], **other: Any) -> bool:
-        """Whether the claims could be kept if the problem were another one."""
+        Each is relaxed in turn; if the conditions become possible, it is a cause.
+        """
+        if self._possible(conditions, with_capacity=False):
+            yield ConflictReason("no-capacity", "the hosts do not have enough capacity")
+        problem = self._task.problem
+        if problem.horizon_s is not None and self._possible_with(conditions, horizon_s=None):
+            text = f"no plan ends within the horizon of {problem.horizon_s} s"
+            yield ConflictReason("past-horizon", text)
+        if problem.network is not None and self._possible_with(conditions, network=None):
+            text = "the network cannot finish all migrations before the horizon"
+            yield ConflictReason("network-too-slow", text)
+        if problem.moves_max < MOVES_MAX and self._possible_with(conditions, moves_max=MOVES_MAX):
+            text = f"a VM would have to move more than {problem.moves_max} times (moves_max)"
+            yield ConflictReason("moves-exceeded", text)
+
+    def _possible_with(self, conditions: Sequence[PlanCondition], **other: Any) -> bool:
+        """Whether the conditions can be satisfied if the problem is changed."""
         task = replace(self._task, problem=self._task.problem.but(**other))
-        return bool(_Planner(task, self._effort, None)._possible(claims))
+        return bool(_Planner(task, self._budget, None)._possible(conditions))

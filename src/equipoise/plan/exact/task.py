@@ -1,43 +1,49 @@
-"""A task: a problem as the planner works on it, every wish and rule a claim that can be dropped."""
+"""A planning task: a problem as conditions that can be dropped one by one, and the scope of a
+search.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
-from equipoise.model.host import HostState, HostWish
-from equipoise.model.problem import HostAim, Measure, Problem, VmAim
-from equipoise.model.problem.problem import Goal
+from equipoise.model.host import HostState, RequestedHostState
+from equipoise.model.problem import (
+    DesiredHostState,
+    DesiredVmState,
+    ObjectiveMeasure,
+    PlanningProblem,
+)
+from equipoise.model.problem.problem import ObjectiveTerm
 from equipoise.model.quantity import HostId, ResourceName, VmId
 from equipoise.model.rule import Rule, Satisfy
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import VmState
-from equipoise.plan.exact.parts import Parts
-from equipoise.plan.exact.subjects import subjects
-from equipoise.spec.demand import Demand
-from equipoise.spec.language.syntax import Call, Number, parts_of
-from equipoise.spec.rules import each_demand
+from equipoise.plan.exact.requirement_parts import RequirementParts, relevant_vms
+from equipoise.spec.language.syntax import Call, Number, subterms
+from equipoise.spec.requirement import Requirement
+from equipoise.spec.rules import requirement_per_rule
 from equipoise.spec.specification import Specification
 
-VM_STATES: Final[Mapping[VmAim, VmState]] = {
-    VmAim.RUNNING: VmState.RUNNING,
-    VmAim.READY: VmState.READY,
-    VmAim.FORGED: VmState.READY,
-    VmAim.SLEEPING: VmState.SLEEPING,
-    VmAim.KILLED: VmState.TERMINATED,
+VM_STATES: Final[Mapping[DesiredVmState, VmState]] = {
+    DesiredVmState.RUNNING: VmState.RUNNING,
+    DesiredVmState.READY: VmState.READY,
+    DesiredVmState.FORGED: VmState.READY,
+    DesiredVmState.SLEEPING: VmState.SLEEPING,
+    DesiredVmState.KILLED: VmState.TERMINATED,
 }
-HOST_STATES: Final[Mapping[HostAim, HostState]] = {
-    HostAim.ONLINE: HostState.ON,
-    HostAim.OFFLINE: HostState.STANDBY,
-    HostAim.MAINTENANCE: HostState.MAINTENANCE,
+HOST_STATES: Final[Mapping[DesiredHostState, HostState]] = {
+    DesiredHostState.ONLINE: HostState.ON,
+    DesiredHostState.OFFLINE: HostState.STANDBY,
+    DesiredHostState.MAINTENANCE: HostState.MAINTENANCE,
 }
-_REQUESTED: Final[Mapping[HostWish, HostAim]] = {
-    HostWish.MAINTENANCE: HostAim.MAINTENANCE,
-    HostWish.STANDBY: HostAim.OFFLINE,
+_REQUESTED: Final[Mapping[RequestedHostState, DesiredHostState]] = {
+    RequestedHostState.MAINTENANCE: DesiredHostState.MAINTENANCE,
+    RequestedHostState.STANDBY: DesiredHostState.OFFLINE,
 }
-_AIMS_BY_RULE: Final[Mapping[str, tuple[str, str]]] = {
+_FINAL_STATE_BY_CONSTRAINT: Final[Mapping[str, tuple[str, str]]] = {
     "Running": ("v", VmState.RUNNING.value),
     "Ready": ("v", VmState.READY.value),
     "Sleeping": ("v", VmState.SLEEPING.value),
@@ -46,12 +52,12 @@ _AIMS_BY_RULE: Final[Mapping[str, tuple[str, str]]] = {
     "Offline": ("n", HostState.STANDBY.value),
     "Maintenance": ("n", HostState.MAINTENANCE.value),
 }
-"""The constraints that say what an element is to become: a wish, written as a rule."""
+"""The constraints that state a desired final state, written as a rule."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class VmClaim:
-    """A VM is to end in a state."""
+class VmCondition:
+    """A VM must end in a state."""
 
     vm: VmId
     state: VmState
@@ -59,8 +65,8 @@ class VmClaim:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HostClaim:
-    """A host is to end in a state."""
+class HostCondition:
+    """A host must end in a state."""
 
     host: HostId
     state: HostState
@@ -68,226 +74,286 @@ class HostClaim:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RuleClaim:
-    """A constraint is to hold, in the end or all along."""
+class RuleCondition:
+    """A constraint must hold, at the end or at every moment."""
 
     rule: Rule
-    demand: Demand
+    requirement: Requirement
     weight: int = 0
-    """How much it counts to break it; 0 for one that must not be broken."""
+    """The cost of violating it; 0 for a hard rule."""
 
     @property
     def title(self) -> str:
-        """What it is called in answers."""
-        return self.demand.title
+        """The name in results."""
+        return self.requirement.title
 
     @property
     def named_vms(self) -> frozenset[VmId]:
-        """The VMs that it is about, of a constraint of the library that is about some."""
-        arguments = self.demand.arguments
+        """The VMs that its arguments name, for a constraint of the library with such arguments."""
+        arguments = self.requirement.arguments
         return arguments["vs"] if "vs" in arguments else frozenset({arguments["v"]})
 
 
-Claim = VmClaim | HostClaim | RuleClaim
+PlanCondition = VmCondition | HostCondition | RuleCondition
 
 
 @dataclass(frozen=True)
-class Task:
-    """What is to be planned. ``with_only`` drops claims, to find out which of them are at odds."""
+class PlanningTask:
+    """What is to be planned. ``with_only`` drops conditions, to find those in conflict."""
 
-    problem: Problem
+    problem: PlanningProblem
     snapshot: Snapshot
-    claims: tuple[Claim, ...]
-    unclear: tuple[str, ...] = field(default=())
-    """Rules of which nobody can say what they demand."""
-    known_parts: Parts | None = field(default=None, repr=False)
-    """What was found out about the same claims already."""
+    conditions: tuple[PlanCondition, ...]
+    invalid: tuple[str, ...] = field(default=())
+    """Rules that cannot be read, each with the reason."""
+    known_parts: RequirementParts | None = field(default=None, repr=False)
+    """The parts of the same conditions, if they were evaluated already."""
 
     @classmethod
-    def of(cls, problem: Problem) -> Task:
-        """Read a problem."""
+    def of(cls, problem: PlanningProblem) -> PlanningTask:
+        """Return the task of a problem."""
         snapshot = Snapshot.of(problem.cluster)
-        claims: list[Claim] = [*_aims(problem)]
-        unclear: list[str] = []
-        for rule, found in each_demand(snapshot.settings, snapshot):
-            if isinstance(found, Demand):
-                claims += _rule_claims(rule, found, problem)
+        conditions: list[PlanCondition] = [*_state_conditions(problem)]
+        invalid: list[str] = []
+        # Rules come after the desired states: a conflict lists the states first.
+        for rule, requirement in requirement_per_rule(snapshot.settings, snapshot):
+            if isinstance(requirement, Requirement):
+                conditions += _rule_conditions(rule, requirement, problem)
             else:
-                unclear.append(f"{found.constraint}: {found.detail}")
-        return cls(problem, snapshot, tuple(claims), tuple(unclear))
+                invalid.append(f"{requirement.constraint}: {requirement.detail}")
+        return cls(problem, snapshot, tuple(conditions), tuple(invalid))
 
     @cached_property
-    def parts(self) -> Parts:
-        """The parts of every claim, as they are before the plan."""
-        return self.known_parts or Parts(self.snapshot)
+    def parts(self) -> RequirementParts:
+        """The parts of every requirement, evaluated before the plan."""
+        return self.known_parts or RequirementParts(self.snapshot)
 
-    def with_only(self, claims: Iterable[Claim]) -> Task:
-        """The same with fewer claims."""
-        return replace(self, claims=tuple(claims), known_parts=self.parts)
-
-    @cached_property
-    def hard(self) -> tuple[Claim, ...]:
-        """The claims that must be kept."""
-        return tuple(one for one in self.claims if not isinstance(one, RuleClaim) or not one.weight)
+    def with_only(self, conditions: Iterable[PlanCondition]) -> PlanningTask:
+        """Return the same task with fewer conditions."""
+        return replace(self, conditions=tuple(conditions), known_parts=self.parts)
 
     @cached_property
-    def soft(self) -> tuple[RuleClaim, ...]:
-        """The claims that had better be kept."""
-        rules = (one for one in self.claims if isinstance(one, RuleClaim))
-        return tuple(one for one in rules if one.weight)
+    def hard(self) -> tuple[PlanCondition, ...]:
+        """The conditions that must be satisfied."""
+        return tuple(
+            condition
+            for condition in self.conditions
+            if not isinstance(condition, RuleCondition) or not condition.weight
+        )
 
     @cached_property
-    def vm_goals(self) -> dict[VmId, list[VmClaim]]:
-        """What each VM is to become, and who says so."""
-        found: dict[VmId, list[VmClaim]] = {}
-        for claim in self.claims:
-            if isinstance(claim, VmClaim):
-                found.setdefault(claim.vm, []).append(claim)
-        return found
+    def soft(self) -> tuple[RuleCondition, ...]:
+        """The conditions that are satisfied if possible."""
+        return tuple(rule for rule in self._rules if rule.weight)
 
     @cached_property
-    def host_goals(self) -> dict[HostId, list[HostClaim]]:
-        """What each host is to become, and who says so."""
-        found: dict[HostId, list[HostClaim]] = {}
-        for claim in self.claims:
-            if isinstance(claim, HostClaim):
-                found.setdefault(claim.host, []).append(claim)
-        return found
+    def _rules(self) -> tuple[RuleCondition, ...]:
+        return tuple(
+            condition for condition in self.conditions if isinstance(condition, RuleCondition)
+        )
+
+    @cached_property
+    def vm_conditions(self) -> dict[VmId, list[VmCondition]]:
+        """The conditions on the final state of each VM."""
+        by_vm: dict[VmId, list[VmCondition]] = {}
+        for condition in self.conditions:
+            if isinstance(condition, VmCondition):
+                by_vm.setdefault(condition.vm, []).append(condition)
+        return by_vm
+
+    @cached_property
+    def host_conditions(self) -> dict[HostId, list[HostCondition]]:
+        """The conditions on the final state of each host."""
+        by_host: dict[HostId, list[HostCondition]] = {}
+        for condition in self.conditions:
+            if isinstance(condition, HostCondition):
+                by_host.setdefault(condition.host, []).append(condition)
+        return by_host
 
     @cached_property
     def amounts(self) -> dict[VmId, dict[ResourceName, int]]:
-        """What VMs are to be given of a resource that they do not have enough of."""
-        found: dict[VmId, dict[ResourceName, int]] = {}
-        for claim in self.hard:
-            if isinstance(claim, RuleClaim) and claim.demand.library_name == "Preserve":
-                _note_growth(claim.demand.arguments, self.snapshot, found)
-        return found
+        """The amounts of resources that VMs must be allocated, because they have too little."""
+        amounts: dict[VmId, dict[ResourceName, int]] = {}
+        for condition in self.hard:
+            if (
+                isinstance(condition, RuleCondition)
+                and condition.requirement.library_name == "Preserve"
+            ):
+                _note_growth(condition.requirement.arguments, self.snapshot, amounts)
+        return amounts
 
     @cached_property
-    def asked_times_ms(self) -> frozenset[int] | None:
-        """The numbers in rules of one's own that ask for times; nothing if no rule does.
+    def referenced_times_ms(self) -> frozenset[int] | None:
+        """The numbers in users' rules that read times; ``None`` if no rule does.
 
-        Those of the library never ask for late.
+        A rule of the library never requires an action to be late.
         """
-        demands = (one.demand for one in self.claims if isinstance(one, RuleClaim))
-        asking = [one for one in demands if _asks_when(one)]
-        return frozenset(time for one in asking for time in _times(one)) if asking else None
+        reading = [rule.requirement for rule in self._rules if _reads_times(rule.requirement)]
+        if not reading:
+            return None
+        return frozenset(time for rule in reading for time in _referenced_times(rule))
 
     @property
     def guesses_horizon(self) -> bool:
-        """Whether nobody says when all must have ended, and a rule may ask for any time."""
-        return self.problem.horizon_s is None and self.asked_times_ms is not None
+        """Whether no horizon is given and a rule may require any time."""
+        return self.problem.horizon_s is None and self.referenced_times_ms is not None
 
-    def may_sleep(self, host: HostId) -> bool:
-        """Whether it may help to switch off a host of which nobody says what it is to become."""
-        return self._any_may_sleep or not self._awaited.isdisjoint(self.snapshot.residents[host])
+    def may_power_off(self, host: HostId) -> bool:
+        """Whether it may help to power off a host without a condition on its state."""
+        return self._any_may_power_off or not self._agents_in_conditions.isdisjoint(
+            self.snapshot.residents[host]
+        )
 
     @cached_property
-    def _any_may_sleep(self) -> bool:
-        if self.counts(Measure.HOSTS_USED) or self.counts(Measure.ENERGY):
+    def _any_may_power_off(self) -> bool:
+        if self.counts(ObjectiveMeasure.HOSTS_USED) or self.counts(ObjectiveMeasure.ENERGY):
             return True
         return self._looks_at("hostState")
 
-    def counts(self, measure: Measure) -> bool:
-        """Whether a measure is part of what is to be as small as possible."""
+    def counts(self, measure: ObjectiveMeasure) -> bool:
+        """Whether a measure is part of the objective."""
         return any(measure in measures_of(goal) for goal in self.problem.objective)
 
     @cached_property
     def looks_at_actions(self) -> bool:
-        """Whether a rule asks what is done, or who is on his way: not only what has come of it."""
+        """Whether a rule reads actions or VMs on their way, and not only their results."""
         return self._looks_at("actions", "underway", "hosted")
 
     def _looks_at(self, *functions: str) -> bool:
-        demands = (one.demand for one in self.claims if isinstance(one, RuleClaim))
-        return any(not one.specification.calls(one.name).isdisjoint(functions) for one in demands)
+        return any(
+            not rule.requirement.specification.calls(rule.requirement.name).isdisjoint(functions)
+            for rule in self._rules
+        )
 
     @cached_property
-    def _awaited(self) -> frozenset[VmId]:
-        """The agents that some claim is about: they sleep when their host does."""
+    def _agents_in_conditions(self) -> frozenset[VmId]:
+        """The agents that some condition is about: they sleep when their host does."""
         agents = frozenset(vm.id for vm in self.snapshot.vms.values() if vm.agent)
-        named = set(self.vm_goals)
-        for claim in self.claims if agents else ():
-            if isinstance(claim, RuleClaim):
-                about = subjects(claim.demand)
+        named = set(self.vm_conditions)
+        for condition in self.conditions if agents else ():
+            if isinstance(condition, RuleCondition):
+                about = relevant_vms(condition.requirement)
                 if about is None:
                     return agents
                 named |= about
         return agents & named
 
 
-_WHEN: Final = frozenset({"begin", "end"})
+_TIME_FUNCTIONS: Final = frozenset({"begin", "end"})
 
 
-def _asks_when(demand: Demand) -> bool:
-    calls = demand.specification.calls(demand.name)
-    return demand.library_name is None and not _WHEN.isdisjoint(calls)
+def _reads_times(requirement: Requirement) -> bool:
+    calls = requirement.specification.calls(requirement.name)
+    return requirement.library_name is None and not _TIME_FUNCTIONS.isdisjoint(calls)
 
 
-def _times(demand: Demand) -> Iterator[int]:
-    """The numbers that the begin or the end of an action may be compared with."""
-    for value in (*demand.arguments.values(), *_written(demand.specification, demand.name)):
+def _referenced_times(requirement: Requirement) -> Iterator[int]:
+    """Yield the numbers that the start or the end of an action may be compared with."""
+    for value in (
+        *requirement.arguments.values(),
+        *_numbers_in(requirement.specification, requirement.name),
+    ):
         if type(value) is int and value > 0:
             yield value
 
 
-def _written(home: Specification, name: str) -> Iterator[int]:
-    """The numbers that are written in a constraint, and in those it calls."""
-    for part in parts_of(home.constraints[name].formula):
+def _numbers_in(owner: Specification, name: str) -> Iterator[int]:
+    """Yield the numbers in a constraint, and in those it calls."""
+    for part in subterms(owner.constraints[name].formula):
         if isinstance(part, Number):
             yield part.value
         elif isinstance(part, Call):
-            there = home.home(part.function)
-            if there is not None:
-                yield from _written(there, part.function)
+            called = owner.owner(part.function)
+            if called is not None:
+                yield from _numbers_in(called, part.function)
 
 
-def measures_of(goal: Goal) -> Mapping[Measure, int]:
-    """What counts in a goal, and how much."""
-    return {goal: 1} if isinstance(goal, Measure) else goal
+def measures_of(goal: ObjectiveTerm) -> Mapping[ObjectiveMeasure, int]:
+    """Return the measures of a goal with their weights."""
+    return {goal: 1} if isinstance(goal, ObjectiveMeasure) else goal
 
 
 def _note_growth(
     arguments: Mapping[str, object],
     snapshot: Snapshot,
-    found: dict[VmId, dict[ResourceName, int]],
+    amounts: dict[VmId, dict[ResourceName, int]],
 ) -> None:
     vm, name, amount = arguments["v"], arguments["id"], arguments["amount"]
     assert isinstance(vm, str)
     assert isinstance(name, str)
     assert isinstance(amount, int)
     if name in ("cpu", "memory"):
-        return  # reservations are not allocated; the rule itself will say that it cannot hold
+        return  # reservations cannot be allocated; the rule itself is in conflict then
     has = snapshot.vms[VmId(vm)].consumption.get(ResourceName(name), 0)
-    wanted = found.setdefault(VmId(vm), {})
+    wanted = amounts.setdefault(VmId(vm), {})
     if amount > wanted.get(ResourceName(name), has):
         wanted[ResourceName(name)] = amount
 
 
-def _aims(problem: Problem) -> Iterator[Claim]:
-    for vm, aim in problem.vms.items():
-        yield VmClaim(vm, VM_STATES[aim], f"{vm} is to be {aim}")
-    for host, host_aim in problem.hosts.items():
-        yield HostClaim(host, HOST_STATES[host_aim], f"{host} is to be {_said(host_aim)}")
-    for one in problem.cluster.hosts:
-        if one.requested is not None and one.id not in problem.hosts:
-            requested = _REQUESTED[one.requested]
-            yield HostClaim(one.id, HOST_STATES[requested], f"{one.id} is to be {_said(requested)}")
+def _state_conditions(problem: PlanningProblem) -> Iterator[PlanCondition]:
+    for vm, vm_state in problem.vms.items():
+        yield VmCondition(vm, VM_STATES[vm_state], f"{vm} must be {vm_state}")
+    for host, host_state in problem.hosts.items():
+        yield HostCondition(host, HOST_STATES[host_state], _host_title(host, host_state))
+    for member in problem.cluster.hosts:
+        if member.requested is not None and member.id not in problem.hosts:
+            state = _REQUESTED[member.requested]
+            yield HostCondition(member.id, HOST_STATES[state], _host_title(member.id, state))
 
 
-def _said(aim: HostAim) -> str:
-    return "in maintenance" if aim is HostAim.MAINTENANCE else aim.value
+def _host_title(host: HostId, state: DesiredHostState) -> str:
+    text = "in maintenance" if state is DesiredHostState.MAINTENANCE else state.value
+    return f"{host} must be {text}"
 
 
-def _rule_claims(rule: Rule, demand: Demand, problem: Problem) -> Iterator[Claim]:
-    aim = _AIMS_BY_RULE.get(demand.library_name or "")
-    is_wish = aim is not None and rule.hard and isinstance(rule, Satisfy)
-    if aim is not None and is_wish:
-        key, state = aim
-        title = f"{rule.id}: {demand.arguments[key]} is to be {state}"
+def _rule_conditions(
+    rule: Rule, requirement: Requirement, problem: PlanningProblem
+) -> Iterator[PlanCondition]:
+    final_state = _FINAL_STATE_BY_CONSTRAINT.get(requirement.library_name or "")
+    is_final_state = final_state is not None and rule.hard and isinstance(rule, Satisfy)
+    if final_state is not None and is_final_state:
+        key, state = final_state
+        title = f"{rule.id}: {requirement.arguments[key]} must be {state}"
         if key == "v":
-            yield VmClaim(demand.arguments[key], VmState(state), title)
+            yield VmCondition(requirement.arguments[key], VmState(state), title)
         else:
-            yield HostClaim(demand.arguments[key], HostState(state), title)
-    if not is_wish or rule.continuous:  # it says more than a wish if it is to hold all along
+            yield HostCondition(requirement.arguments[key], HostState(state), title)
+    if not is_final_state or rule.continuous:  # a continuous rule is about every moment as well
         weight = 0 if rule.hard else problem.weights.get(rule.id, 1)
-        yield RuleClaim(rule, replace(demand, title=rule.id), weight)
+        yield RuleCondition(rule, replace(requirement, title=rule.id), weight)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchScope:
+    """How far the planner searches: which VMs may move where, and how often."""
+
+    moves: int
+    movable: Collection[VmId] | None = None
+    """The VMs that may migrate; ``None`` for all."""
+    hosts: Mapping[VmId, Collection[HostId]] | None = None
+    """The hosts that single VMs may come to; all hosts for a VM that is not named."""
+    in_parallel: bool = False
+    """Whether the plan must end as early as if no action had to wait for another."""
+    with_capacity: bool = True
+    """Whether capacity counts. A search without it shows whether capacity is the problem."""
+
+    def is_whole(self, moves_max: int) -> bool:
+        """Whether the scope is the whole problem."""
+        all_vms = self.movable is None and self.hosts is None
+        return all_vms and not self.in_parallel and self.moves >= moves_max
+
+    def may_move(self, vm: VmId) -> bool:
+        """Whether a VM may migrate."""
+        return self.movable is None or vm in self.movable
+
+
+class UnreachableState(Exception):
+    """A desired state that no schedule leads to, with the conditions that demand it."""
+
+    def __init__(
+        self, conditions: tuple[Any, ...], why: str, code: str = "unreachable-state"
+    ) -> None:
+        super().__init__(why)
+        self.conditions = conditions
+        self.why = why
+        self.code = code

@@ -1,5 +1,5 @@
-"""Chart: pictures of figures over time, as SVG written by hand.
+"""Charts over time as SVG: plot, heatmap and gantt, in one frame.
 
-Enter by ``plot.draw``, ``heat.draw`` and ``bars.draw``. Never reads a file, never knows what a
-figure means, and never lets a word through that is not escaped.
+Enter by ``plot.draw``, ``heatmap.draw`` and ``gantt.draw``. Never reads a file, never knows what a
+figure means, and escapes all text.
 """

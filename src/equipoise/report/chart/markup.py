@@ -1,7 +1,6 @@
-"""Markup: the only door through which text gets into a page, and everything is escaped there.
+"""Markup: the only module that puts text into a page; it escapes everything.
 
-``Markup`` is made by the functions of this file alone, so that the type checker finds whoever would
-put a name or a reason into a page as it is.
+Only the functions of this file make ``Markup``, so the type checker finds text that is not escaped.
 """
 
 from __future__ import annotations
@@ -18,40 +17,40 @@ EMPTY = Markup("")
 
 
 def text(content: object) -> Markup:
-    """Let text in: escaped, and without characters that do not print."""
+    """Return text escaped and without control characters."""
     return Markup(escape(_printable(str(content))))
 
 
 def tag(name: str, /, *children: Markup, **attributes: Attribute) -> Markup:
-    """Make an element; ``class_`` is ``class``, ``data_rows`` is ``data-rows``."""
+    """Return an element; ``class_`` is ``class``, ``data_rows`` is ``data-rows``."""
     return Markup(f"<{name}{_attributes(attributes)}>{''.join(children)}</{name}>")
 
 
-def void(name: str, /, **attributes: Attribute) -> Markup:
-    """Make an element that has no content, such as ``meta`` or ``input``."""
+def void_tag(name: str, /, **attributes: Attribute) -> Markup:
+    """Return an element without content, such as ``meta`` or ``input``."""
     return Markup(f"<{name}{_attributes(attributes)}>")
 
 
-def joined(parts: Iterable[Markup]) -> Markup:
-    """Put pieces one after the other."""
+def concat(parts: Iterable[Markup]) -> Markup:
+    """Return the pieces one after the other."""
     return Markup("".join(parts))
 
 
-def carried(content: Any) -> Markup:
-    """Carry figures to the page's script; nothing in them can end the element they are in."""
+def embed_json(content: Any) -> Markup:
+    """Return a JSON element for the script of the page; its content cannot end the element."""
     written = json.dumps(content, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     safe = written.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
     return Markup(f'<script type="application/json">{safe}</script>')
 
 
-def ours(name: str, content: str) -> Markup:
-    """Let in a style sheet or script of this house, as it is. Never anything else."""
+def embed_trusted(name: str, content: str) -> Markup:
+    """Return a style sheet or script of this package unescaped; use it for nothing else."""
     assert f"</{name}" not in content, "it would end its own element"
     return Markup(f"<{name}>{content}</{name}>")
 
 
-def short(value: float) -> str:
-    """Write a coordinate with one digit after the point at most."""
+def px(value: float) -> str:
+    """Return a coordinate with at most one decimal."""
     written = f"{value:.1f}"
     return written[:-2] if written.endswith(".0") else written
 
@@ -67,11 +66,14 @@ def _attribute(name: str, value: Attribute) -> str:
         return ""
     if value is True:
         return f" {name}"
-    written = short(value) if isinstance(value, float) else escape(_printable(str(value)))
+    written = px(value) if isinstance(value, float) else escape(_printable(str(value)))
     return f' {name}="{written}"'
 
 
 def _printable(content: str) -> str:
     if content.isprintable():
         return content
-    return "".join(one if one.isprintable() else " " if one.isspace() else "?" for one in content)
+    return "".join(
+        character if character.isprintable() else " " if character.isspace() else "?"
+        for character in content
+    )

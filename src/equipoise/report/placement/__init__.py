@@ -1,11 +1,11 @@
-"""Placement: where every VM is while a plan is carried out, as a picture and as lines of text.
+"""Placement over time: where every VM is while a plan runs, as SVG and as text.
 
-Enter by ``course_of``; ``draw`` makes the picture of a course, ``lines`` the text. Never asks
-whether a plan may be carried out: its steps have their effect as far as they have one.
+Enter by ``placement_timeline``; ``draw`` makes the SVG, ``placement_text`` the text. Never judges a
+plan.
 """
 
-from equipoise.report.placement.course import Course, course_of
-from equipoise.report.placement.lines import lines
-from equipoise.report.placement.picture import Flag, draw
+from equipoise.report.placement.svg import ViolationFlag, draw
+from equipoise.report.placement.text import placement_text
+from equipoise.report.placement.timeline import PlacementTimeline, placement_timeline
 
-__all__ = ["Course", "Flag", "course_of", "draw", "lines"]
+__all__ = ["PlacementTimeline", "ViolationFlag", "draw", "placement_text", "placement_timeline"]

@@ -1,10 +1,10 @@
-"""Load: what VMs ask for over time, as pure functions of seed, VM and time.
+"""What VMs demand over time, as pure functions of seed, VM and time.
 
-Enter by ``Demands``, which is given a ``TraceReader``. Never remembers a draw: a level is the same
-whenever, in whatever order and for however many VMs at once it is asked for.
+The entry point is ``LoadDemands``, which uses a ``TraceReader``. The package keeps no random state:
+a level does not depend on when, in which order and with how many other VMs it is computed.
 """
 
-from equipoise.sim.load.demand import Changes, Demands
-from equipoise.sim.load.trace import TraceReader
+from equipoise.sim.load.demand import DemandChanges, LoadDemands
+from equipoise.sim.load.trace_reader import TraceReader
 
-__all__ = ["Changes", "Demands", "TraceReader"]
+__all__ = ["DemandChanges", "LoadDemands", "TraceReader"]

@@ -1,4 +1,1 @@
-"""Measure: what a run amounts to. Samples over time, sums over all of it, and broken promises.
-
-Enter by ``watch.Watch`` and ``measures.measure``. Never changes what it looks at.
-"""
+"""The figures of a run: samples over time, totals, energy and SLA breaches."""

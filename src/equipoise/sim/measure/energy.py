@@ -1,12 +1,12 @@
-"""Energy: what the hosts of a run used, what sleep saved, and what both come to by a tariff."""
+"""Energy that hosts used, energy that standby saved, and the price of both by a tariff."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
 
-from equipoise.model.policy.power import Tariff
-from equipoise.place.water import Records
+from equipoise.capacity.waterfill import Records
+from equipoise.model.policy.power import EnergyTariff
 
 MS_PER_HOUR: Final = 3600 * 1000
 _THOUSAND: Final = 1000
@@ -15,52 +15,52 @@ _THOUSAND: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Energy:
-    """What a run used and saved.
+    """Energy that a run used and saved.
 
-    What was saved is an estimate: what sleeping hosts would have drawn on top, had they been on and
-    idle. Nothing is known of what VMs would have done there, so nothing is assumed: to know what
-    sleep really changed, compare with a run of the same seed in which nobody sleeps. A host that
-    wakes draws as if idle and saves nothing; one without power figures saves nothing, either.
+    The saving is an estimate: what hosts in standby would have drawn more, if they had been on and
+    idle. It does not include the load that VMs might have put on them. The exact saving is the
+    difference to a run with the same seed and without standby. A host that wakes draws as if idle
+    and saves nothing; a host without power figures saves nothing.
     """
 
     kwh: float
     saved_kwh: float
     host_hours_asleep: float
-    """Hours of sleep of all hosts together; waking does not count."""
-    tariff: Tariff
+    """Hours in standby of all hosts together; the time to wake does not count."""
+    tariff: EnergyTariff
 
     @property
     def saved_pct(self) -> float:
-        """What was saved, of what would have been used."""
+        """Saved energy as a percentage of used and saved energy."""
         whole = self.kwh + self.saved_kwh
         return 100 * self.saved_kwh / whole if whole > 0 else 0.0
 
     @property
     def price(self) -> float:
-        """What was paid for what was used, in the currency of the tariff."""
+        """The price of the used energy, in the currency of the tariff."""
         return self.kwh * self.tariff.price_per_kwh
 
     @property
     def saved_price(self) -> float:
-        """What would have been paid for what was saved."""
+        """The price of the saved energy."""
         return self.saved_kwh * self.tariff.price_per_kwh
 
     @property
     def co2_kg(self) -> float:
-        """What went into the air for what was used."""
+        """The emissions of the used energy."""
         return self.kwh * self.tariff.co2_g_per_kwh / _THOUSAND
 
     @property
     def saved_co2_kg(self) -> float:
-        """What did not go into the air."""
+        """The emissions of the saved energy."""
         return self.saved_kwh * self.tariff.co2_g_per_kwh / _THOUSAND
 
 
-def energy_of(hosts: Records, tariff: Tariff) -> Energy:
-    """Add up what all hosts used and saved, those that have left included."""
+def compute_energy(hosts: Records, tariff: EnergyTariff) -> Energy:
+    """Return the energy of all hosts, including hosts that have left."""
     return Energy(
         kwh=float(hosts["energy"].sum()) / MS_PER_HOUR / _THOUSAND,
         saved_kwh=float(hosts["energy_saved"].sum()) / MS_PER_HOUR / _THOUSAND,
-        host_hours_asleep=float(hosts["asleep_ms"].sum()) / MS_PER_HOUR,
+        host_hours_asleep=float(hosts["standby_ms"].sum()) / MS_PER_HOUR,
         tariff=tariff,
     )

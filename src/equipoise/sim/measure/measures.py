@@ -1,4 +1,4 @@
-"""What a run amounts to: payload, satisfaction, happiness, energy, downtime and broken promises."""
+"""The figures of a whole run: payload, satisfaction, happiness, energy, SLA breaches."""
 
 from __future__ import annotations
 
@@ -7,29 +7,32 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from equipoise.capacity.waterfill import Floats, Records
 from equipoise.model.quantity import TenantId
-from equipoise.place.water import Floats, Records
 from equipoise.sim.measure.energy import MS_PER_HOUR, Energy
-from equipoise.sim.measure.promises import Breach
-from equipoise.sim.measure.record import Record
+from equipoise.sim.measure.sampling import RunRecord
+from equipoise.sim.measure.sla import SlaBreach
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Happiness:
-    """How content the VMs of a pool were."""
+    """Happiness of a pool's VMs: the CPU that they got, of the smaller of entitlement and demand.
+
+    DRS calls a VM happy that gets all it is entitled to and asks for.
+    """
 
     pool: str
     mean_pct: float
-    """What they got of the CPU they deserved and wanted: the mean of the run ..."""
+    """The mean over the run."""
     happy_pct: float
-    """... and the share of VMs that got at least 95 % of it."""
+    """The share of VMs with a happiness of at least 95 %, as mean over the run."""
     final_mean_pct: float
     final_happy_pct: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareClass:
-    """VMs with the same shares of a resource, so that fairness between them can be seen."""
+    """Figures of the VMs with the same shares of a resource, to judge fairness."""
 
     resource: str
     shares: int
@@ -40,7 +43,7 @@ class ShareClass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsatisfied:
-    """What VMs wanted and did not get, whatever the reason; what is down wants as before."""
+    """Demand of VMs that was not met, for any reason. A VM that is down keeps its demand."""
 
     cpu_mhz_h: float
     memory_mib_h: float
@@ -51,14 +54,14 @@ class Measures:
     """The figures of a whole run."""
 
     payload_cpu_pct: float
-    """Of all cycles that the cluster had, those that VMs made use of (equation 7 of the paper)."""
+    """CPU that VMs used, of the CPU capacity of the cluster (equation 7 of the paper)."""
     payload_memory_pct: float
     satisfied_cpu_pct: float
-    """Of what VMs wanted, what they got."""
+    """CPU that VMs got, of their demand."""
     satisfied_memory_pct: float
     unsatisfied: Unsatisfied
     cpu_ready_pct: float
-    """Of the time that VMs ran, the part they waited for a CPU."""
+    """The share of their running time that VMs waited for a CPU."""
     share_classes: tuple[ShareClass, ...]
     happiness: tuple[Happiness, ...]
     imbalance_initial: float
@@ -67,40 +70,42 @@ class Measures:
     below_target_at_s: float | None
     energy: Energy
     downtime_s: float
-    """VM-seconds in which a VM that should have run did not."""
-    breaches: Mapping[TenantId, Breach]
+    """VM-seconds in which VMs that should have run did not."""
+    breaches: Mapping[TenantId, SlaBreach]
 
     @property
     def energy_kwh(self) -> float:
-        """What all hosts used."""
+        """The energy that all hosts used."""
         return self.energy.kwh
 
 
-def measure(
+def compute_measures(
     vms: Records,
     hosts: Records,
-    record: Record,
+    record: RunRecord,
     target: float,
     energy: Energy,
-    breaches: Mapping[TenantId, Breach],
+    breaches: Mapping[TenantId, SlaBreach],
 ) -> Measures:
-    """Add everything up."""
+    """Compute the figures of a run from its totals and its samples."""
     cpu, memory = float(hosts["cpu_sum"].sum()), float(hosts["memory_sum"].sum())
-    at_s, unevenness = record.cluster["at_s"], record.cluster["imbalance"]
-    below = np.nonzero(unevenness <= target)[0]
+    at_s, imbalances = record.cluster["at_s"], record.cluster["imbalance"]
+    below = np.nonzero(imbalances <= target)[0]
     return Measures(
-        payload_cpu_pct=_percent(vms["cpu_got_sum"].sum(), cpu),
-        payload_memory_pct=_percent(vms["memory_got_sum"].sum(), memory),
-        satisfied_cpu_pct=_percent(vms["cpu_got_sum"].sum(), vms["cpu_want_sum"].sum(), 100.0),
-        satisfied_memory_pct=_percent(
-            vms["memory_got_sum"].sum(), vms["memory_want_sum"].sum(), 100.0
+        payload_cpu_pct=_percent(vms["cpu_allocated_sum"].sum(), cpu),
+        payload_memory_pct=_percent(vms["memory_allocated_sum"].sum(), memory),
+        satisfied_cpu_pct=_percent(
+            vms["cpu_allocated_sum"].sum(), vms["cpu_demand_sum"].sum(), 100.0
         ),
-        unsatisfied=Unsatisfied(cpu_mhz_h=_missed(vms, "cpu"), memory_mib_h=_missed(vms, "memory")),
+        satisfied_memory_pct=_percent(
+            vms["memory_allocated_sum"].sum(), vms["memory_demand_sum"].sum(), 100.0
+        ),
+        unsatisfied=Unsatisfied(cpu_mhz_h=_unmet(vms, "cpu"), memory_mib_h=_unmet(vms, "memory")),
         cpu_ready_pct=_percent(vms["ready_sum"].sum(), vms["run_ms"].sum()),
         share_classes=(*_share_classes(vms, "cpu", cpu), *_share_classes(vms, "memory", memory)),
         happiness=_happiness(record),
-        imbalance_initial=float(unevenness[0]),
-        imbalance_final=float(unevenness[-1]),
+        imbalance_initial=float(imbalances[0]),
+        imbalance_final=float(imbalances[-1]),
         imbalance_target=target,
         below_target_at_s=float(at_s[below[0]]) if len(below) else None,
         energy=energy,
@@ -113,36 +118,37 @@ def _percent(part: float, whole: float, of_nothing: float = 0.0) -> float:
     return 100 * float(part) / float(whole) if whole else of_nothing
 
 
-def _missed(vms: Records, resource: str) -> float:
-    """What was wanted and not got, in amounts times hours; one VM's plenty helps no other."""
-    missed = vms[f"{resource}_want_sum"] - vms[f"{resource}_got_sum"]
-    return float(np.maximum(missed, 0.0).sum()) / MS_PER_HOUR
+def _unmet(vms: Records, resource: str) -> float:
+    """Return the unmet demand times hours. A surplus of one VM does not offset another."""
+    unmet = vms[f"{resource}_demand_sum"] - vms[f"{resource}_allocated_sum"]
+    return float(np.maximum(unmet, 0.0).sum()) / MS_PER_HOUR
 
 
 def _share_classes(vms: Records, resource: str, capacity: float) -> tuple[ShareClass, ...]:
-    found = []
+    classes = []
     for shares in np.unique(vms[f"{resource}_shares"]):
-        some = vms[vms[f"{resource}_shares"] == shares]
-        got, want = some[f"{resource}_got_sum"].sum(), some[f"{resource}_want_sum"].sum()
-        found.append(
+        members = vms[vms[f"{resource}_shares"] == shares]
+        allocated = members[f"{resource}_allocated_sum"].sum()
+        demand = members[f"{resource}_demand_sum"].sum()
+        classes.append(
             ShareClass(
                 resource=resource,
                 shares=int(shares),
-                vms=len(some),
-                payload_pct=_percent(got, capacity),
-                satisfied_pct=_percent(got, want, 100.0),
+                vms=len(members),
+                payload_pct=_percent(allocated, capacity),
+                satisfied_pct=_percent(allocated, demand, 100.0),
             )
         )
-    return tuple(found)
+    return tuple(classes)
 
 
-def _happiness(record: Record) -> tuple[Happiness, ...]:
+def _happiness(record: RunRecord) -> tuple[Happiness, ...]:
     table = record.pools
-    found = []
+    pools = []
     for pool in dict.fromkeys(table["pool"]):
         rows = table["pool"] == pool
         mean, happy = table["happiness_pct"][rows], table["happy_pct"][rows]
-        found.append(
+        pools.append(
             Happiness(
                 pool=str(pool),
                 mean_pct=_mean(mean),
@@ -151,7 +157,7 @@ def _happiness(record: Record) -> tuple[Happiness, ...]:
                 final_happy_pct=float(happy[-1]),
             )
         )
-    return tuple(found)
+    return tuple(pools)
 
 
 def _mean(figures: Floats) -> float:

@@ -1,11 +1,11 @@
 """Many cases judged at once: every figure is an array with the cases along its last axis.
 
-A formula costs one array operation where it would have cost one step per case, so the price of
-Python is paid once for thousands of cases. Enter by ``judge_cases``, or by ``Batch`` to judge the
-same cases by several constraints.
+A formula costs one array operation where it would have cost one step for each case, so Python's
+overhead is paid once for thousands of cases. ``judge_cases`` is the entry point; ``CaseBatch``
+judges the same cases by several constraints.
 """
 
-from equipoise.spec.batch.cases import Cases, Unbatchable
-from equipoise.spec.batch.judge import Batch, Verdicts, judge_cases
+from equipoise.spec.batch.cases import CaseArrays, Unbatchable
+from equipoise.spec.batch.judge import BatchVerdicts, CaseBatch, judge_cases
 
-__all__ = ["Batch", "Cases", "Unbatchable", "Verdicts", "judge_cases"]
+__all__ = ["BatchVerdicts", "CaseArrays", "CaseBatch", "Unbatchable", "judge_cases"]

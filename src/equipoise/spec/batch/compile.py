@@ -1,8 +1,8 @@
 """From syntax to a function over arrays.
 
 A variable that ranges over VMs or hosts stands for each of them in turn, as a plain number, under a
-mask that says in which cases it is a member. What depends on few variables is computed once for
-their values, however many others are bound around it.
+mask that marks the cases in which it is a member. A term that depends on few variables is computed
+once for their values, however many other variables are bound around it.
 """
 
 from __future__ import annotations
@@ -13,29 +13,33 @@ from typing import Any, Final
 
 import numpy as np
 
-from equipoise.model.columns import HOST_STATES, VM_STATES
+from equipoise.model.host import HOST_STATES
+from equipoise.model.vm import VM_STATES
 from equipoise.spec.batch.cases import Unbatchable
-from equipoise.spec.batch.choose import choices, is_in_order, picked
-from equipoise.spec.batch.functions import FUNCTIONS
-from equipoise.spec.batch.moments import Rows, Timeline
-from equipoise.spec.batch.operators import OPERATORS, mask_of
+from equipoise.spec.batch.functions import BATCH_FUNCTIONS
+from equipoise.spec.batch.moments import BatchTimeline, StateRows
+from equipoise.spec.batch.operators import BATCH_OPERATORS, mask_of
 from equipoise.spec.batch.values import (
-    Bits,
-    Entries,
+    BatchBitSet,
+    BatchScalar,
+    BatchValue,
     Mask,
-    Plain,
-    Value,
-    both,
-    either,
-    gathered,
-    nowhere_true,
-    number,
-    opposite,
-    truth,
+    MaskedItems,
+    as_collection,
+    bool_value,
+    choices,
+    element_at,
+    is_in_order,
+    is_never_true,
+    mask_and,
+    mask_not,
+    mask_or,
+    number_value,
 )
 from equipoise.spec.language.syntax import (
     Always,
     Binder,
+    Boolean,
     Call,
     Constraint,
     Exists,
@@ -45,7 +49,6 @@ from equipoise.spec.language.syntax import (
     ListOf,
     ListWhere,
     Minus,
-    Moment,
     Name,
     Not,
     Number,
@@ -53,95 +56,96 @@ from equipoise.spec.language.syntax import (
     SetOf,
     SetWhere,
     Sometime,
+    StateRef,
     Term,
     Text,
-    Truth,
     names_in,
 )
-from equipoise.spec.language.vocabulary import SETS, plain
+from equipoise.spec.language.vocabulary import SETS, canonical_name
 
 
-class Scene:
-    """What is looked at: some moments of a timeline, and what is known about them already."""
+class BatchView:
+    """Some moments of a timeline, with the values that were computed for them."""
 
-    def __init__(self, timeline: Timeline, rows: slice, scenes: dict[Any, Scene]) -> None:
+    def __init__(self, timeline: BatchTimeline, rows: slice, views: dict[Any, BatchView]) -> None:
         self.timeline = timeline
-        self.rows: Rows = timeline.rows.only(rows)
-        self.known: dict[Any, tuple[Value, Any]] = {}
-        """By term and the values of its variables; they are kept, for they are told by identity."""
-        self._scenes = scenes
+        self.rows: StateRows = timeline.rows.only(rows)
+        self.known: dict[Any, tuple[BatchValue, Any]] = {}
+        """By term and the values of its variables, which are kept because ids identify them."""
+        self._views = views
 
     @classmethod
-    def whole(cls, timeline: Timeline) -> Scene:
-        """All moments."""
-        scenes: dict[Any, Scene] = {}
-        scenes[Moment.NOW] = cls(timeline, slice(None), scenes)
-        return scenes[Moment.NOW]
+    def whole(cls, timeline: BatchTimeline) -> BatchView:
+        """Return a view of all moments."""
+        views: dict[Any, BatchView] = {}
+        views[StateRef.NOW] = cls(timeline, slice(None), views)
+        return views[StateRef.NOW]
 
-    def at(self, moment: Moment) -> Scene:
-        """The same timeline, looked at from the first or the last moment."""
-        return self if moment is Moment.NOW else self._scene(moment)
+    def at(self, moment: StateRef) -> BatchView:
+        """Return the same timeline at the initial or the final moment."""
+        return self if moment is StateRef.NOW else self._view(moment)
 
-    def always(self) -> Scene:
-        """The same timeline, looked at from all moments."""
-        return self._scene(Moment.NOW)
+    def always(self) -> BatchView:
+        """Return the same timeline at all moments."""
+        return self._view(StateRef.NOW)
 
     def forget(self) -> None:
-        """Be ready for another formula: what is known and doubted belongs to the one before."""
-        self.timeline.doubtful = np.zeros_like(self.timeline.doubtful)
-        for scene in self._scenes.values():
-            scene.known.clear()
+        """Drop the values and uncertainties of the previous formula."""
+        self.timeline.uncertain = np.zeros_like(self.timeline.uncertain)
+        for view in self._views.values():
+            view.known.clear()
 
-    def _scene(self, moment: Moment) -> Scene:
-        found = self._scenes.get(moment)
-        if found is None:
-            one = slice(0, 1) if moment is Moment.INITIAL else slice(-1, None)
-            found = self._scenes[moment] = Scene(self.timeline, one, self._scenes)
-        return found
+    def _view(self, moment: StateRef) -> BatchView:
+        view = self._views.get(moment)
+        if view is None:
+            rows = slice(0, 1) if moment is StateRef.INITIAL else slice(-1, None)
+            view = self._views[moment] = BatchView(self.timeline, rows, self._views)
+        return view
 
 
-Names = Mapping[str, Value]
-Formula = Callable[[Scene, Names], Value]
+BatchNames = Mapping[str, BatchValue]
+BatchFormula = Callable[[BatchView, BatchNames], BatchValue]
 
 
 class BatchCompiler:
-    """Makes array functions of the terms of one file."""
+    """Compiles the terms of one file to functions over arrays."""
 
     def __init__(self, declared: Mapping[str, Constraint]) -> None:
         self._declared = declared
-        self._formulas: dict[str, Formula] = {}
-        self._places: frozenset[tuple[Name, Name]] = frozenset()
-        """Variables that are places of a list, each with its list, in the term at hand."""
+        self._formulas: dict[str, BatchFormula] = {}
+        self._positions: frozenset[tuple[Name, Name]] = frozenset()
+        """Variables that range over the positions of a list, each with its list."""
 
-    def constraint(self, constraint: Constraint) -> Formula:
-        """The formula of a constraint; its arguments are given by name."""
-        found = self._formulas.get(constraint.name)
-        if found is None:
-            found = self._formulas[constraint.name] = self.term(constraint.formula)
-        return found
+    def constraint(self, constraint: Constraint) -> BatchFormula:
+        """Return the function of a constraint; its arguments are given by name."""
+        formula = self._formulas.get(constraint.name)
+        if formula is None:
+            formula = self._formulas[constraint.name] = self.term(constraint.formula)
+        return formula
 
-    def term(self, term: Term) -> Formula:
-        """The function of a term; what it gives is kept as long as its variables are plain."""
+    def term(self, term: Term) -> BatchFormula:
+        """Return the function of a term; the view caches its results by the bound values."""
         compute = self._compute(term)
         if not isinstance(term, Call | Operation | SetWhere | ListWhere):
             return compute
         names = tuple(sorted(names_in(term)))
 
-        def remembered(scene: Scene, values: Names) -> Value:
+        def cached(view: BatchView, values: BatchNames) -> BatchValue:
             given = [values.get(name) for name in names]
             key = (id(term), *map(_identity, given))
-            found = scene.known.get(key)
-            if found is None:
-                found = scene.known[key] = compute(scene, values), given
-            return found[0]
+            entry = view.known.get(key)
+            if entry is None:
+                # The entry keeps the given values alive, so that their ids stay unique.
+                entry = view.known[key] = compute(view, values), given
+            return entry[0]
 
-        return remembered
+        return cached
 
-    def _compute(self, term: Term) -> Formula:
+    def _compute(self, term: Term) -> BatchFormula:
         match term:
             case Name():
                 return self._name(term)
-            case Number() | Text() | Truth():
+            case Number() | Text() | Boolean():
                 return _constant(term)
             case Call():
                 return self._call(term)
@@ -154,237 +158,244 @@ class BatchCompiler:
             case _:
                 return self._rest(term)
 
-    def _rest(self, term: Term) -> Formula:
+    def _rest(self, term: Term) -> BatchFormula:
         match term:
             case Not(term=inner):
-                one = self.term(inner)
-                return lambda scene, names: truth(opposite(mask_of(one(scene, names))))
+                negated = self.term(inner)
+                return lambda view, names: bool_value(mask_not(mask_of(negated(view, names))))
             case Minus(term=inner):
                 value = self.term(inner)
-                return lambda scene, names: _negative(value(scene, names))
+                return lambda view, names: _negative(value(view, names))
             case SetOf(members=terms) | ListOf(elements=terms):
-                parts, is_list = [self.term(one) for one in terms], isinstance(term, ListOf)
-                return lambda scene, names: gathered(
-                    [(True, one(scene, names)) for one in parts], is_list=is_list, in_order=True
+                parts, is_list = [self.term(part) for part in terms], isinstance(term, ListOf)
+                return lambda view, names: as_collection(
+                    [(True, part(view, names)) for part in parts], is_list=is_list, in_order=True
                 )
             case Index():
                 return self._index(term)
             case Let():
                 value, body, name = self.term(term.value), self.term(term.body), term.name
-                return lambda scene, names: body(scene, {**names, name: value(scene, names)})
+                return lambda view, names: body(view, {**names, name: value(view, names)})
             case Always() | Sometime():
                 return self._during(term)
             case _:
                 raise AssertionError(f"no function for {term}")
 
-    def _name(self, term: Name) -> Formula:
-        name, own = term.name, plain(term.name)
+    def _name(self, term: Name) -> BatchFormula:
+        name, own = term.name, canonical_name(term.name)
 
-        def look(scene: Scene, names: Names) -> Value:
-            found = names.get(name)
-            if found is not None:
-                return found
+        def look(view: BatchView, names: BatchNames) -> BatchValue:
+            bound = names.get(name)
+            if bound is not None:
+                return bound
             if own in SETS:
-                cases = scene.rows.cases
+                cases = view.rows.cases
                 present = cases.vm_present if own == "vms" else cases.host_present
-                return Bits(own.removesuffix("s"), present[None])
+                return BatchBitSet(own.removesuffix("s"), present[None])
             return _STATES[own]
 
         return look
 
-    def _call(self, term: Call) -> Formula:
-        arguments = [self.term(one) for one in term.arguments]
-        moment, name = term.moment, plain(term.function)
-        function = FUNCTIONS.get(name)
+    def _call(self, term: Call) -> BatchFormula:
+        arguments = [self.term(argument) for argument in term.arguments]
+        moment, name = term.moment, canonical_name(term.function)
+        function = BATCH_FUNCTIONS.get(name)
         if function is None and term.function not in self._declared:
-            raise Unbatchable(f"{name} is only known for one case at a time")
+            raise Unbatchable(f"{name} has no form for arrays")
         if function is None:
             declared = self._declared[term.function]
             formula = self.constraint(declared)
-            places = [one.name for one in declared.parameters]
-            return lambda scene, names: formula(
-                scene.at(moment),
-                dict(zip(places, (one(scene, names) for one in arguments), strict=True)),
+            parameters = [parameter.name for parameter in declared.parameters]
+            return lambda view, names: formula(
+                view.at(moment),
+                dict(
+                    zip(parameters, (argument(view, names) for argument in arguments), strict=True)
+                ),
             )
-        return lambda scene, names: function(
-            scene.at(moment).rows, *(one(scene, names) for one in arguments)
+        return lambda view, names: function(
+            view.at(moment).rows, *(argument(view, names) for argument in arguments)
         )
 
-    def _operation(self, term: Operation) -> Formula:
+    def _operation(self, term: Operation) -> BatchFormula:
         left, right = self.term(term.left), self.term(term.right)
         if term.operator == "/":
-            return lambda scene, names: _quotient(scene, left(scene, names), right(scene, names))
-        act = OPERATORS[term.operator]
-        return lambda scene, names: act(left(scene, names), right(scene, names))
+            return lambda view, names: _quotient(view, left(view, names), right(view, names))
+        act = BATCH_OPERATORS[term.operator]
+        return lambda view, names: act(left(view, names), right(view, names))
 
-    def _index(self, term: Index) -> Formula:
+    def _index(self, term: Index) -> BatchFormula:
         sequence, position = self.term(term.sequence), self.term(term.position)
-        # Where a place is bound at all, it is one of the list that it was taken from.
-        inside = (term.position, term.sequence) in self._places
+        # A variable over range(list) is always a position of that list.
+        inside = (term.position, term.sequence) in self._positions
 
-        def pick(scene: Scene, names: Names) -> Value:
-            some, at = sequence(scene, names), position(scene, names)
-            assert isinstance(some, Entries)
-            assert isinstance(at, Plain)
-            value, outside = picked(some, at)
+        def pick(view: BatchView, names: BatchNames) -> BatchValue:
+            elements, at = sequence(view, names), position(view, names)
+            assert isinstance(elements, MaskedItems)
+            assert isinstance(at, BatchScalar)
+            value, outside = element_at(elements, at)
+            # An index outside the list has no value: the case is judged again by itself.
             if not inside:
-                scene.timeline.doubt(outside)
+                view.timeline.mark_uncertain(outside)
             return value
 
         return pick
 
-    def _quantified(self, term: ForAll | Exists) -> Formula:
+    def _quantified(self, term: ForAll | Exists) -> BatchFormula:
         with self._scope():
             each, body = self._each(term.binders), self.term(term.body)
 
-        def for_all(scene: Scene, names: Names) -> Value:
-            found: Mask = True
-            for mask, inner, _ in each(scene, names):
-                found = both(found, either(opposite(mask), mask_of(body(scene, inner))))
-            return truth(found)
+        def for_all(view: BatchView, names: BatchNames) -> BatchValue:
+            result: Mask = True
+            for mask, inner, _ in each(view, names):
+                result = mask_and(result, mask_or(mask_not(mask), mask_of(body(view, inner))))
+            return bool_value(result)
 
-        def exists(scene: Scene, names: Names) -> Value:
-            found: Mask = False
-            for mask, inner, _ in each(scene, names):
-                found = either(found, both(mask, mask_of(body(scene, inner))))
-            return truth(found)
+        def exists(view: BatchView, names: BatchNames) -> BatchValue:
+            result: Mask = False
+            for mask, inner, _ in each(view, names):
+                result = mask_or(result, mask_and(mask, mask_of(body(view, inner))))
+            return bool_value(result)
 
         return for_all if isinstance(term, ForAll) else exists
 
-    def _where(self, term: SetWhere | ListWhere) -> Formula:
+    def _where(self, term: SetWhere | ListWhere) -> BatchFormula:
         with self._scope():
             each, body = self._each(term.binders), self.term(term.term)
-            conditions = [self.term(one) for one in term.conditions]
+            conditions = [self.term(condition) for condition in term.conditions]
         is_list = isinstance(term, ListWhere)
 
-        def found(scene: Scene, names: Names) -> Value:
+        def collect(view: BatchView, names: BatchNames) -> BatchValue:
             items, in_order = [], True
-            for mask, inner, ordered in each(scene, names):
+            for mask, inner, ordered in each(view, names):
                 here = mask
                 for condition in conditions:
-                    here = both(here, mask_of(condition(scene, inner)))
-                if not nowhere_true(here):
-                    items.append((here, body(scene, inner)))
+                    here = mask_and(here, mask_of(condition(view, inner)))
+                if not is_never_true(here):
+                    items.append((here, body(view, inner)))
                     in_order = in_order and ordered
-            return gathered(items, is_list=is_list, in_order=in_order)
+            return as_collection(items, is_list=is_list, in_order=in_order)
 
-        return found
+        return collect
 
     @contextmanager
     def _scope(self) -> Iterator[None]:
-        """Forget afterwards which variables are bound in a term."""
-        before = self._places
+        """Forget after the block which variables are positions."""
+        before = self._positions
         yield
-        self._places = before
+        self._positions = before
 
     def _bind(self, binder: Binder) -> None:
-        """Note whether variables are places of a list: ``i : range(vs)``."""
+        """Record variables that range over the positions of a list: ``i : range(vs)``."""
         names = set(binder.names)
-        kept = {pair for pair in self._places if names.isdisjoint(one.name for one in pair)}
+        kept = {
+            pair for pair in self._positions if names.isdisjoint(member.name for member in pair)
+        }
         match binder.domain:
-            case Call(function="range", arguments=(Name() as some,)):
-                kept |= {(Name(name), some) for name in names}
-        self._places = frozenset(kept)
+            case Call(function="range", arguments=(Name() as sequence,)):
+                kept |= {(Name(name), sequence) for name in names}
+        self._positions = frozenset(kept)
 
     def _each(
         self, binders: tuple[Binder, ...]
-    ) -> Callable[[Scene, Names], Iterator[tuple[Mask, Names, bool]]]:
-        """All the ways to fill the places of some binders, and whether their order is known."""
+    ) -> Callable[[BatchView, BatchNames], Iterator[tuple[Mask, BatchNames, bool]]]:
+        """Return an iterator over all values of some binders, and whether their order is known."""
         loops = []
         for binder in binders:
             loops.append((binder, self.term(binder.domain)))
             self._bind(binder)
 
         def each(
-            scene: Scene, names: Names, mask: Mask = True, depth: int = 0
-        ) -> Iterator[tuple[Mask, Names, bool]]:
+            view: BatchView, names: BatchNames, mask: Mask = True, depth: int = 0
+        ) -> Iterator[tuple[Mask, BatchNames, bool]]:
             if depth == len(loops):
                 yield mask, names, True
                 return
             binder, domain = loops[depth]
-            some = domain(scene, names)  # its own names do not see each other
-            ordered = is_in_order(some)
-            for here, values in _tuples(binder, some, mask):
+            members = domain(view, names)  # the names of one binder do not see each other
+            ordered = is_in_order(members)
+            for here, values in _tuples(binder, members, mask):
                 inner = {**names, **dict(zip(binder.names, values, strict=True))}
-                for deeper, innermost, also in each(scene, inner, here, depth + 1):
+                for deeper, innermost, also in each(view, inner, here, depth + 1):
                     yield deeper, innermost, ordered and also
 
         return each
 
-    def _during(self, term: Always | Sometime) -> Formula:
+    def _during(self, term: Always | Sometime) -> BatchFormula:
         body = self.term(term.body)
         names_of = names_in(term.body)
         is_always = isinstance(term, Always)
 
-        def during(scene: Scene, names: Names) -> Value:
+        def during(view: BatchView, names: BatchNames) -> BatchValue:
             for name in names_of:
                 if _differs_in_time(names.get(name)):
                     raise Unbatchable("a value of one moment is compared with other moments")
-            shown = scene.timeline.shown
-            found = np.broadcast_to(mask_of(body(scene.always(), names)), shown.shape)
+            # Rows inside one instant are no moments, so they must not count.
+            shown = view.timeline.shown
+            holds = np.broadcast_to(mask_of(body(view.always(), names)), shown.shape)
             if is_always:
-                return truth((found | ~shown).all(axis=0, keepdims=True))
-            return truth((found & shown).any(axis=0, keepdims=True))
+                return bool_value((holds | ~shown).all(axis=0, keepdims=True))
+            return bool_value((holds & shown).any(axis=0, keepdims=True))
 
         return during
 
 
 def _tuples(
-    binder: Binder, some: Value, mask: Mask, before: tuple[Value, ...] = ()
-) -> Iterator[tuple[Mask, tuple[Value, ...]]]:
-    """The values that the names of one binder may have together."""
+    binder: Binder, members: BatchValue, mask: Mask, before: tuple[BatchValue, ...] = ()
+) -> Iterator[tuple[Mask, tuple[BatchValue, ...]]]:
+    """Yield the values that the names of one binder may have together."""
     if len(before) == len(binder.names):
         yield mask, before
         return
-    for there, value in choices(binder.binding, some):
-        here = both(mask, there)
-        if not nowhere_true(here):
-            yield from _tuples(binder, some, here, (*before, value))
+    for present, value in choices(binder.binding, members):
+        here = mask_and(mask, present)
+        if not is_never_true(here):
+            yield from _tuples(binder, members, here, (*before, value))
 
 
 _STATES: Final = {
-    **{state.value: Plain("vm state", code) for code, state in enumerate(VM_STATES)},
-    **{state.value: Plain("host state", code) for code, state in enumerate(HOST_STATES)},
+    **{state.value: BatchScalar("vm state", code) for code, state in enumerate(VM_STATES)},
+    **{state.value: BatchScalar("host state", code) for code, state in enumerate(HOST_STATES)},
 }
 
 
-def _identity(value: Value | None) -> Any:
-    if isinstance(value, Plain) and value.constant:
+def _identity(value: BatchValue | None) -> Any:
+    if isinstance(value, BatchScalar) and value.constant:
         return value.kind, value.value
     return id(value)
 
 
-def _constant(term: Number | Text | Truth) -> Formula:
+def _constant(term: Number | Text | Boolean) -> BatchFormula:
     value = term.value
     if isinstance(value, bool):
-        return lambda _scene, _names: truth(value)
+        return lambda _view, _names: bool_value(value)
     if isinstance(value, int):
-        return lambda _scene, _names: number(value, abs(value))
-    return lambda scene, _names: Plain("string", scene.rows.cases.word(value))
+        return lambda _view, _names: number_value(value, abs(value))
+    return lambda view, _names: BatchScalar("string", view.rows.cases.text_code(value))
 
 
-def _quotient(scene: Scene, one: Value, other: Value) -> Value:
-    assert isinstance(one, Plain)
-    assert isinstance(other, Plain)
-    zero = np.asarray(other.value == 0)
-    scene.timeline.doubt(zero)
-    return number(one.value // np.where(zero, 1, other.value), one.most + 1)
+def _quotient(view: BatchView, left: BatchValue, right: BatchValue) -> BatchValue:
+    assert isinstance(left, BatchScalar)
+    assert isinstance(right, BatchScalar)
+    # A division by zero has no value: the exact evaluator decides whether it matters.
+    zero = np.asarray(right.value == 0)
+    view.timeline.mark_uncertain(zero)
+    return number_value(left.value // np.where(zero, 1, right.value), left.most + 1)
 
 
-def _negative(value: Value) -> Value:
-    assert isinstance(value, Plain)
-    return number(-value.value, value.most)
+def _negative(value: BatchValue) -> BatchValue:
+    assert isinstance(value, BatchScalar)
+    return number_value(-value.value, value.most)
 
 
-def _differs_in_time(value: Value | None) -> bool:
+def _differs_in_time(value: BatchValue | None) -> bool:
     match value:
-        case Plain() | Bits():
+        case BatchScalar() | BatchBitSet():
             array = value.value
             return isinstance(array, np.ndarray) and array.ndim > 1 and array.shape[0] > 1
-        case Entries():
+        case MaskedItems():
             return any(
-                _differs_in_time(one) or _differs_in_time(Plain("bool", mask))
-                for mask, one in value.items
+                _differs_in_time(item) or _differs_in_time(BatchScalar("bool", mask))
+                for mask, item in value.items
             )
         case _:
             return False

@@ -1,4 +1,4 @@
-"""The verdicts on many cases: which plans keep a constraint, and when the others first break it."""
+"""The verdicts on many cases: which plans satisfy a constraint, and when the others violate it."""
 
 from __future__ import annotations
 
@@ -8,31 +8,36 @@ from typing import Any, Final
 
 import numpy as np
 
-from equipoise.spec.batch.cases import Array, Cases, Unbatchable
-from equipoise.spec.batch.compile import BatchCompiler, Scene
-from equipoise.spec.batch.functions import SEE_STARTS
-from equipoise.spec.batch.moments import carry_out
-from equipoise.spec.batch.values import Bits, Entries, Mask, Plain, Value, number
-from equipoise.spec.case import Case, judge_case
-from equipoise.spec.demand import Demand
-from equipoise.spec.language.syntax import Binding, Constraint, Moment, Parameter, names_in
-from equipoise.spec.language.vocabulary import plain
+from equipoise.spec.batch.cases import Array, CaseArrays, Unbatchable
+from equipoise.spec.batch.compile import BatchCompiler, BatchView
+from equipoise.spec.batch.moments import execute_plans
+from equipoise.spec.batch.values import (
+    BatchBitSet,
+    BatchScalar,
+    BatchValue,
+    Mask,
+    MaskedItems,
+    number_value,
+)
+from equipoise.spec.language.syntax import Binding, Constraint, Parameter, StateRef, names_in
+from equipoise.spec.language.vocabulary import START_SENSITIVE_FUNCTIONS, canonical_name
+from equipoise.spec.requirement import Case, Requirement, judge_case
 from equipoise.spec.specification import Specification
 
-CHUNK: Final = 1024
-"""How many cases are best looked at together: few enough for the arrays to stay in the cache."""
+CHUNK_CASES: Final = 1024
+"""Cases in one batch: few enough for the arrays to stay in the processor's cache."""
 
 Arguments = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdicts:
-    """What came of judging many cases."""
+class BatchVerdicts:
+    """The verdicts on many cases."""
 
     holds: Array
     """For each case, whether the constraint holds."""
     broken_ms: Array
-    """When it is first broken; -1 where it holds."""
+    """When it is first violated; -1 where it holds."""
 
 
 def judge_cases(
@@ -42,33 +47,34 @@ def judge_cases(
     arguments: Sequence[Arguments],
     *,
     continuous: bool,
-) -> Verdicts:
+) -> BatchVerdicts:
     """Judge any number of cases by a constraint: as arrays where possible, else one by one."""
-    found = []
-    for first in range(0, len(cases), CHUNK):
-        some, given = cases[first : first + CHUNK], arguments[first : first + CHUNK]
+    chunks = []
+    for first in range(0, len(cases), CHUNK_CASES):
+        chunk, given = cases[first : first + CHUNK_CASES], arguments[first : first + CHUNK_CASES]
         try:
-            found.append(
-                Batch(some).judge(specification, name, given, continuous=continuous).broken_ms
-            )
+            verdicts = CaseBatch(chunk).judge(specification, name, given, continuous=continuous)
+            chunks.append(verdicts.broken_ms)
         except Unbatchable:
-            demands = [Demand(specification, name, one, continuous) for one in given]
-            found.append(np.array(list(map(_broken_ms, demands, some)), np.int64))
-    broken_ms = np.concatenate([np.empty(0, np.int64), *found])
-    return Verdicts(broken_ms < 0, broken_ms)
+            requirements = [
+                Requirement(specification, name, values, continuous) for values in given
+            ]
+            chunks.append(np.array(list(map(_broken_ms, requirements, chunk)), np.int64))
+    broken_ms = np.concatenate([np.empty(0, np.int64), *chunks])
+    return BatchVerdicts(broken_ms < 0, broken_ms)
 
 
-def _broken_ms(demand: Demand, case: Case) -> int:
-    fault = judge_case(demand, case)
-    return -1 if fault is None else fault.at_ms
+def _broken_ms(requirement: Requirement, case: Case) -> int:
+    violation = judge_case(requirement, case)
+    return -1 if violation is None else violation.at_ms
 
 
-class Batch:
-    """Cases that are judged together, by as many constraints as you like."""
+class CaseBatch:
+    """Cases that are judged together, by any number of constraints."""
 
-    def __init__(self, cases: Sequence[Case] | Cases) -> None:
-        self.cases = cases if isinstance(cases, Cases) else Cases.of(cases)
-        self._scenes: dict[bool, Scene] = {}
+    def __init__(self, cases: Sequence[Case] | CaseArrays) -> None:
+        self.cases = cases if isinstance(cases, CaseArrays) else CaseArrays.of(cases)
+        self._views: dict[bool, BatchView] = {}
 
     def judge(
         self,
@@ -77,49 +83,55 @@ class Batch:
         arguments: Sequence[Arguments],
         *,
         continuous: bool,
-        values: Mapping[str, Value] | None = None,
-    ) -> Verdicts:
-        """Judge a constraint, with arguments for each case, over the plans or on their ends.
+        values: Mapping[str, BatchValue] | None = None,
+    ) -> BatchVerdicts:
+        """Judge a constraint with the arguments of each case, at all moments or at the end.
 
-        ``values`` are the same arguments as arrays, for those who have them.
+        ``values`` are the same arguments as arrays, if the caller has them.
         """
         constraint = specification.constraints[name]
         formula = BatchCompiler(specification.declared()).constraint(constraint)
-        whole = self._scene(starts=not SEE_STARTS.isdisjoint(specification.calls(name)))
+        whole = self._view(
+            starts=not START_SENSITIVE_FUNCTIONS.isdisjoint(specification.calls(name))
+        )
         values = self._values(constraint, arguments) if values is None else values
         whole.forget()
-        scene = whole if continuous else whole.at(Moment.FINAL)
-        answer = formula(scene, values)
-        assert isinstance(answer, Plain)
+        view = whole if continuous else whole.at(StateRef.FINAL)
+        answer = formula(view, values)
+        assert isinstance(answer, BatchScalar)
         timeline = whole.timeline
         shown, at_ms = timeline.shown, timeline.at_ms
         if not continuous:
             shown, at_ms = shown[-1:], at_ms[-1:]
+        # Of the rows of one instant only the last is shown; a violation elsewhere does not count.
         broken = np.broadcast_to(~np.asarray(answer.value), shown.shape) & shown
         holds = np.asarray(~broken.any(axis=0))
         first = np.argmax(broken, axis=0)
         at = np.take_along_axis(at_ms, first[None], axis=0)[0]
         broken_ms = np.where(holds, -1, at)
-        for place in np.flatnonzero(timeline.doubtful).tolist():
-            demand = Demand(specification, name, arguments[place], continuous)
-            broken_ms[place] = _broken_ms(demand, self.cases.cases[place])
-        return Verdicts(broken_ms < 0, broken_ms)
+        # Where a term had no value, the evaluator of single cases decides whether it mattered.
+        for case in np.flatnonzero(timeline.uncertain).tolist():
+            requirement = Requirement(specification, name, arguments[case], continuous)
+            broken_ms[case] = _broken_ms(requirement, self.cases.cases[case])
+        return BatchVerdicts(broken_ms < 0, broken_ms)
 
-    def _scene(self, *, starts: bool) -> Scene:
-        found = self._scenes.get(starts)
-        if found is None:
-            found = self._scenes[starts] = Scene.whole(carry_out(self.cases, starts=starts))
-        return found
+    def _view(self, *, starts: bool) -> BatchView:
+        view = self._views.get(starts)
+        if view is None:
+            view = self._views[starts] = BatchView.whole(execute_plans(self.cases, starts=starts))
+        return view
 
-    def _values(self, constraint: Constraint, arguments: Sequence[Arguments]) -> dict[str, Value]:
+    def _values(
+        self, constraint: Constraint, arguments: Sequence[Arguments]
+    ) -> dict[str, BatchValue]:
         return {
-            one.name: self._value(one, [given[one.name] for given in arguments])
-            for one in constraint.parameters
+            parameter.name: self._value(parameter, [given[parameter.name] for given in arguments])
+            for parameter in constraint.parameters
         }
 
-    def _value(self, parameter: Parameter, given: Sequence[Any]) -> Value:
-        """An argument of all cases, from what each of them was given."""
-        names = {plain(one) for one in names_in(parameter.domain)}
+    def _value(self, parameter: Parameter, given: Sequence[Any]) -> BatchValue:
+        """Return an argument of all cases, from the argument of each case."""
+        names = {canonical_name(name) for name in names_in(parameter.domain)}
         if "vms" in names or "hosts" in names:
             kind = "vm" if "vms" in names else "host"
             every: Sequence[Mapping[Any, int]]
@@ -128,58 +140,59 @@ class Batch:
         if parameter.binding is not Binding.MEMBER:
             return self._words(given)
         if isinstance(given[0], str):
-            return _plain("string", [self.cases.word(one) for one in given])
+            return _scalar("string", [self.cases.text_code(text) for text in given])
         most = max(map(abs, given))
-        return number(_plain("int", given).value, most)
+        return number_value(_scalar("int", given).value, most)
 
-    def _words(self, given: Sequence[Collection[Any]]) -> Value:
-        """A set of texts or numbers: an entry for each that is in some of the sets."""
-        found = []
-        for one in sorted({one for some in given for one in some}):
-            mask = np.array([[one in some for some in given]])
-            value = one if isinstance(one, int) else self.cases.word(one)
-            kind, most = ("int", abs(one)) if isinstance(one, int) else ("string", 0)
-            found.append((mask, Plain(kind, value, most)))
-        return Entries(tuple(found), is_list=False)
+    def _words(self, given: Sequence[Collection[Any]]) -> BatchValue:
+        """Return a set of texts or numbers: an item for each that is in one of the sets."""
+        items = []
+        for word in sorted({word for words in given for word in words}):
+            mask = np.array([[word in words for words in given]])
+            value = word if isinstance(word, int) else self.cases.text_code(word)
+            kind, most = ("int", abs(word)) if isinstance(word, int) else ("string", 0)
+            items.append((mask, BatchScalar(kind, value, most)))
+        return MaskedItems(tuple(items), is_list=False)
 
 
-def _plain(kind: str, values: Sequence[int]) -> Plain:
+def _scalar(kind: str, values: Sequence[int]) -> BatchScalar:
     if len(set(values)) == 1:
-        return Plain(kind, values[0])
-    return Plain(kind, np.array([values], np.int64))
+        return BatchScalar(kind, values[0])
+    return BatchScalar(kind, np.array([values], np.int64))
 
 
 def _elements(
     kind: str, every: Sequence[Mapping[Any, int]], binding: Binding, given: Sequence[Any]
-) -> Value:
+) -> BatchValue:
     if isinstance(given[0], tuple):
         return _lists(kind, every, given)
     if binding is Binding.MEMBER:
-        return _plain(kind, [names[one] for names, one in zip(every, given, strict=True)])
+        return _scalar(kind, [names[name] for names, name in zip(every, given, strict=True)])
     if binding is Binding.SUBSET:
-        return Bits(kind, _bits(every, given))
+        return BatchBitSet(kind, _bits(every, given))
     most = max((len(groups) for groups in given), default=0)
     rows = [sorted(groups, key=sorted) for groups in given]
-    found: list[tuple[Mask, Value]] = []
-    for place in range(most):
-        group = [row[place] if place < len(row) else frozenset() for row in rows]
-        there = np.array([[place < len(row) for row in rows]])
-        found.append((there, Bits(kind, _bits(every, group))))
-    return Entries(tuple(found), is_list=False)
+    items: list[tuple[Mask, BatchValue]] = []
+    for index in range(most):
+        group = [row[index] if index < len(row) else frozenset() for row in rows]
+        present = np.array([[index < len(row) for row in rows]])
+        items.append((present, BatchBitSet(kind, _bits(every, group))))
+    return MaskedItems(tuple(items), is_list=False)
 
 
 def _bits(every: Sequence[Mapping[Any, int]], groups: Sequence[Collection[Any]]) -> Array:
     pairs = zip(every, groups, strict=True)
-    return np.array([[sum(1 << names[one] for one in group) for names, group in pairs]], np.uint64)
+    bits = [[sum(1 << names[name] for name in group) for names, group in pairs]]
+    return np.array(bits, np.uint64)
 
 
-def _lists(kind: str, every: Sequence[Mapping[Any, int]], given: Sequence[Any]) -> Value:
-    found: list[tuple[Mask, Value]] = []
-    for place in range(max(map(len, given))):
-        there = np.array([[place < len(row) for row in given]])
+def _lists(kind: str, every: Sequence[Mapping[Any, int]], given: Sequence[Any]) -> BatchValue:
+    items: list[tuple[Mask, BatchValue]] = []
+    for index in range(max(map(len, given))):
+        present = np.array([[index < len(row) for row in given]])
         values = [
-            names[row[place]] if place < len(row) else 0
+            names[row[index]] if index < len(row) else 0
             for names, row in zip(every, given, strict=True)
         ]
-        found.append((there, _plain(kind, values)))
-    return Entries(tuple(found), is_list=True)
+        items.append((present, _scalar(kind, values)))
+    return MaskedItems(tuple(items), is_list=True)

@@ -1,8 +1,8 @@
-"""The plans of all cases carried out side by side: one row for each moment.
+"""The plans of all cases executed side by side: one row for each moment.
 
-Row 0 is the state before the plan; after it comes one row for each end and each start, in order of
-time, ends before starts. Rows between two events of one instant and one kind are there but are not
-*shown*: they are nobody's moment. The last row is the final state.
+Row 0 is the state before the plan. Then follows one row for each end and each start, in order of
+time, ends before starts. A row between two events of one instant and one kind is not *shown*: it is
+not a moment of the plan. The last row is the final state.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from equipoise.model.action import (
+    HOST_TRANSITIONS,
     Boot,
     EnterMaintenance,
     Forge,
@@ -24,32 +25,31 @@ from equipoise.model.action import (
     Resume,
     Shutdown,
     Suspend,
+    vm_transition,
 )
-from equipoise.model.change.lifecycle import HOST_PASSAGES, passage
-from equipoise.model.columns import VM_STATES
 from equipoise.model.host import HostState
 from equipoise.model.quantity import HostId, VmId
-from equipoise.model.vm import VmState
-from equipoise.spec.batch.cases import HOST_CODES, NEVER, NOWHERE, VM_CODES, Array, Cases
+from equipoise.model.vm import VM_STATES, VmState
+from equipoise.spec.batch.cases import HOST_CODES, NEVER, NOWHERE, VM_CODES, Array, CaseArrays
 from equipoise.spec.functions import kind_of
 
 
 @dataclass(eq=False)
-class Rows:
+class StateRows:
     """The states of all cases at some moments: (element, moment, case)."""
 
-    cases: Cases
+    cases: CaseArrays
     vm_state: Array
     vm_host: Array
     host_state: Array
     under_way: Array
     """Whether a step is under way: (step, moment, case)."""
     allocated: dict[int, Array] = field(default_factory=dict)
-    """What VMs take of the resources that plans change, by the number of the resource."""
+    """The consumption of resources that plans change, by the code of the resource."""
 
-    def only(self, rows: slice) -> Rows:
-        """The same for some of the moments."""
-        return Rows(
+    def only(self, rows: slice) -> StateRows:
+        """Return the same for some of the moments."""
+        return StateRows(
             self.cases,
             self.vm_state[:, rows],
             self.vm_host[:, rows],
@@ -60,53 +60,53 @@ class Rows:
 
     @cached_property
     def running(self) -> Array:
-        """The VMs that run on each host, as bits: (host, moment, case); none run nowhere."""
+        """The VMs that run on each host, as bits: (host, moment, case); the last host is none."""
         runs = self.vm_state == VM_CODES[VmState.RUNNING]
         return self._on_hosts(np.where(runs, self.vm_host, NOWHERE))
 
     @cached_property
     def hosted(self) -> Array:
-        """The VMs that lie on each host or are on their way to it, as bits."""
-        found = self._on_hosts(self.vm_host)
+        """The VMs that run or sleep on each host or are on their way to it, as bits."""
+        hosted = self._on_hosts(self.vm_host)
         steps = self.cases.steps
         for row, going in enumerate(self.under_way):
             comes = (steps.vm[row] >= 0) & (steps.target[row] != NOWHERE)
             bit = np.uint64(1) << np.where(comes, steps.vm[row], 0).astype(np.uint64)
             for host in range(self.cases.hosts):
                 mask = going & comes & (steps.target[row] == host)
-                found[host] |= np.where(mask, bit, np.uint64(0))
-        return found
+                hosted[host] |= np.where(mask, bit, np.uint64(0))
+        return hosted
 
     def _on_hosts(self, where: Array) -> Array:
         hosts = self.cases.hosts
-        found = np.zeros((hosts + 1, *where.shape[1:]), np.uint64)
+        bits = np.zeros((hosts + 1, *where.shape[1:]), np.uint64)
         for host in range(hosts):
             for vm, at in enumerate(where):
-                found[host] |= (at == host).astype(np.uint64) << np.uint64(vm)
-        return found
+                bits[host] |= (at == host).astype(np.uint64) << np.uint64(vm)
+        return bits
 
 
 @dataclass(eq=False)
-class Timeline:
+class BatchTimeline:
     """All moments of all cases."""
 
-    rows: Rows
+    rows: StateRows
     shown: Array
     """Whether a row is a moment that is judged: (moment, case)."""
     at_ms: Array
-    """When it is."""
-    doubtful: Array
-    """The cases in which something had no value; whether it mattered, only a closer look shows."""
+    """The time of each row."""
+    uncertain: Array
+    """Cases in which a term had no value; the exact evaluator judges them again."""
 
-    def doubt(self, where: Array) -> None:
-        """Note that something has no value in some cases."""
+    def mark_uncertain(self, where: Array) -> None:
+        """Mark the cases in which a term has no value."""
         if where.any():
-            wide = np.broadcast_to(where, np.broadcast_shapes(where.shape, self.doubtful.shape))
-            self.doubtful = self.doubtful | wide.reshape(-1, len(self.doubtful)).any(axis=0)
+            wide = np.broadcast_to(where, np.broadcast_shapes(where.shape, self.uncertain.shape))
+            self.uncertain = self.uncertain | wide.reshape(-1, len(self.uncertain)).any(axis=0)
 
 
-def carry_out(cases: Cases, *, starts: bool) -> Timeline:
-    """Let all plans happen. Without ``starts`` only ends make a row: nothing else moves."""
+def execute_plans(cases: CaseArrays, *, starts: bool) -> BatchTimeline:
+    """Execute all plans. Without ``starts`` only ends make a row, for formulas that see no more."""
     steps, count = cases.steps, len(cases)
     most = steps.kind.shape[0]
     # All ends before all starts in the list, so that a stable sort keeps the order of the plans.
@@ -115,9 +115,10 @@ def carry_out(cases: Cases, *, starts: bool) -> Timeline:
     )
     order = np.argsort(keys, axis=0, kind="stable")
     keys = np.take_along_axis(keys, order, axis=0)
-    world = _World(cases, len(keys) + 1)
+    world = _BatchWorld(cases, len(keys) + 1)
     for row, entry in enumerate(order, start=1):
-        world.happen(row, entry % most, entry < most)
+        world.apply(row, entry % most, entry < most)
+    # Of several events with one key only the state after the last one is a moment.
     last_of_group = np.ones(keys.shape, bool)
     last_of_group[:-1] = keys[1:] != keys[:-1]
     real = keys < NEVER
@@ -126,23 +127,25 @@ def carry_out(cases: Cases, *, starts: bool) -> Timeline:
     at_ms = np.concatenate([np.zeros((1, count), np.int64), np.where(real, keys // 2, 0)])
     under_way = _under_way(cases, order) if starts else np.zeros((most, 1, 1), bool)
     certain = np.zeros(count, bool)
-    return Timeline(world.rows(under_way), shown, np.maximum.accumulate(at_ms, axis=0), certain)
+    return BatchTimeline(
+        world.rows(under_way), shown, np.maximum.accumulate(at_ms, axis=0), certain
+    )
 
 
-def _under_way(cases: Cases, order: Array) -> Array:
-    """Which steps are under way after each event."""
+def _under_way(cases: CaseArrays, order: Array) -> Array:
+    """Return which steps are under way after each event."""
     most = len(order) // 2
     after = np.argsort(order, axis=0) + 1  # the row that each event leads to
     ends, starts = after[:most, None], after[most:, None]
     row = np.arange(len(order) + 1)[None, :, None]
-    found: Array = (starts <= row) & (row < ends) & (cases.steps.kind >= 0)[:, None]
-    return found
+    under_way: Array = (starts <= row) & (row < ends) & (cases.steps.kind >= 0)[:, None]
+    return under_way
 
 
-class _World:
-    """The present state of all cases, and the rows that were written down."""
+class _BatchWorld:
+    """The current state of all cases, and the rows recorded so far."""
 
-    def __init__(self, cases: Cases, rows: int) -> None:
+    def __init__(self, cases: CaseArrays, rows: int) -> None:
         self._cases = cases
         self._places = np.arange(len(cases))
         self._vm_state, self._vm_host = cases.vm_state.copy(), cases.vm_host.copy()
@@ -160,13 +163,13 @@ class _World:
             self._amount_rows[int(number)] = np.empty((cases.vms, *shape), np.int64)
         self._agents = cases.agents()
         self._has_agents = bool(self._agents.any())
-        self._kinds = {kind: cases.word(kind) for kind in (*_VM_KINDS, *_HOST_KINDS)}
-        self._kill, self._allocate = cases.word("kill"), cases.word("allocate")
+        self._kinds = {kind: cases.text_code(kind) for kind in (*_VM_KINDS, *_HOST_KINDS)}
+        self._kill, self._allocate = cases.text_code("kill"), cases.text_code("allocate")
         self._present = set(np.unique(cases.steps.kind).tolist())
         self._write(0)
 
-    def happen(self, row: int, step: Array, ends: Array) -> None:
-        """Let one event of each case happen; only ends have an effect on the machines."""
+    def apply(self, row: int, step: Array, ends: Array) -> None:
+        """Apply one event of each case; only ends change the state of VMs and hosts."""
         steps, places = self._cases.steps, self._places
         kind = np.where(ends, steps.kind[step, places], -1)
         vm = steps.vm[step, places]
@@ -174,11 +177,14 @@ class _World:
         state, host = self._vm_state[vm, places], self._vm_host[vm, places]
         going_to: dict[str | None, Array | int]
         going_to = {None: NOWHERE, "source": source, "target": target}
-        for name, way in _VM_KINDS.items():
+        for name, transition in _VM_KINDS.items():
+            # A kind that no plan uses costs nothing.
             if self._kinds[name] in self._present:
-                came_from = source if way.from_source else NOWHERE
-                goes = (kind == self._kinds[name]) & (state == way.before) & (host == came_from)
-                self._put(goes, vm, way.after, going_to[way.to])
+                came_from = source if transition.from_source else NOWHERE
+                goes = (
+                    (kind == self._kinds[name]) & (state == transition.before) & (host == came_from)
+                )
+                self._put(goes, vm, transition.after, going_to[transition.to])
         if self._kill in self._present:
             self._put(kind == self._kill, vm, VM_CODES[VmState.TERMINATED], NOWHERE)
         if self._allocate in self._present:
@@ -188,9 +194,9 @@ class _World:
         self._switch(kind, steps.switched[step, places])
         self._write(row)
 
-    def rows(self, under_way: Array) -> Rows:
-        """Everything that was written down."""
-        return Rows(
+    def rows(self, under_way: Array) -> StateRows:
+        """Return everything that was recorded."""
+        return StateRows(
             self._cases,
             self._vm_states,
             self._vm_hosts,
@@ -211,6 +217,7 @@ class _World:
             asked = np.flatnonzero(kind == self._kinds[name])
             goes = asked[self._host_state[host[asked], asked] == before]
             self._host_state[host[goes], goes] = after
+            # Agents sleep and wake with their host.
             if self._has_agents and goes.size:
                 wakes = after == HOST_CODES[HostState.ON]
                 agents = VM_CODES[VmState.RUNNING if wakes else VmState.SLEEPING]
@@ -226,17 +233,17 @@ class _World:
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _BatchTransition:
     before: int
     from_source: bool
     after: int
     to: str | None
 
 
-def _ways() -> dict[str, _Way]:
-    """The passages of the model, as numbers."""
+def _transitions() -> dict[str, _BatchTransition]:
+    """Return the transitions of the model, as codes."""
     vm, source, target = VmId("v"), HostId("source"), HostId("target")
-    found = {}
+    transitions = {}
     for action in (
         Forge(vm=vm),
         Boot(vm=vm, target=target),
@@ -246,17 +253,19 @@ def _ways() -> dict[str, _Way]:
         Suspend(vm=vm, source=source),
         Resume(vm=vm, source=source, target=target),
     ):
-        way = passage(action)
-        assert way is not None
-        before, after = VM_CODES[way.state_before], VM_CODES[way.state_after]
-        found[kind_of(action)] = _Way(before, way.host_before == source, after, way.host_after)
-    return found
+        transition = vm_transition(action)
+        assert transition is not None
+        before, after = VM_CODES[transition.state_before], VM_CODES[transition.state_after]
+        transitions[kind_of(action)] = _BatchTransition(
+            before, transition.host_before == source, after, transition.host_after
+        )
+    return transitions
 
 
-_VM_KINDS = _ways()
+_VM_KINDS = _transitions()
 _HOST_KINDS = {
     kind_of(action(host=HostId("h"))): (HOST_CODES[before], HOST_CODES[after])
-    for action, (before, after) in HOST_PASSAGES.items()
+    for action, (before, after) in HOST_TRANSITIONS.items()
     if action in (PowerOn, PowerOff, EnterMaintenance, LeaveMaintenance)
 }
 assert len(VM_STATES) < NOWHERE

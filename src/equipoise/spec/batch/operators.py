@@ -8,117 +8,117 @@ from typing import Any, Final
 import numpy as np
 
 from equipoise.spec.batch.values import (
-    Bits,
-    Entries,
+    BatchBitSet,
+    BatchScalar,
+    BatchValue,
     Mask,
-    Plain,
-    Value,
+    MaskedItems,
     as_bits,
-    both,
-    either,
+    as_collection,
+    bool_value,
     equal,
-    gathered,
     is_bits,
+    mask_and,
+    mask_not,
+    mask_or,
     member,
-    number,
-    opposite,
+    number_value,
     packing,
     subset,
-    truth,
 )
 
 
-def mask_of(value: Value) -> Mask:
-    """Where a formula is true."""
-    assert isinstance(value, Plain)
+def mask_of(value: BatchValue) -> Mask:
+    """Return where a formula is true."""
+    assert isinstance(value, BatchScalar)
     return value.value
 
 
-def _compare(act: Callable[[Any, Any], Any]) -> Callable[[Value, Value], Value]:
-    def compared(one: Value, other: Value) -> Value:
-        assert isinstance(one, Plain)
-        assert isinstance(other, Plain)
-        found = act(one.value, other.value)
-        return truth(found if isinstance(found, np.ndarray) else bool(found))
+def _compare(act: Callable[[Any, Any], Any]) -> Callable[[BatchValue, BatchValue], BatchValue]:
+    def compared(left: BatchValue, right: BatchValue) -> BatchValue:
+        assert isinstance(left, BatchScalar)
+        assert isinstance(right, BatchScalar)
+        result = act(left.value, right.value)
+        return bool_value(result if isinstance(result, np.ndarray) else bool(result))
 
     return compared
 
 
-def _add(one: Value, other: Value) -> Value:
-    if isinstance(one, Plain) and isinstance(other, Plain):
-        return number(one.value + other.value, one.most + other.most)
-    return _union(one, other)
+def _add(left: BatchValue, right: BatchValue) -> BatchValue:
+    if isinstance(left, BatchScalar) and isinstance(right, BatchScalar):
+        return number_value(left.value + right.value, left.most + right.most)
+    return _union(left, right)
 
 
-def _subtract(one: Value, other: Value) -> Value:
-    if isinstance(one, Plain) and isinstance(other, Plain):
-        return number(one.value - other.value, one.most + other.most)
-    if is_bits(one, other):
-        mine = as_bits(one)
-        return Bits(_kind(one, other), mine.value & ~as_bits(other).value)
-    return _kept(one, other, wanted=False)
+def _subtract(left: BatchValue, right: BatchValue) -> BatchValue:
+    if isinstance(left, BatchScalar) and isinstance(right, BatchScalar):
+        return number_value(left.value - right.value, left.most + right.most)
+    if is_bits(left, right):
+        left_bits = as_bits(left)
+        return BatchBitSet(_kind(left, right), left_bits.value & ~as_bits(right).value)
+    return _filtered(left, right, wanted=False)
 
 
-def _multiply(one: Value, other: Value) -> Value:
-    assert isinstance(one, Plain)
-    assert isinstance(other, Plain)
-    return number(one.value * other.value, one.most * other.most)
+def _multiply(left: BatchValue, right: BatchValue) -> BatchValue:
+    assert isinstance(left, BatchScalar)
+    assert isinstance(right, BatchScalar)
+    return number_value(left.value * right.value, left.most * right.most)
 
 
-def _union(one: Value, other: Value) -> Value:
-    if is_bits(one, other):
-        return Bits(_kind(one, other), as_bits(one).value | as_bits(other).value)
-    assert isinstance(one, Entries)
-    assert isinstance(other, Entries)
-    return Entries((*one.items, *other.items), is_list=False)
+def _union(left: BatchValue, right: BatchValue) -> BatchValue:
+    if is_bits(left, right):
+        return BatchBitSet(_kind(left, right), as_bits(left).value | as_bits(right).value)
+    assert isinstance(left, MaskedItems)
+    assert isinstance(right, MaskedItems)
+    return MaskedItems((*left.items, *right.items), is_list=False)
 
 
-def _intersection(one: Value, other: Value) -> Value:
-    if is_bits(one, other):
-        return Bits(_kind(one, other), as_bits(one).value & as_bits(other).value)
-    return _kept(one, other, wanted=True)
+def _intersection(left: BatchValue, right: BatchValue) -> BatchValue:
+    if is_bits(left, right):
+        return BatchBitSet(_kind(left, right), as_bits(left).value & as_bits(right).value)
+    return _filtered(left, right, wanted=True)
 
 
-def _kept(one: Value, other: Value, *, wanted: bool) -> Value:
-    assert isinstance(one, Entries)
+def _filtered(left: BatchValue, right: BatchValue, *, wanted: bool) -> BatchValue:
+    assert isinstance(left, MaskedItems)
     items = []
-    for mask, value in one.items:
-        there = member(value, other)
-        items.append((both(mask, there if wanted else opposite(there)), value))
-    return Entries(tuple(items), is_list=False)
+    for mask, value in left.items:
+        inside = member(value, right)
+        items.append((mask_and(mask, inside if wanted else mask_not(inside)), value))
+    return MaskedItems(tuple(items), is_list=False)
 
 
-def _kind(one: Value, other: Value) -> str:
-    return one.kind if isinstance(one, Bits) else as_bits(other).kind
+def _kind(left: BatchValue, right: BatchValue) -> str:
+    return left.kind if isinstance(left, BatchBitSet) else as_bits(right).kind
 
 
-def _set(value: Value) -> Value:
-    """A list where a set is wanted."""
-    if isinstance(value, Entries) and value.is_list:
-        return gathered(value.items, is_list=False, in_order=False)
+def _set(value: BatchValue) -> BatchValue:
+    """Return a list as a set; other values stay."""
+    if isinstance(value, MaskedItems) and value.is_list:
+        return as_collection(value.items, is_list=False, in_order=False)
     return value
 
 
-OPERATORS: Final[dict[str, Callable[[Value, Value], Value]]] = {
-    "=": lambda one, other: truth(equal(one, other)),
-    "/=": lambda one, other: truth(opposite(equal(one, other))),
-    "<": _compare(lambda one, other: one < other),
-    "<=": _compare(lambda one, other: one <= other),
-    ">": _compare(lambda one, other: one > other),
-    ">=": _compare(lambda one, other: one >= other),
+BATCH_OPERATORS: Final[dict[str, Callable[[BatchValue, BatchValue], BatchValue]]] = {
+    "=": lambda left, right: bool_value(equal(left, right)),
+    "/=": lambda left, right: bool_value(mask_not(equal(left, right))),
+    "<": _compare(lambda left, right: left < right),
+    "<=": _compare(lambda left, right: left <= right),
+    ">": _compare(lambda left, right: left > right),
+    ">=": _compare(lambda left, right: left >= right),
     "+": _add,
     "-": _subtract,
     "*": _multiply,
     "/\\": _intersection,
     "\\/": _union,
-    ":": lambda one, other: truth(member(one, other)),
-    "/:": lambda one, other: truth(opposite(member(one, other))),
-    "<:": lambda one, other: truth(subset(_set(one), _set(other))),
-    "/<:": lambda one, other: truth(opposite(subset(_set(one), _set(other)))),
-    "<<:": lambda one, other: truth(packing(one, _set(other))),
-    "/<<:": lambda one, other: truth(opposite(packing(one, _set(other)))),
-    "&": lambda one, other: truth(both(mask_of(one), mask_of(other))),
-    "|": lambda one, other: truth(either(mask_of(one), mask_of(other))),
-    "-->": lambda one, other: truth(either(opposite(mask_of(one)), mask_of(other))),
-    "<-->": lambda one, other: truth(equal(one, other)),
+    ":": lambda left, right: bool_value(member(left, right)),
+    "/:": lambda left, right: bool_value(mask_not(member(left, right))),
+    "<:": lambda left, right: bool_value(subset(_set(left), _set(right))),
+    "/<:": lambda left, right: bool_value(mask_not(subset(_set(left), _set(right)))),
+    "<<:": lambda left, right: bool_value(packing(left, _set(right))),
+    "/<<:": lambda left, right: bool_value(mask_not(packing(left, _set(right)))),
+    "&": lambda left, right: bool_value(mask_and(mask_of(left), mask_of(right))),
+    "|": lambda left, right: bool_value(mask_or(mask_of(left), mask_of(right))),
+    "-->": lambda left, right: bool_value(mask_or(mask_not(mask_of(left)), mask_of(right))),
+    "<-->": lambda left, right: bool_value(equal(left, right)),
 }

@@ -1,4 +1,4 @@
-"""The language itself: its words, its types, and the way from text to syntax and back.
+"""The language itself: vocabulary, types, parser, printer and syntax tree.
 
-Enter by ``parse`` and ``print_file``. Never judges anything: that is for the rest of the room.
+``parse`` and ``print_file`` are the entry points. Nothing here evaluates a formula.
 """

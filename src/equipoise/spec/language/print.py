@@ -1,4 +1,4 @@
-"""From syntax back to text: what is printed reads back as the same syntax."""
+"""From syntax back to text: parsing the printed text gives the same syntax again."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final
 from equipoise.spec.language.syntax import (
     Always,
     Binder,
+    Boolean,
     Call,
     Constraint,
     Exists,
@@ -26,7 +27,6 @@ from equipoise.spec.language.syntax import (
     Sometime,
     Term,
     Text,
-    Truth,
 )
 
 _LOOSE, _EQUIVALENT, _IMPLIES, _OR, _AND, _NOT, _COMPARE, _SET, _SUM, _PRODUCT, _UNARY, _TIGHT = (
@@ -46,33 +46,34 @@ _LEVELS: Final = {
 
 
 def print_constraint(constraint: Constraint) -> str:
-    """Write a declaration."""
-    doc = f'"""{_apart(constraint.doc)}"""\n' if constraint.doc else ""
+    """Return the text of a declaration."""
+    doc = f'"""{_comment_lines(constraint.doc)}"""\n' if constraint.doc else ""
     marks = "".join(f" {mark}" for mark in constraint.marks)
     parameters = ", ".join(
-        f"{one.name} {one.binding} {_at(one.domain, _SET)}" for one in constraint.parameters
+        f"{parameter.name} {parameter.binding} {_at_level(parameter.domain, _SET)}"
+        for parameter in constraint.parameters
     )
     head = f"{constraint.name}({parameters})" if parameters else constraint.name
     return f"{doc}{head}{marks} ::=\n    {print_term(constraint.formula)}\n"
 
 
-def _apart(doc: str) -> str:
-    """Keep a quote at the end of a doc string apart from those around it; spaces do not count."""
+def _comment_lines(doc: str) -> str:
+    """Separate a quote at the end of a doc string from the quotes around it."""
     return f" {doc} " if doc.startswith('"') or doc.endswith('"') else doc
 
 
 def print_file(constraints: Iterable[Constraint]) -> str:
-    """Write a whole file."""
+    """Return the text of a whole file."""
     return "\n".join(map(print_constraint, constraints))
 
 
 def print_term(term: Term) -> str:
-    """Write a term with as few parentheses as it needs."""
-    return _at(term, _LOOSE)
+    """Return the text of a term with as few parentheses as it needs."""
+    return _at_level(term, _LOOSE)
 
 
-def _at(term: Term, level: int) -> str:
-    """Write a term where only terms of a level or tighter may stand."""
+def _at_level(term: Term, level: int) -> str:
+    """Return the text of a term, in parentheses if it binds more loosely than a level."""
     own, text = _printed(term)
     return text if own >= level else f"({text})"
 
@@ -83,19 +84,19 @@ def _printed(term: Term) -> tuple[int, str]:
             return _operation(term)
         case ForAll() | Exists():
             sign = "!" if isinstance(term, ForAll) else "?"
-            return _LOOSE, f"{sign}({_binders(term.binders)}) {_at(term.body, _LOOSE)}"
+            return _LOOSE, f"{sign}({_binders(term.binders)}) {_at_level(term.body, _LOOSE)}"
         case Let():
-            value, body = _at(term.value, _SET), _at(term.body, _LOOSE)
+            value, body = _at_level(term.value, _SET), _at_level(term.body, _LOOSE)
             return _LOOSE, f"let {term.name} = {value} in {body}"
         case Always() | Sometime():
             word = "always" if isinstance(term, Always) else "sometime"
-            return _LOOSE, f"{word} {_at(term.body, _LOOSE)}"
+            return _LOOSE, f"{word} {_at_level(term.body, _LOOSE)}"
         case Not():
-            return _NOT, f"not {_at(term.term, _NOT)}"
+            return _NOT, f"not {_at_level(term.term, _NOT)}"
         case Minus():
-            return _UNARY, f"-{_at(term.term, _UNARY)}"
+            return _UNARY, f"-{_at_level(term.term, _UNARY)}"
         case Index():
-            return _TIGHT, f"{_at(term.sequence, _TIGHT)}[{_at(term.position, _LOOSE)}]"
+            return _TIGHT, f"{_at_level(term.sequence, _TIGHT)}[{_at_level(term.position, _LOOSE)}]"
         case _:
             return _TIGHT, _atom(term)
 
@@ -105,7 +106,7 @@ def _operation(term: Operation) -> tuple[int, str]:
     # Implication groups to the right, comparisons do not group, all others group to the left.
     left = level + (term.operator == "-->" or level == _COMPARE)
     right = level + (term.operator != "-->")
-    return level, f"{_at(term.left, left)} {term.operator} {_at(term.right, right)}"
+    return level, f"{_at_level(term.left, left)} {term.operator} {_at_level(term.right, right)}"
 
 
 def _atom(term: Term) -> str:
@@ -116,7 +117,7 @@ def _atom(term: Term) -> str:
             return str(term.value)
         case Text():
             return '"' + term.value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-        case Truth():
+        case Boolean():
             return "true" if term.value else "false"
         case Call():
             return f"{term.moment}{term.function}({_listed(term.arguments)})"
@@ -129,17 +130,18 @@ def _atom(term: Term) -> str:
         case ListWhere():
             return f"[{_rule(term)}]"
         case _:
-            raise AssertionError(f"{term} is no atom")
+            raise AssertionError(f"{term} is not an atom")
 
 
 def _rule(term: SetWhere | ListWhere) -> str:
-    conditions = "".join(f", {print_term(one)}" for one in term.conditions)
+    conditions = "".join(f", {print_term(condition)}" for condition in term.conditions)
     return f"{print_term(term.term)} . {_binders(term.binders)}{conditions}"
 
 
 def _binders(binders: Iterable[Binder]) -> str:
     return "; ".join(
-        f"{', '.join(one.names)} {one.binding} {_at(one.domain, _SET)}" for one in binders
+        f"{', '.join(binder.names)} {binder.binding} {_at_level(binder.domain, _SET)}"
+        for binder in binders
     )
 
 

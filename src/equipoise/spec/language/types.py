@@ -1,4 +1,4 @@
-"""The types of the language, and how two of them are brought together."""
+"""The types of the language, and the type that two of them have in common."""
 
 from __future__ import annotations
 
@@ -26,64 +26,65 @@ VM_STATE: Final = Type("vm state")
 HOST_STATE: Final = Type("host state")
 ACTION: Final = Type("action")
 ANYTHING: Final = Type("anything")
-"""What the members of an empty collection are, and what a mistake that was told already is."""
-PLAIN: Final = {
-    one.name: one for one in (INT, BOOL, STRING, VM, HOST, VM_STATE, HOST_STATE, ACTION)
+"""The type of the members of an empty collection, and of a term whose error is reported already."""
+SIMPLE_TYPES: Final = {
+    simple.name: simple for simple in (INT, BOOL, STRING, VM, HOST, VM_STATE, HOST_STATE, ACTION)
 }
-"""The types that are no collections, by name."""
+"""The types other than collections, by name."""
 
 
 def set_of(member: Type) -> Type:
-    """The type of sets."""
+    """Return the type of sets."""
     return Type("set", member)
 
 
 def list_of(element: Type) -> Type:
-    """The type of lists."""
+    """Return the type of lists."""
     return Type("list", element)
 
 
 def packing_of(member: Type) -> Type:
-    """The type of packings: groups that have nothing in common. It may stand for a set of sets."""
+    """Return the type of packings: disjoint groups. A packing can be used as a set of sets."""
     return Type("packing", member)
 
 
-def variable(name: str) -> Type:
-    """A type that a function leaves open; it is written with a quote, like ``'t``."""
+def type_variable(name: str) -> Type:
+    """Return a type that a function leaves open, written with a quote: ``'t``."""
     return Type(f"'{name}")
 
 
 def members_of(kind: Type) -> Type | None:
-    """What the members of a collection are; ``None`` if it has none."""
+    """Return the type of the members of a collection; ``None`` for other types."""
     if kind.name == "packing":
         assert kind.of is not None
         return set_of(kind.of)
     return kind.of
 
 
-def join(one: Type, other: Type) -> Type | None:
-    """The type that both are, or ``None`` if they have nothing in common."""
-    if other in {one, ANYTHING}:
-        return one
-    if one == ANYTHING:
-        return other
-    if "packing" in (one.name, other.name) and {one.name, other.name} <= {"packing", "set"}:
-        mine, yours = members_of(one), members_of(other)
-        assert mine is not None
-        assert yours is not None
-        inner = join(mine, yours)
+def common_type(left: Type, right: Type) -> Type | None:
+    """Return the type that fits both, or ``None`` if there is none."""
+    if right in {left, ANYTHING}:
+        return left
+    if left == ANYTHING:
+        return right
+    # A packing is a set of sets, so the two have a common type.
+    if "packing" in (left.name, right.name) and {left.name, right.name} <= {"packing", "set"}:
+        left_members, right_members = members_of(left), members_of(right)
+        assert left_members is not None
+        assert right_members is not None
+        inner = common_type(left_members, right_members)
         return None if inner is None else set_of(inner)
-    if one.of is None or other.of is None or one.name != other.name:
+    if left.of is None or right.of is None or left.name != right.name:
         return None
-    inner = join(one.of, other.of)
-    return None if inner is None else Type(one.name, inner)
+    inner = common_type(left.of, right.of)
+    return None if inner is None else Type(left.name, inner)
 
 
-def match(wanted: Type, given: Type, open_types: dict[str, Type]) -> bool:
-    """Whether a value may stand for a parameter; fills in what the function leaves open."""
+def match_type(wanted: Type, given: Type, open_types: dict[str, Type]) -> bool:
+    """Whether a value fits a parameter; binds the open types of the function in ``open_types``."""
     if wanted.name.startswith("'"):
         known = open_types.get(wanted.name)
-        joined = given if known is None else join(known, given)
+        joined = given if known is None else common_type(known, given)
         if joined is not None:
             open_types[wanted.name] = joined
         return joined is not None
@@ -91,16 +92,16 @@ def match(wanted: Type, given: Type, open_types: dict[str, Type]) -> bool:
         return True
     if wanted.name == "collection":
         inner = members_of(given)
-        return inner is not None and match(_inner(wanted), inner, open_types)
+        return inner is not None and match_type(_inner(wanted), inner, open_types)
     if wanted.of is None:
         return wanted == given
     if wanted.name == "set" and given.name == "packing":
         inner = members_of(given)
-        return inner is not None and match(wanted.of, inner, open_types)
+        return inner is not None and match_type(wanted.of, inner, open_types)
     return (
         wanted.name == given.name
         and given.of is not None
-        and match(wanted.of, given.of, open_types)
+        and match_type(wanted.of, given.of, open_types)
     )
 
 
@@ -109,8 +110,8 @@ def _inner(kind: Type) -> Type:
     return kind.of
 
 
-def settle(kind: Type, open_types: dict[str, Type]) -> Type:
-    """Put what was found out in place of what was left open."""
+def substitute(kind: Type, open_types: dict[str, Type]) -> Type:
+    """Return a type with its open types replaced by those that were bound."""
     if kind.name.startswith("'"):
         return open_types.get(kind.name, ANYTHING)
-    return kind if kind.of is None else Type(kind.name, settle(kind.of, open_types))
+    return kind if kind.of is None else Type(kind.name, substitute(kind.of, open_types))

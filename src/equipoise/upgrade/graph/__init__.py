@@ -1,4 +1,4 @@
-"""Graphs: what depends on what, now and in future, made of the state anew in each iteration.
+"""Graphs: current and future dependencies, computed from the state in each iteration.
 
-Enter by ``build``. Never changes the state of an upgrade.
+Entry point: ``build``. This package does not change the state of an upgrade.
 """

@@ -1,4 +1,4 @@
-"""Step 1: the resource graph, made of the state. Step 2: the control graph, made of that."""
+"""Step 1: the resource graph of the state. Step 2: the control graph, a contraction of it."""
 
 from __future__ import annotations
 
@@ -8,221 +8,256 @@ from itertools import pairwise
 from typing import Final
 
 from equipoise.model.quantity import HostId, ResourceId
-from equipoise.model.resource import DependencyKind, Presence, ResourceKind
 from equipoise.model.upgrade.graph import (
+    ChangeGroup,
+    ChangeGroupEdge,
     ControlGraph,
     Edge,
-    Group,
-    GroupEdge,
     Modification,
     ResourceGraph,
     Vertex,
 )
+from equipoise.model.upgrade.infrastructure import DependencyKind, DependencyPresence, ResourceKind
 from equipoise.model.upgrade.request import SetId
 from equipoise.model.upgrade.work import VertexId
 from equipoise.model.value import FrozenMap
-from equipoise.upgrade.graph.bonds import PRESENT, presence
-from equipoise.upgrade.graph.demands import least_constituents
-from equipoise.upgrade.graph.protections import protections
-from equipoise.upgrade.sides import Sides
-from equipoise.upgrade.state import Bond, Part, State
+from equipoise.upgrade.graph.dependencies import (
+    CHANGED_TOGETHER,
+    PRESENT_NOW,
+    constituents_needed,
+    presence,
+    protection_groups,
+)
+from equipoise.upgrade.graph.disjoint_sets import DisjointSets
+from equipoise.upgrade.graph.host_partitions import HostPartitions
+from equipoise.upgrade.state import ResourceState, TrackedDependency, UpgradeState
 
 NO_ATTEMPTS: Final[FrozenMap[SetId, int]] = FrozenMap()
-TOGETHER = (DependencyKind.CONTAINER, DependencyKind.COMPOSITION)
-"""Who is bound by these is changed in one iteration: it would be out of service twice otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """Which resources are one vertex of the control graph."""
+    """Which resources form one vertex of the control graph."""
 
     members: dict[VertexId, tuple[ResourceId, ...]]
     group_of: dict[ResourceId, VertexId]
     hosts_of: dict[VertexId, tuple[HostId, ...]]
     by_host: dict[HostId, tuple[ResourceId, ...]]
-    """The resources that go with each compute host."""
+    """The resources that change with each compute host."""
 
 
-def grouping(state: State) -> Grouping:
-    """Contract what must be changed together: containers, composites, partitions of a split."""
+def grouping(state: UpgradeState) -> Grouping:
+    """Return the groups of resources that change together, from the cache of the state.
+
+    These are containers, composites and partitions of a split.
+    """
     if state.grouping is None:
-        state.grouping = _contract(state)
-    kept: Grouping = state.grouping
-    return kept
+        state.grouping = _contract_groups(state)
+    groups: Grouping = state.grouping
+    return groups
 
 
-def _contract(state: State) -> Grouping:
-    root: dict[ResourceId, ResourceId] = {one: one for one in state.parts}
-    rank = {one: place for place, one in enumerate(state.parts)}
-
-    def find(one: ResourceId) -> ResourceId:
-        while root[one] != one:
-            root[one] = root[root[one]]
-            one = root[one]
-        return one
-
-    for one, other in _pairs(state):
-        first, second = find(one), find(other)
-        if first != second:
-            early, late = sorted((first, second), key=rank.__getitem__)
-            root[late] = early
-    lists: dict[ResourceId, list[ResourceId]] = {}
-    for one in state.parts:
-        lists.setdefault(find(one), []).append(one)
+def _contract_groups(state: UpgradeState) -> Grouping:
+    groups = DisjointSets(state.resource_states)
+    for resource, other in _contracted_pairs(state):
+        groups.join(resource, other)
     members = {
-        VertexId(f"G{first}" if len(those) > 1 else first): tuple(those)
-        for first, those in lists.items()
+        # A group of several resources is named after its first one.
+        VertexId(f"G{resources[0]}" if len(resources) > 1 else resources[0]): tuple(resources)
+        for resources in groups.classes().values()
     }
-    group_of = {one: vertex for vertex, those in members.items() for one in those}
+    group_of = {resource: vertex for vertex, group in members.items() for resource in group}
     hosts_of = {
-        vertex: hosts for vertex, those in members.items() if (hosts := _hosts(state, those))
+        vertex: hosts for vertex, group in members.items() if (hosts := _hosts(state, group))
     }
     by_host = {host: members[vertex] for vertex, hosts in hosts_of.items() for host in hosts}
     return Grouping(members, group_of, hosts_of, by_host)
 
 
-def _hosts(state: State, members: tuple[ResourceId, ...]) -> tuple[HostId, ...]:
-    """The compute hosts among resources."""
-    named = (state.parts[one].resource.host for one in members)
+def _hosts(state: UpgradeState, members: tuple[ResourceId, ...]) -> tuple[HostId, ...]:
+    """Return the compute hosts of resources."""
+    named = (state.resource_states[id_].resource.host for id_ in members)
     return tuple(
         dict.fromkeys(
             host
             for host in named
-            if host is not None and host in state.places and state.places[host].places
+            if host is not None
+            and host in state.compute_hosts
+            and state.compute_hosts[host].vms_max
         )
     )
 
 
-def _pairs(state: State) -> Iterator[tuple[ResourceId, ResourceId]]:
-    for bond in state.bonds:
-        one = bond.dependency
-        if one.kind in TOGETHER and one.dependent in state.parts and one.sponsor in state.parts:
-            yield one.dependent, one.sponsor
+def _contracted_pairs(state: UpgradeState) -> Iterator[tuple[ResourceId, ResourceId]]:
+    for tracked in state.dependencies:
+        dependency = tracked.dependency
+        if (
+            dependency.kind in CHANGED_TOGETHER
+            and dependency.dependent in state.resource_states
+            and dependency.sponsor in state.resource_states
+        ):
+            yield dependency.dependent, dependency.sponsor
     for unit in state.units.values():
         for partition in unit.partitions:
-            waiting = [id_ for id_ in partition if _is_next(state.parts.get(id_), unit.id)]
+            waiting = [
+                id_
+                for id_ in partition
+                if _is_next_in_unit(state.resource_states.get(id_), unit.id)
+            ]
             yield from pairwise(waiting)
 
 
-def _is_next(part: Part | None, unit: str) -> bool:
-    return part is not None and bool(part.levels) and part.levels[0].unit == unit
+def _is_next_in_unit(resource_state: ResourceState | None, unit: str) -> bool:
+    return (
+        resource_state is not None
+        and bool(resource_state.levels)
+        and resource_state.levels[0].unit == unit
+    )
 
 
-def resource_graph(state: State, sides: Sides, *, with_vms: bool = True) -> ResourceGraph:
-    """Every resource with its attributes and every dependency; VMs and where they run as well."""
-    vertices = {one: _vertex(state, part) for one, part in state.parts.items() if _matters(part)}
+def resource_graph(
+    state: UpgradeState, host_partitions: HostPartitions, *, with_vms: bool = True
+) -> ResourceGraph:
+    """Return every resource and dependency as a graph, with VMs and their hosts if wanted."""
+    vertices = {
+        resource_id: _vertex(state, resource_state)
+        for resource_id, resource_state in state.resource_states.items()
+        if _is_relevant(resource_state)
+    }
     edges = list(_edges(state))
     if with_vms:
-        kernel = _kernels(state)
-        for seat in state.seats.values():
-            moves = seat.host is not None and sides.must_leave(seat.host)
-            id_ = ResourceId(seat.vm)
+        vm_resource = _vm_resources(state)
+        for placement in state.placements.values():
+            moves = placement.host is not None and host_partitions.vms_must_leave(placement.host)
+            id_ = ResourceId(placement.vm)
             vertices[id_] = Vertex(
                 id_,
                 ResourceKind.VIRTUAL_SERVER,
                 Modification.UPGRADE if moves else Modification.NO_CHANGE,
                 failed_attempts=NO_ATTEMPTS,
-                vm=seat.vm,
-                host=seat.host,
+                vm=placement.vm,
+                host=placement.host,
             )
-            if seat.host is not None and seat.host in kernel:
-                edges.append(Edge(id_, kernel[seat.host], DependencyKind.MIGRATION))
-    return ResourceGraph(FrozenMap(vertices), tuple(edges), protections(state))
+            if placement.host is not None and placement.host in vm_resource:
+                edges.append(Edge(id_, vm_resource[placement.host], DependencyKind.MIGRATION))
+    return ResourceGraph(FrozenMap(vertices), tuple(edges), protection_groups(state))
 
 
-def _matters(part: Part) -> bool:
-    return part.present or bool(part.levels)
+def _is_relevant(resource_state: ResourceState) -> bool:
+    return resource_state.present or bool(resource_state.levels)
 
 
-def _kernels(state: State) -> dict[HostId, ResourceId]:
-    """On each host, the resource that VMs run on: its hypervisor, or the first one there is."""
-    found: dict[HostId, ResourceId] = {}
-    for one, part in state.parts.items():
-        host = part.resource.host
-        if host is not None and part.present:
-            is_hypervisor = part.resource.kind is ResourceKind.HYPERVISOR
-            found[host] = one if is_hypervisor else found.get(host, one)
-    return found
+def _vm_resources(state: UpgradeState) -> dict[HostId, ResourceId]:
+    """Return the resource of each host on which VMs run: its hypervisor, or the first one."""
+    by_host: dict[HostId, ResourceId] = {}
+    for id_, resource_state in state.resource_states.items():
+        host = resource_state.resource.host
+        if host is not None and resource_state.present:
+            is_hypervisor = resource_state.resource.kind is ResourceKind.HYPERVISOR
+            by_host[host] = id_ if is_hypervisor else by_host.get(host, id_)
+    return by_host
 
 
-def _vertex(state: State, part: Part) -> Vertex:
+def _vertex(state: UpgradeState, resource_state: ResourceState) -> Vertex:
     return Vertex(
-        part.resource.id,
-        part.resource.kind,
-        part.modification,
-        active=part.active,
-        undo_units=part.sets,
-        levels=part.levels,
-        failed_attempts=part.attempts,
-        related=part.related,
-        isolated=part.isolated,
-        failed=part.failed,
-        present=part.present,
-        host=part.resource.host,
-        vm=part.resource.vm,
-        constituents_min=least_constituents(state, part),
+        resource_state.resource.id,
+        resource_state.resource.kind,
+        resource_state.modification,
+        active=resource_state.active,
+        undo_units=resource_state.sets,
+        levels=resource_state.levels,
+        failed_attempts=resource_state.attempts,
+        related=resource_state.related,
+        isolated=resource_state.isolated,
+        failed=resource_state.failed,
+        present=resource_state.present,
+        host=resource_state.resource.host,
+        vm=resource_state.resource.vm,
+        constituents_min=constituents_needed(state, resource_state),
     )
 
 
-def _edges(state: State) -> Iterator[Edge]:
-    for bond in state.bonds:
-        holds = presence(state, bond)
+def _edges(state: UpgradeState) -> Iterator[Edge]:
+    for tracked in state.dependencies:
+        holds = presence(state, tracked)
         if holds is not None:
-            yield _edge(bond, holds)
+            yield _edge(tracked, holds)
 
 
-def _edge(bond: Bond, holds: Presence) -> Edge:
-    one = bond.dependency
-    clash = bond.clashes and holds is Presence.CURRENT_FUTURE
-    return Edge(one.dependent, one.sponsor, one.kind, holds, incompatible=clash, link=one.link)
+def _edge(tracked: TrackedDependency, holds: DependencyPresence) -> Edge:
+    dependency = tracked.dependency
+    is_mixed = tracked.incompatible and holds is DependencyPresence.CURRENT_FUTURE
+    return Edge(
+        dependency.dependent,
+        dependency.sponsor,
+        dependency.kind,
+        holds,
+        incompatible=is_mixed,
+        link=dependency.link,
+    )
 
 
-def control_graph(state: State, graph: ResourceGraph) -> ControlGraph:
-    """Contract the resource graph. VMs are left out: step 4 is about them."""
-    made = grouping(state)
+def control_graph(state: UpgradeState, graph: ResourceGraph) -> ControlGraph:
+    """Contract the resource graph. VMs are left out: step 4 moves them."""
+    grouped = grouping(state)
     groups = {
-        vertex: _group(state, vertex, those, made.hosts_of.get(vertex, ()))
-        for vertex, those in made.members.items()
-        if any(one in graph.vertices for one in those)
+        vertex: _group(state, vertex, members, grouped.hosts_of.get(vertex, ()))
+        for vertex, members in grouped.members.items()
+        if any(member in graph.vertices for member in members)
     }
     edges = []
     for edge in graph.edges:
         if edge.kind is DependencyKind.MIGRATION:
             continue
-        dependent, sponsor = made.group_of[edge.dependent], made.group_of[edge.sponsor]
+        dependent, sponsor = grouped.group_of[edge.dependent], grouped.group_of[edge.sponsor]
         if dependent != sponsor:
             edges.append(
-                GroupEdge(
+                ChangeGroupEdge(
                     dependent, sponsor, edge.kind, edge.presence, edge.incompatible, edge.link
                 )
             )
-    return ControlGraph(FrozenMap(groups), tuple(edges), FrozenMap(made.group_of))
+    return ControlGraph(FrozenMap(groups), tuple(edges), FrozenMap(grouped.group_of))
 
 
 def _group(
-    state: State, vertex: VertexId, members: tuple[ResourceId, ...], hosts: tuple[HostId, ...]
-) -> Group:
-    parts = [state.parts[one] for one in members]
-    return Group(
+    state: UpgradeState,
+    vertex: VertexId,
+    members: tuple[ResourceId, ...],
+    hosts: tuple[HostId, ...],
+) -> ChangeGroup:
+    resource_states = [state.resource_states[member] for member in members]
+    return ChangeGroup(
         vertex,
         members,
-        _merged([part.modification for part in parts if part.can_be_changed]),
-        active=all(part.active for part in parts if part.present),
+        _merged_modification(
+            [
+                resource_state.modification
+                for resource_state in resource_states
+                if resource_state.can_be_changed
+            ]
+        ),
+        active=all(
+            resource_state.active for resource_state in resource_states if resource_state.present
+        ),
         hosts=hosts,
-        isolated=any(part.isolated for part in parts),
-        failed=any(part.failed for part in parts),
+        isolated=any(resource_state.isolated for resource_state in resource_states),
+        failed=any(resource_state.failed for resource_state in resource_states),
     )
 
 
-def _merged(those: list[Modification]) -> Modification:
-    """What happens to a whole, of what happens to its parts."""
-    changes = {one for one in those if one is not Modification.NO_CHANGE}
+def _merged_modification(modifications: list[Modification]) -> Modification:
+    """Return the modification of a group, given those of its members."""
+    changes = {
+        modification for modification in modifications if modification is not Modification.NO_CHANGE
+    }
     if not changes:
         return Modification.NO_CHANGE
-    same_for_all = len(changes) == 1 and (len(those) == 1 or Modification.UPGRADE in changes)
-    return changes.pop() if same_for_all or len(set(those)) == 1 else Modification.UPGRADE
+    same_for_all = len(changes) == 1 and (
+        len(modifications) == 1 or Modification.UPGRADE in changes
+    )
+    return changes.pop() if same_for_all or len(set(modifications)) == 1 else Modification.UPGRADE
 
 
-def is_present(edge: GroupEdge | Edge) -> bool:
-    """Whether a dependency holds now."""
-    return edge.presence in PRESENT
+def holds_now(edge: ChangeGroupEdge | Edge) -> bool:
+    """Return whether a dependency holds now."""
+    return edge.presence in PRESENT_NOW

@@ -1,4 +1,4 @@
-"""How much of the cluster a unit takes out of service, and how many spare hosts that calls for."""
+"""How many hosts a unit keeps out of service, and how many spare hosts that needs."""
 
 from __future__ import annotations
 
@@ -6,119 +6,130 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from equipoise.model.quantity import HostId, ResourceId
-from equipoise.model.resource import DependencyKind, Presence, ResourceKind
 from equipoise.model.upgrade.graph import Edge, ResourceGraph
+from equipoise.model.upgrade.infrastructure import DependencyKind, DependencyPresence, ResourceKind
 from equipoise.model.upgrade.work import UpgradeUnit
-from equipoise.upgrade.methods.moments import Moment, moments_of
-from equipoise.upgrade.methods.passage import keeps_off, passages_of
+from equipoise.upgrade.methods.switching import (
+    SwitchingState,
+    keeps_deactivated,
+    switching_states,
+    switchings_of,
+)
 
-_BEARING: Final = (ResourceKind.SERVER, ResourceKind.HYPERVISOR, ResourceKind.HOST_OS)
-"""Without these a host runs no VM; without one of its NICs it may."""
+_VM_BEARING: Final = (ResourceKind.SERVER, ResourceKind.HYPERVISOR, ResourceKind.HOST_OS)
+"""Without one of these a host runs no VM. A host without one of its NICs may still run VMs."""
 
 
 def worst_degradation(graph: ResourceGraph, unit: UpgradeUnit) -> int:
-    """How many hosts are out of service at the worst moment; 0 if the method keeps none off.
+    """Return the largest number of deactivated hosts at one time; 0 if the method keeps none off.
 
-    What is out of service for the time of its own change is not counted: equation 4 is about that.
+    Hosts that are out only during their own change do not count: equation 4 covers them.
     """
-    if not keeps_off(unit):
+    if not keeps_deactivated(unit):
         return 0
-    moments = moments_of(unit, passages_of(graph, unit))
-    return max(len(hosts_out(graph, one)) for one in moments if one.lasts)
+    moments = switching_states(unit, switchings_of(graph, unit))
+    return max(len(hosts_out(graph, moment)) for moment in moments if moment.lasts)
 
 
-def spare_hosts(units: Iterable[UpgradeUnit], *, failover_new: int = 0) -> int:
-    """How many dedicated hosts make up for units that are kept out of service (5.1.4.2).
+def spare_hosts_for(units: Iterable[UpgradeUnit], *, failover_new: int = 0) -> int:
+    """Return the dedicated hosts that compensate for deactivated units (5.1.4.2).
 
-    One unit at a time is enough, hence the largest counts. ``failover_new`` is the reserve for
-    failing hosts of the new side, which nobody has sold and nobody has set aside before; 0 if the
-    hosts are not divided.
+    One unit changes at a time, so the largest counts. ``failover_new`` is the reserve for failing
+    hosts of the new partition; 0 if the hosts are not divided.
     """
     return max((unit.degraded_hosts or 0 for unit in units), default=0) + failover_new
 
 
-def unprotected(graph: ResourceGraph, unit: UpgradeUnit) -> str:
-    """Say which protection group has too few members in service while a unit goes through its
-    partitions; nothing if none has. All that are not in the unit are taken to be in service.
+def protection_shortfall(graph: ResourceGraph, unit: UpgradeUnit) -> str:
+    """Return which protection group a unit leaves with too few members; empty if none.
+
+    Resources outside the unit count as in service.
     """
-    guarded = [one for one in graph.protections if one.in_service_min]
+    guarded = [group for group in graph.protections if group.in_service_min]
     if not guarded:
         return ""
-    moments = [one for one in moments_of(unit, passages_of(graph, unit)) if one.lasts]
+    states = switching_states(unit, switchings_of(graph, unit))
+    moments = [moment for moment in states if moment.lasts]
     for group in guarded:
         members = set(group.members)
-        worst = max(len(members.intersection(out_of_service(graph, one))) for one in moments)
+        worst = max(len(members.intersection(out_of_service(graph, moment))) for moment in moments)
         if worst and len(members) - worst < group.in_service_min:
             return (
-                f"the method of unit {unit.id} takes {worst} of protection group {group.id} out at "
-                f"a time, which needs {group.in_service_min} of {len(members)} in service"
+                f"the method of unit {unit.id} takes out {worst} members of protection group "
+                f"{group.id} at a time; {group.in_service_min} of {len(members)} must be in service"
             )
     return ""
 
 
-def hosts_out(graph: ResourceGraph, moment: Moment) -> tuple[HostId, ...]:
-    """The hosts that serve nobody at a moment: they are off, or what they need is."""
-    found: dict[HostId, None] = {}
-    for one in out_of_service(graph, moment):
-        vertex = graph.vertices.get(one)
-        if vertex is not None and vertex.host is not None and vertex.kind in _BEARING:
-            found[vertex.host] = None
-    return tuple(found)
+def hosts_out(graph: ResourceGraph, moment: SwitchingState) -> tuple[HostId, ...]:
+    """Return the hosts that run no VMs at a moment: they are off, or a sponsor is."""
+    hosts: dict[HostId, None] = {}
+    for resource in out_of_service(graph, moment):
+        vertex = graph.vertices.get(resource)
+        if vertex is not None and vertex.host is not None and vertex.kind in _VM_BEARING:
+            hosts[vertex.host] = None
+    return tuple(hosts)
 
 
-def out_of_service(graph: ResourceGraph, moment: Moment) -> tuple[ResourceId, ...]:
-    """Everything that does not work at a moment, because it is off or lacks a sponsor.
+def out_of_service(graph: ResourceGraph, moment: SwitchingState) -> tuple[ResourceId, ...]:
+    """Return all resources that do not work at a moment: off, or without a sponsor.
 
-    Peers stand in for each other, and an aggregate works while enough constituents do. VMs are
-    left out: they are moved away before.
+    Peers replace each other, and an aggregate works while enough constituents do. VMs are left out:
+    they move away before.
     """
-    found = dict.fromkeys(one for one in graph.vertices if one in moment.off)
-    doubtful = [edge for edge in graph.edges if not edge.kind.is_symmetrical]
-    while doubtful:
-        fallen: dict[ResourceId, None] = {}
-        for edge in doubtful:
-            if edge.dependent in found or edge.dependent in fallen or not _matters(edge):
+    out = dict.fromkeys(resource for resource in graph.vertices if resource in moment.off)
+    to_check = [edge for edge in graph.edges if not edge.kind.is_symmetrical]
+    while to_check:
+        newly_out: dict[ResourceId, None] = {}
+        for edge in to_check:
+            if edge.dependent in out or edge.dependent in newly_out or not _is_relevant(edge):
                 continue
-            if not _serves(edge, found, moment) and not _replaced(graph, edge, found, moment):
-                fallen[edge.dependent] = None
-        found |= fallen
-        doubtful = [edge for one in fallen for edge in graph.dependants.get(one, ())]
-    return tuple(found)
+            if not _serves(edge, out, moment) and not _has_replacement(graph, edge, out, moment):
+                newly_out[edge.dependent] = None
+        out |= newly_out
+        to_check = [
+            edge for resource in newly_out for edge in graph.dependent_edges.get(resource, ())
+        ]
+    return tuple(out)
 
 
-def _matters(edge: Edge) -> bool:
-    return edge.kind is not DependencyKind.MIGRATION and edge.presence is not Presence.FUTURE
+def _is_relevant(edge: Edge) -> bool:
+    return (
+        edge.kind is not DependencyKind.MIGRATION and edge.presence is not DependencyPresence.FUTURE
+    )
 
 
-def _serves(edge: Edge, out: Collection[ResourceId], moment: Moment) -> bool:
+def _serves(edge: Edge, out: Collection[ResourceId], moment: SwitchingState) -> bool:
     if edge.sponsor in out or (edge.dependent, edge.sponsor) in moment.cut:
         return False
     same = (edge.dependent in moment.new) == (edge.sponsor in moment.new)
     return same or not edge.incompatible
 
 
-def _replaced(
-    graph: ResourceGraph, edge: Edge, out: Collection[ResourceId], moment: Moment
+def _has_replacement(
+    graph: ResourceGraph, edge: Edge, out: Collection[ResourceId], moment: SwitchingState
 ) -> bool:
-    """Whether others do what the sponsor of a dependency does not do."""
-    others = [one for one in graph.sponsorships[edge.dependent]
-              if one.kind is edge.kind and _matters(one)]  # fmt: skip
+    """Return whether other sponsors of the same kind replace the sponsor of a dependency."""
+    others = [other_edge for other_edge in graph.sponsor_edges[edge.dependent]
+              if other_edge.kind is edge.kind and _is_relevant(other_edge)]  # fmt: skip
     if edge.kind is DependencyKind.AGGREGATION:
         aggregate = graph.vertices.get(edge.dependent)
-        least = 0 if aggregate is None else aggregate.constituents_min
-        serving = sum(_serves(one, out, moment) for one in others)
-        return serving >= max(1, least)
-    stand_ins = _kin(graph, edge.sponsor)
-    return any(one.sponsor in stand_ins and _serves(one, out, moment) for one in others)
+        needed = 0 if aggregate is None else aggregate.constituents_min
+        serving = sum(_serves(other_edge, out, moment) for other_edge in others)
+        return serving >= max(1, needed)
+    peers = _all_peers(graph, edge.sponsor)
+    return any(
+        other_edge.sponsor in peers and _serves(other_edge, out, moment) for other_edge in others
+    )
 
 
-def _kin(graph: ResourceGraph, resource: ResourceId) -> Sequence[ResourceId]:
-    """The peers of a resource, direct and indirect."""
-    found = {resource: None}
-    ahead = [resource]
-    for one in ahead:
-        for other in graph.peers.get(one, ()):
-            if other not in found:
-                found[other] = None
-                ahead.append(other)
-    return tuple(found)
+def _all_peers(graph: ResourceGraph, resource: ResourceId) -> Sequence[ResourceId]:
+    """Return the peers of a resource, direct and indirect."""
+    peers = {resource: None}
+    queue = [resource]
+    for current in queue:
+        for other in graph.peers.get(current, ()):
+            if other not in peers:
+                peers[other] = None
+                queue.append(other)
+    return tuple(peers)

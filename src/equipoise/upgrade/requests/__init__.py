@@ -1,10 +1,11 @@
-"""Requests: from what an administrator asks for to what is done with each resource, and back.
+"""Requests: from a request of an administrator to work on each resource, and back.
 
-Enter by ``schedule``, ``take_back`` and ``settle``. Never decides when something is done.
+Entry points: ``schedule_request``, ``undo_set``, ``drop_set``, ``settle_dependencies``. This
+package does not decide when the work is done.
 """
 
-from equipoise.upgrade.requests.bind import settle
-from equipoise.upgrade.requests.schedule import schedule
-from equipoise.upgrade.requests.undo import drop, take_back
+from equipoise.upgrade.requests.dependency_changes import settle_dependencies
+from equipoise.upgrade.requests.schedule import schedule_request
+from equipoise.upgrade.requests.undo import drop_set, undo_set
 
-__all__ = ["drop", "schedule", "settle", "take_back"]
+__all__ = ["drop_set", "schedule_request", "settle_dependencies", "undo_set"]

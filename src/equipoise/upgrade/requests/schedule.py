@@ -1,133 +1,143 @@
-"""Taking up a request: each change becomes work on each of its resources, in execution levels."""
+"""Scheduling of a request: each change becomes work on its resources, in execution levels."""
 
 from __future__ import annotations
 
 from equipoise.model.quantity import ResourceId
-from equipoise.model.upgrade.catalog import Description, Doing, Recipe
-from equipoise.model.upgrade.request import Change, ChangeSet, Request
-from equipoise.model.upgrade.work import Level, UnitId, Work
-from equipoise.upgrade.begin import a_part
-from equipoise.upgrade.requests.bind import bind
-from equipoise.upgrade.requests.complete import Impossible, complete
-from equipoise.upgrade.requests.feasible import check_feasible
-from equipoise.upgrade.requests.heirs import goal_of
-from equipoise.upgrade.requests.project import projected
-from equipoise.upgrade.requests.units import units_for
-from equipoise.upgrade.state import Standing, State
+from equipoise.model.upgrade.catalog import ComponentDescription, ComponentOperation, Recipe
+from equipoise.model.upgrade.request import ChangeSet, RequestedChange, UpgradeRequest
+from equipoise.model.upgrade.work import ExecutionLevel, UnitId, WorkItem
+from equipoise.upgrade.reason import Reason
+from equipoise.upgrade.requests.compatibility import projected_components
+from equipoise.upgrade.requests.complementary import InfeasibleSet, complete_set
+from equipoise.upgrade.requests.dependency_changes import track_dependencies
+from equipoise.upgrade.requests.feasibility import check_feasible
+from equipoise.upgrade.requests.units import make_units
+from equipoise.upgrade.requests.work_transfer import target_version
+from equipoise.upgrade.state import ChangeSetStatus, UpgradeState, initial_resource_state
 
 
-def schedule(state: State, request: Request, requested_ms: int) -> dict[str, str]:
-    """Take up a request. Gives the sets that can never succeed, with the reason.
+def schedule_request(
+    state: UpgradeState, request: UpgradeRequest, requested_ms: int
+) -> dict[str, Reason]:
+    """Schedule a request. Return the sets that can never succeed, with the reason.
 
-    What it needs of the resources is computed as if nothing else were under way (the new request
-    graph), and comes behind everything that is left to do with them.
+    Its work is computed as if nothing else were under way (the new request graph). The work comes
+    after all work that the resources already have.
     """
-    state.taken_up += 1
-    refused: dict[str, str] = {}
-    works: dict[ResourceId, list[Work]] = {}
-    for asked in request.sets:
-        if asked.id in state.standings:
-            refused[asked.id] = "a set of this name was asked for before"
+    state.requests_scheduled += 1
+    refused: dict[str, Reason] = {}
+    works: dict[ResourceId, list[WorkItem]] = {}
+    for requested in request.sets:
+        if requested.id in state.set_status:
+            refused[requested.id] = Reason("duplicate-set", f"a set {requested.id} exists")
             continue
         try:
-            whole = complete(state, asked)
+            whole = complete_set(state, requested)
             check_feasible(state, whole)
-        except Impossible as problem:
-            _stand(state, asked, requested_ms)
-            refused[asked.id] = str(problem)
+        except InfeasibleSet as problem:
+            _register_set(state, requested, requested_ms)
+            refused[requested.id] = problem.reason
             continue
-        standing = _stand(state, whole, requested_ms)
-        _add_resources(state, standing)
+        status = _register_set(state, whole, requested_ms)
+        _add_resources(state, status)
         for change in whole.changes:
             for id_, work in _works(state, whole, change, works):
                 works.setdefault(id_, []).append(work)
-        bind(state, standing, works)
-    hopeless = _level(state, works)
-    return refused | {one: why for one, why in hopeless.items() if one not in refused}
+        # The works of earlier sets of the request count, because they change the same resources.
+        track_dependencies(state, status, works)
+    infeasible = _add_levels(state, works)
+    return refused | {set_: why for set_, why in infeasible.items() if set_ not in refused}
 
 
-def _stand(state: State, set_: ChangeSet, requested_ms: int) -> Standing:
-    targets = tuple((*change.resources, *(one.id for one in change.new)) for change in set_.changes)
-    standing = Standing(
+def _register_set(state: UpgradeState, set_: ChangeSet, requested_ms: int) -> ChangeSetStatus:
+    targets = tuple((*change.resources, *(new.id for new in change.new)) for change in set_.changes)
+    status = ChangeSetStatus(
         set=set_,
-        order=state.taken_up,
+        order=state.requests_scheduled,
         requested_ms=requested_ms,
         targets=targets,
         priority=set_.priority,
     )
-    state.standings[set_.id] = standing
-    return standing
+    state.set_status[set_.id] = status
+    return status
 
 
-def _add_resources(state: State, standing: Standing) -> None:
-    for change in standing.set.changes:
+def _add_resources(state: UpgradeState, status: ChangeSetStatus) -> None:
+    """Add the new resources of a set to the state, not present yet."""
+    for change in status.set.changes:
         for new in change.new:
-            part = a_part(new, present=False)
-            state.parts[new.id] = part.but(related=change.replaces)
+            resource_state = initial_resource_state(new, present=False)
+            state.resource_states[new.id] = resource_state.but(related=change.replaces)
             state.grouping = None
             if change.replaces is not None:
-                old = state.parts[change.replaces]
-                state.parts[change.replaces] = old.but(related=new.id)
+                old = state.resource_states[change.replaces]
+                state.resource_states[change.replaces] = old.but(related=new.id)
 
 
 def _works(
-    state: State, set_: ChangeSet, change: Change, so_far: dict[ResourceId, list[Work]]
-) -> list[tuple[ResourceId, Work]]:
-    """What a change means for each resource; nothing where it matches already."""
-    found: list[tuple[ResourceId, Work]] = []
-    for id_ in (*change.resources, *(one.id for one in change.new)):
-        part = state.parts[id_]
-        component = change.component or part.main
-        before = projected(part).get(component)
-        for work in so_far.get(id_, ()):
+    state: UpgradeState,
+    set_: ChangeSet,
+    change: RequestedChange,
+    pending: dict[ResourceId, list[WorkItem]],
+) -> list[tuple[ResourceId, WorkItem]]:
+    """Return the work of a change on each resource; none where the version matches already."""
+    works: list[tuple[ResourceId, WorkItem]] = []
+    for id_ in (*change.resources, *(new.id for new in change.new)):
+        resource_state = state.resource_states[id_]
+        component = change.component or resource_state.own_component
+        before = projected_components(resource_state).get(component)
+        for work in pending.get(id_, ()):
             if work.component == component:
                 before = work.after
-        after = goal_of(change, part)
+        after = target_version(change, resource_state)
         if before == after:
             continue
-        doing = Doing.UPGRADE
+        operation = ComponentOperation.UPGRADE
         if before is None or after is None:
-            doing = Doing.INSTALL if before is None else Doing.REMOVE
-        said = state.catalog.get((component, after or before or ""))
-        found.append(
+            operation = ComponentOperation.INSTALL if before is None else ComponentOperation.REMOVE
+        description = state.catalog.get((component, after or before or ""))
+        works.append(
             (
                 id_,
-                Work(
+                WorkItem(
                     set=set_.id,
                     component=component,
-                    does=doing,
+                    does=operation,
                     before=before,
                     after=after,
-                    recipe=_recipe(said, doing),
+                    recipe=_recipe(description, operation),
                 ),
             )
         )
-    return found
+    return works
 
 
-def _recipe(said: Description | None, doing: Doing) -> Recipe:
-    if said is None:
+def _recipe(description: ComponentDescription | None, operation: ComponentOperation) -> Recipe:
+    """Return the recipe of an operation; an upgrade without a recipe installs."""
+    if description is None:
         return Recipe()
     recipes = {
-        Doing.INSTALL: said.install,
-        Doing.REMOVE: said.remove,
-        Doing.UPGRADE: said.upgrade or said.install,
+        ComponentOperation.INSTALL: description.install,
+        ComponentOperation.REMOVE: description.remove,
+        ComponentOperation.UPGRADE: description.upgrade or description.install,
     }
-    return recipes[doing] or Recipe()
+    return recipes[operation] or Recipe()
 
 
-def _level(state: State, works: dict[ResourceId, list[Work]]) -> dict[str, str]:
-    """Put the works behind what is left to do, in the upgrade units of this request."""
-    units, hopeless = units_for(state, works)
-    state.units |= {one.id: one for one in units}
+def _add_levels(state: UpgradeState, works: dict[ResourceId, list[WorkItem]]) -> dict[str, Reason]:
+    """Append the works to the resources, in the upgrade units of this request."""
+    units, infeasible = make_units(state, works)
+    state.units |= {unit.id: unit for unit in units}
     unit_of = {id_: unit.id for unit in units for id_ in unit.resources}
-    for id_, those in works.items():
-        kept = tuple(one for one in those if one.set not in hopeless)
-        part = state.parts[id_]
-        sets = tuple(dict.fromkeys((*part.sets, *(one.set for one in kept))))
+    for id_, items in works.items():
+        kept = tuple(work for work in items if work.set not in infeasible)
+        resource_state = state.resource_states[id_]
+        sets = tuple(dict.fromkeys((*resource_state.sets, *(work.set for work in kept))))
         if kept:
-            name = unit_of.get(id_, UnitId(f"{state.taken_up}/{id_}"))
-            level = Level(unit=name, order=state.taken_up, works=kept)
-            state.parts[id_] = part.but(levels=(*part.levels, level), sets=sets)
+            name = unit_of.get(id_, UnitId(f"{state.requests_scheduled}/{id_}"))
+            level = ExecutionLevel(unit=name, order=state.requests_scheduled, works=kept)
+            state.resource_states[id_] = resource_state.but(
+                levels=(*resource_state.levels, level), sets=sets
+            )
     state.grouping = None
-    return hopeless
+    return infeasible

@@ -1,182 +1,318 @@
-"""Taking a set back: what was not done is dropped, what was done becomes work in the other way."""
+"""The undo of a change set: pending work is dropped, applied work becomes undo work.
+
+In service are either only old or only new versions of a unit. If old ones are, changed resources
+are off and are undone while off. If new ones are, resources that are off are undone first, and the
+others when these return.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from equipoise.model.quantity import ResourceId
-from equipoise.model.upgrade.catalog import ComponentId, Doing, Recipe
+from equipoise.model.upgrade.catalog import ComponentId, ComponentOperation, Recipe
 from equipoise.model.upgrade.request import SetId
-from equipoise.model.upgrade.work import Level, UnitId, Work
+from equipoise.model.upgrade.work import (
+    ExecutionLevel,
+    UnitId,
+    UpgradeMethod,
+    UpgradeUnit,
+    WorkItem,
+)
 from equipoise.model.value import FrozenMap
-from equipoise.upgrade.requests.heirs import hand_over
-from equipoise.upgrade.requests.units_back import units_back
-from equipoise.upgrade.state import Part, Progress, State
+from equipoise.upgrade.requests.set_conflicts import conflicting_sets
+from equipoise.upgrade.requests.work_transfer import transfer_work
+from equipoise.upgrade.state import ResourceState, SetProgress, UpgradeState
 
 
-def drop(state: State, set_: SetId) -> None:
-    """Do no more of a set, other than what another wants as well."""
-    hand_over(state, set_)
-    for id_, part in list(state.parts.items()):
-        if part.awaits(set_):
-            state.parts[id_] = rebased(part.but(levels=_without(part.levels, set_)))
+def undo_units(
+    state: UpgradeState, set_: SetId, undone: Collection[ResourceId]
+) -> dict[ResourceId, UnitId]:
+    """Replace units by the units of their undo. Return the undo unit of each resource.
+
+    Members of other sets continue in the rest of the unit. If such a set is in conflict, it is
+    undone next, and all its members are undone together then.
+    """
+    unit_of: dict[ResourceId, UnitId] = {}
+    # Computed before the units change.
+    conflicting = conflicting_sets(state)
+    request = state.set_status[set_].order
+    for unit in list(state.units.values()):
+        members = [
+            ResourceId(id_)
+            for id_ in unit.resources
+            if id_ in state.resource_states and not state.resource_states[ResourceId(id_)].failed
+        ]
+        continuing = [id_ for id_ in members if _continues(state, id_, unit, request)]
+        if not any(id_ in undone for id_ in members):
+            continue
+        # That set is undone next, and then the unit is divided once for both.
+        if _is_conflicting(state, continuing, conflicting):
+            continue
+        own = [id_ for id_ in members if id_ not in continuing]
+        back = [id_ for id_ in own if _is_undone(state, id_, request)]
+        if not back:
+            continue
+        undo_unit = unit.but(
+            id=UnitId(f"undo/{unit.id}"),
+            partitions=_partitions(state, unit, own, back),
+            degraded_hosts=None,
+        )
+        del state.units[unit.id]
+        if continuing:
+            state.units[unit.id] = unit.but(partitions=_in_unit_order(unit, continuing))
+        state.units[undo_unit.id] = undo_unit
+        unit_of |= dict.fromkeys(back, undo_unit.id)
+    return unit_of
+
+
+def _is_conflicting(
+    state: UpgradeState, continuing: list[ResourceId], conflicting: Collection[SetId]
+) -> bool:
+    """Return whether a set of the continuing members will be undone as well."""
+    return any(
+        work.set in conflicting
+        for id_ in continuing
+        for work in state.resource_states[id_].forward_works
+    )
+
+
+def _continues(state: UpgradeState, resource: ResourceId, unit: UpgradeUnit, request: int) -> bool:
+    """Return whether a member belongs to a set of the request that is not undone.
+
+    A member that another request changes with the unit continues as well.
+    """
+    resource_state = state.resource_states[resource]
+    status_of_works = [state.set_status[work.set] for work in resource_state.forward_works]
+    if any(
+        status.order == request and status.progress is SetProgress.SCHEDULED
+        for status in status_of_works
+    ):
+        return True
+    return any(level.unit == unit.id for level in resource_state.levels)
+
+
+def _is_undone(state: UpgradeState, resource: ResourceId, request: int) -> bool:
+    """Return whether something of a request is undone on a resource."""
+    works = [work for level in state.resource_states[resource].levels for work in level.works]
+    return any(work.undoing and state.set_status[work.set].order == request for work in works)
+
+
+def _partitions(
+    state: UpgradeState, unit: UpgradeUnit, members: list[ResourceId], back: list[ResourceId]
+) -> tuple[tuple[ResourceId, ...], ...]:
+    """Return the partitions of the undo: deactivated resources first, see the module docstring."""
+    deactivated = [id_ for id_ in members if not state.resource_states[id_].active]
+    in_service = [id_ for id_ in back if state.resource_states[id_].active]
+    if unit.method is UpgradeMethod.MODIFIED_SPLIT_LINKS:
+        return _in_unit_order(unit, members)
+    if not deactivated:
+        return _in_unit_order(unit, back)
+    return (tuple(deactivated), tuple(in_service)) if in_service else (tuple(back),)
+
+
+def _in_unit_order(
+    unit: UpgradeUnit, members: list[ResourceId]
+) -> tuple[tuple[ResourceId, ...], ...]:
+    """Return the members in the partitions of the unit, empty partitions left out."""
+    wanted = set(members)
+    kept = (tuple(id_ for id_ in partition if id_ in wanted) for partition in unit.partitions)
+    return tuple(partition for partition in kept if partition)
+
+
+def drop_set(state: UpgradeState, set_: SetId) -> None:
+    """Drop the pending work of a set, except work that another set requests as well."""
+    transfer_work(state, set_)
+    for id_, resource_state in list(state.resource_states.items()):
+        if resource_state.has_work_for(set_):
+            state.resource_states[id_] = rebase_levels(
+                resource_state.but(levels=_without_set(resource_state.levels, set_))
+            )
     state.grouping = None
 
 
-def take_back(state: State, set_: SetId) -> None:
-    """Drop what is left of a set, and undo what was done of it, before anything else."""
-    drop(state, set_)
-    wanted = _undo_versions(state, set_)
+def undo_set(state: UpgradeState, set_: SetId) -> None:
+    """Drop the pending work of a set and schedule the undo of its applied work first."""
+    drop_set(state, set_)
+    versions = _undo_versions(state, set_)
     works = {
-        id_: found
-        for id_, part in state.parts.items()
-        if not part.failed and (found := _way_back(state, part, set_, wanted))
+        id_: undo
+        for id_, resource_state in state.resource_states.items()
+        if not resource_state.failed
+        and (undo := _undo_works(state, resource_state, set_, versions))
     }
-    for id_, part in list(state.parts.items()):
-        if any(work.set == set_ for work in part.applied):
-            bridged = _bridged(part.applied, set_)
-            levels = _further_back(state, part, bridged)
-            state.parts[id_] = part.but(applied=bridged, levels=levels)
-    for id_, found in works.items():
-        part = state.parts[id_]
-        level = Level(unit=UnitId(f"undo/{set_}/{id_}"), order=0, works=found)
-        attempts = FrozenMap({one: n for one, n in part.attempts.items() if one != set_})
-        state.parts[id_] = rebased(part.but(levels=(level, *part.levels), attempts=attempts))
-    state.standings[set_] = replace(state.standings[set_], progress=Progress.UNDOING)
-    for id_, unit in units_back(state, set_, works).items():
-        part = state.parts[id_]
-        state.parts[id_] = part.but(levels=tuple(_in_unit(one, unit) for one in part.levels))
+    for id_, resource_state in list(state.resource_states.items()):
+        if any(work.set == set_ for work in resource_state.applied):
+            bridged = _without_superseded(resource_state.applied, set_)
+            levels = _extended_undo(state, resource_state, bridged)
+            state.resource_states[id_] = resource_state.but(applied=bridged, levels=levels)
+    for id_, undo in works.items():
+        resource_state = state.resource_states[id_]
+        level = ExecutionLevel(unit=UnitId(f"undo/{set_}/{id_}"), order=0, works=undo)
+        attempts = FrozenMap(
+            {other: n for other, n in resource_state.attempts.items() if other != set_}
+        )
+        state.resource_states[id_] = rebase_levels(
+            resource_state.but(levels=(level, *resource_state.levels), attempts=attempts)
+        )
+    state.set_status[set_] = replace(state.set_status[set_], progress=SetProgress.UNDOING)
+    for id_, unit in undo_units(state, set_, works).items():
+        resource_state = state.resource_states[id_]
+        state.resource_states[id_] = resource_state.but(
+            levels=tuple(_in_unit(level, unit) for level in resource_state.levels)
+        )
     state.grouping = None
 
 
-def _in_unit(level: Level, unit: UnitId) -> Level:
-    """What is taken back goes in a unit; everything else as it was."""
+def _in_unit(level: ExecutionLevel, unit: UnitId) -> ExecutionLevel:
+    """Put the undo level into its undo unit; other levels keep their unit."""
     return level.but(unit=unit) if level.order == 0 else level
 
 
-def _undo_versions(state: State, set_: SetId) -> Wanted:
-    """Where an administrator wants resources to be led back to."""
-    standing = state.standings[set_]
+def _undo_versions(state: UpgradeState, set_: SetId) -> UndoVersions:
+    """Return the undo versions that an administrator named, by resource and component."""
+    status = state.set_status[set_]
     return {
-        (id_, change.component or state.parts[id_].main): change.undo_version
-        for change, ids in zip(standing.set.changes, standing.targets, strict=True)
+        (id_, change.component or state.resource_states[id_].own_component): change.undo_version
+        for change, ids in zip(status.set.changes, status.targets, strict=True)
         if change.undo_version is not None
         for id_ in ids
     }
 
 
-Wanted = dict[tuple[ResourceId, ComponentId], str]
+UndoVersions = dict[tuple[ResourceId, ComponentId], str]
 
 
-def _way_back(state: State, part: Part, set_: SetId, wanted: Wanted) -> tuple[Work, ...]:
-    """The way back, last first. What a later set has changed since is that set's business.
+def _undo_works(
+    state: UpgradeState, resource_state: ResourceState, set_: SetId, wanted: UndoVersions
+) -> tuple[WorkItem, ...]:
+    """Return the undo works of a set on a resource, the last change first.
 
-    To where an administrator wants it, every resource of a change is led, changed or not (4.2).
+    A component that a later set has changed is left to that set. If the administrator named an undo
+    version, every resource of the change gets it, changed or not (4.2).
     """
-    found: dict[ComponentId, Work] = {}
+    undo_works: dict[ComponentId, WorkItem] = {}
     superseded: set[ComponentId] = set()
-    for work in reversed(part.applied):
+    for work in reversed(resource_state.applied):
         if work.set != set_:
             superseded.add(work.component)
         elif work.component not in superseded and not work.undoing:
-            goal = wanted.get((part.resource.id, work.component), work.before)
+            version = wanted.get((resource_state.resource.id, work.component), work.before)
             recipe = work.recipe
-            if goal is not None and goal != work.before:
-                recipe = _leading_to(state, work.component, goal)
-            found[work.component] = work.but(after=goal, recipe=recipe)
-    for (id_, component), goal in wanted.items():
-        is_there = id_ == part.resource.id and component in part.components
-        if is_there and component not in found and component not in superseded:
-            recipe = _leading_to(state, component, goal)
-            work = Work(
-                set=set_, component=component, does=Doing.UPGRADE, after=goal, recipe=recipe
+            if version is not None and version != work.before:
+                recipe = _undo_recipe(state, work.component, version)
+            undo_works[work.component] = work.but(after=version, recipe=recipe)
+    for (id_, component), version in wanted.items():
+        is_installed = id_ == resource_state.resource.id and component in resource_state.components
+        if is_installed and component not in undo_works and component not in superseded:
+            recipe = _undo_recipe(state, component, version)
+            work = WorkItem(
+                set=set_,
+                component=component,
+                does=ComponentOperation.UPGRADE,
+                after=version,
+                recipe=recipe,
             )
-            found[component] = work
-    now = part.components
-    works = [work.but(before=now.get(work.component), undoing=True) for work in found.values()]
-    return tuple(_named(work) for work in works if work.before != work.after)
+            undo_works[component] = work
+    current = resource_state.components
+    works = [
+        work.but(before=current.get(work.component), undoing=True) for work in undo_works.values()
+    ]
+    return tuple(_with_kind(work) for work in works if work.before != work.after)
 
 
-def _named(work: Work) -> Work:
-    """The work, called as what it does."""
-    does = Doing.UPGRADE
+def _with_kind(work: WorkItem) -> WorkItem:
+    """Return the work with the operation that matches its versions."""
+    operation = ComponentOperation.UPGRADE
     if work.before is None or work.after is None:
-        does = Doing.INSTALL if work.before is None else Doing.REMOVE
-    return work.but(does=does)
+        operation = ComponentOperation.INSTALL if work.before is None else ComponentOperation.REMOVE
+    return work.but(does=operation)
 
 
-def _leading_to(state: State, component: ComponentId, version: str) -> Recipe:
-    """How to get to a version on the way back. What is taken back runs the undo of its recipe: so
-    the recipe of that version is turned round.
+def _undo_recipe(state: UpgradeState, component: ComponentId, version: str) -> Recipe:
+    """Return the recipe that leads back to a version.
+
+    Undo work runs the undo script of its recipe. So script and undo script of that version are
+    swapped.
     """
-    said = state.catalog.get((component, version))
-    recipe = (said.upgrade or said.install) if said is not None else None
+    description = state.catalog.get((component, version))
+    recipe = (description.upgrade or description.install) if description is not None else None
     if recipe is None:
         return Recipe()
     return recipe.but(
         script=recipe.undo_script,
         undo_script=recipe.script,
-        duration_s=recipe.taking_back_s,
+        duration_s=recipe.undo_s,
         undo_duration_s=recipe.duration_s,
     )
 
 
-def _bridged(applied: tuple[Work, ...], set_: SetId) -> tuple[Work, ...]:
-    """What was done, without what a later set has built on: undoing that one leads further back."""
+def _without_superseded(applied: tuple[WorkItem, ...], set_: SetId) -> tuple[WorkItem, ...]:
+    """Return applied works without those that a later set has replaced.
+
+    The undo of the later set then leads further back.
+    """
     chain = list(applied)
-    gone: set[int] = set()
-    for place, work in enumerate(chain):
+    superseded: set[int] = set()
+    for index, work in enumerate(chain):
         if work.set != set_:
             continue
-        for after in range(place + 1, len(chain)):
-            if chain[after].component == work.component and chain[after].set != set_:
-                chain[after] = chain[after].but(before=work.before)
-                gone.add(place)
+        for later in range(index + 1, len(chain)):
+            if chain[later].component == work.component and chain[later].set != set_:
+                chain[later] = chain[later].but(before=work.before)
+                superseded.add(index)
                 break
-    return tuple(work for place, work in enumerate(chain) if place not in gone)
+    return tuple(work for index, work in enumerate(chain) if index not in superseded)
 
 
-def _further_back(state: State, part: Part, bridged: tuple[Work, ...]) -> tuple[Level, ...]:
-    """What is left to do, where a later set that is on its way back now goes all the way."""
-    stays = {(one.set, one.component): one.before for one in part.applied}
-    moved = {
-        key: one.before
-        for one in bridged
-        if stays[key := (one.set, one.component)] != one.before and not one.undoing
+def _extended_undo(
+    state: UpgradeState, resource_state: ResourceState, bridged: tuple[WorkItem, ...]
+) -> tuple[ExecutionLevel, ...]:
+    """Return the pending levels; a later set under undo now leads back to the older version."""
+    before_by_work = {(work.set, work.component): work.before for work in resource_state.applied}
+    new_goals = {
+        key: work.before
+        for work in bridged
+        if before_by_work[key := (work.set, work.component)] != work.before and not work.undoing
     }
 
-    def led(work: Work) -> Work:
+    def redirected(work: WorkItem) -> WorkItem:
         key = work.set, work.component
-        if not (work.undoing and key in moved and work.after == stays[key]):
+        if not (work.undoing and key in new_goals and work.after == before_by_work[key]):
             return work
-        goal = moved[key]
-        recipe = work.recipe if goal is None else _leading_to(state, work.component, goal)
+        goal = new_goals[key]
+        recipe = work.recipe if goal is None else _undo_recipe(state, work.component, goal)
         return work.but(after=goal, recipe=recipe)
 
-    return tuple(level.but(works=tuple(map(led, level.works))) for level in part.levels)
+    return tuple(
+        level.but(works=tuple(map(redirected, level.works))) for level in resource_state.levels
+    )
 
 
-def _without(levels: tuple[Level, ...], set_: SetId) -> tuple[Level, ...]:
+def _without_set(levels: tuple[ExecutionLevel, ...], set_: SetId) -> tuple[ExecutionLevel, ...]:
+    """Return the levels without the works of a set."""
     kept = []
     for level in levels:
-        works = tuple(one for one in level.works if one.set != set_)
+        works = tuple(work for work in level.works if work.set != set_)
         if works:
             kept.append(level.but(works=works))
     return tuple(kept)
 
 
-def rebased(part: Part) -> Part:
-    """Let each work begin where the one before it ends, and leave out those that lead nowhere."""
-    now: dict[ComponentId, str | None] = dict(part.components)
+def rebase_levels(resource_state: ResourceState) -> ResourceState:
+    """Start each work where the one before it ends, and drop works without effect."""
+    current: dict[ComponentId, str | None] = dict(resource_state.components)
     levels = []
-    for level in part.levels:
+    for level in resource_state.levels:
         works = []
         for work in level.works:
-            before = now.get(work.component)
+            before = current.get(work.component)
+            # An earlier work or undo has already reached the version.
             if before == work.after:
                 continue
-            works.append(_named(work.but(before=before)))
-            now[work.component] = work.after
+            works.append(_with_kind(work.but(before=before)))
+            current[work.component] = work.after
         if works:
             levels.append(level.but(works=tuple(works)))
-    return part.but(levels=tuple(levels))
+    return resource_state.but(levels=tuple(levels))

@@ -1,136 +1,296 @@
-"""Upgrade units: resources bound by dependencies along which versions would not understand."""
+"""Upgrade units: resources bound by incompatible dependencies, with those between (5.2.1)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from equipoise.model.quantity import ResourceId
-from equipoise.model.resource import Dependency
 from equipoise.model.upgrade.catalog import ComponentId
 from equipoise.model.upgrade.graph import Edge, ResourceGraph, Vertex
-from equipoise.model.upgrade.work import UnitId, UpgradeUnit, Work
+from equipoise.model.upgrade.infrastructure import Dependency, DependencyKind
+from equipoise.model.upgrade.work import UnitId, UpgradeUnit, WorkItem
 from equipoise.model.value import FrozenMap
-from equipoise.upgrade.graph.bonds import presence
-from equipoise.upgrade.graph.demands import least_constituents
-from equipoise.upgrade.graph.protections import protections
-from equipoise.upgrade.methods import unit_of, unprotected
-from equipoise.upgrade.requests.closure import units_among
-from equipoise.upgrade.requests.feasible import too_small
-from equipoise.upgrade.requests.project import projected
-from equipoise.upgrade.requests.talk import talk
-from equipoise.upgrade.state import Bond, Part, State
+from equipoise.upgrade.graph.dependencies import (
+    CHANGED_TOGETHER,
+    constituents_needed,
+    presence,
+    protection_groups,
+)
+from equipoise.upgrade.graph.disjoint_sets import DisjointSets
+from equipoise.upgrade.methods import make_unit, protection_shortfall
+from equipoise.upgrade.reason import Reason
+from equipoise.upgrade.requests.compatibility import are_compatible, projected_components
+from equipoise.upgrade.requests.feasibility import capacity_shortage
+from equipoise.upgrade.state import ResourceState, TrackedDependency, UpgradeState, components_after
+
+T = TypeVar("T", bound=Hashable)
 
 
-def units_for(
-    state: State, works: dict[ResourceId, list[Work]]
-) -> tuple[list[UpgradeUnit], dict[str, str]]:
-    """Group the resources of a request into units. Gives the sets as well that have no method."""
-    units: list[UpgradeUnit] = []
-    hopeless: dict[str, str] = {}
-    for those in _bound(state, works, _note_clashes(state, works)):
-        name = UnitId(f"{state.taken_up}/{those[0]}")
-        graph = _around(state, those)
-        unit = unit_of(graph, name, those, remote_links=state.settings.remote_links)
-        why = f"no method is known to change {', '.join(those)} together"
-        if unit is not None:
-            why = unprotected(graph, unit) or _never_spared(state, unit)
-        if unit is not None and not why:
-            units.append(unit)
-            continue
-        hopeless |= {work.set: why for id_ in those for work in works[id_]}
-    return units, hopeless
-
-
-def _never_spared(state: State, unit: UpgradeUnit) -> str:
-    """Say why the hosts that a unit keeps off can never be spared; nothing if some day they can."""
-    if not unit.degraded_hosts:
-        return ""
-    why = too_small(state, unit.degraded_hosts)
-    return why and f"unit {unit.id} keeps {unit.degraded_hosts} hosts off: {why}"
-
-
-def _note_clashes(state: State, works: dict[ResourceId, list[Work]]) -> list[Dependency]:
-    """Say of each dependency between resources of a request whether it clashes on the way."""
-    found: list[Dependency] = []
-    for place, bond in enumerate(state.bonds):
-        if bond.dependency.dependent in works and bond.dependency.sponsor in works:
-            clash = clashes(state, bond, works)
-            found += [bond.dependency] if clash else []
-            if clash or bond.clashes:
-                orders = (*bond.orders, state.taken_up) if clash else bond.orders
-                state.bonds[place] = replace(bond, clashes=clash, orders=orders)
-    return found
-
-
-def _bound(
-    state: State, works: dict[ResourceId, list[Work]], clashing: list[Dependency]
+def group_units(
+    changed: Sequence[ResourceId],
+    dependencies: Sequence[Dependency],
+    clashing: Sequence[Dependency],
+    guarded: Sequence[Sequence[ResourceId]] = (),
 ) -> list[list[ResourceId]]:
-    """The resources that hang together by clashing dependencies, in the order of the cluster."""
-    if not clashing:
-        return []
-    changed = [id_ for id_ in state.parts if id_ in works]
-    # What comes or goes with a set, and what supports VMs, is the business of other rules.
-    lasting = [
-        one.dependency
-        for one in state.bonds
-        if one.set is None
-        and not one.dependency.kind.is_vm_supporting
-        and presence(state, one) is not None
+    """Return the units of more than one resource among the changed resources.
+
+    ``guarded`` lists the members of each protection group. They cover for each other as peers do.
+    """
+    units = DisjointSets(changed)
+    for dependency in clashing:
+        units.join(dependency.dependent, dependency.sponsor)
+    inside = set(changed)
+    between = [
+        dependency
+        for dependency in dependencies
+        if dependency.dependent in inside and dependency.sponsor in inside
     ]
-    guarded = [one.members for one in protections(state) if one.in_service_min]
-    return units_among(changed, lasting, clashing, guarded)
+    peers = _peer_sets(dependencies, inside)
+    peers += [[member for member in members if member in inside] for members in guarded]
+    grows = bool(clashing)
+    # Peers and cycles can add members that add further ones: repeat until nothing changes.
+    while grows:
+        grows = _join_peers(units, peers)
+        grows = _join_cycles(units, changed, between) or grows
+    return [members for members in units.classes().values() if len(members) > 1]
 
 
-def clashes(state: State, bond: Bond, works: dict[ResourceId, list[Work]]) -> bool:
-    """Whether the two ends of a dependency do not understand each other half way."""
-    one = bond.dependency
-    if bond.set is not None or one.kind.is_vm_supporting:
-        return False
-    if presence(state, bond) is None:
-        return False
-    if one.incompatible:
-        return True
-    dependent, sponsor = state.parts[one.dependent], state.parts[one.sponsor]
-    before = projected(dependent), projected(sponsor)
-    after = _changed(dependent, works), _changed(sponsor, works)
-    return not (talk(state, one, before[0], after[1]) and talk(state, one, after[0], before[1]))
+def _peer_sets(
+    dependencies: Iterable[Dependency], inside: set[ResourceId]
+) -> list[list[ResourceId]]:
+    """Return the sets of resources that cover for each other: peers and constituents."""
+    peers: list[list[ResourceId]] = []
+    aggregates: dict[ResourceId, list[ResourceId]] = {}
+    for dependency in dependencies:
+        if dependency.kind.is_symmetrical:
+            peers.append(
+                [end for end in (dependency.dependent, dependency.sponsor) if end in inside]
+            )
+        elif dependency.kind is DependencyKind.AGGREGATION and dependency.sponsor in inside:
+            aggregates.setdefault(dependency.dependent, []).append(dependency.sponsor)
+    return [*peers, *aggregates.values()]
 
 
-def _changed(part: Part, works: dict[ResourceId, list[Work]]) -> dict[ComponentId, str]:
-    components = projected(part)
-    for work in works[part.resource.id]:
-        if work.after is None:
-            components.pop(work.component, None)
-        else:
-            components[work.component] = work.after
+def _join_peers(units: DisjointSets[ResourceId], peers: Iterable[Sequence[ResourceId]]) -> bool:
+    """Add the peers of members to the unit. Return whether a unit grew."""
+    sizes = {member: len(peer_set) for member, peer_set in units.classes().items()}
+    grew = False
+    for peer_set in peers:
+        if len(peer_set) > 1 and any(sizes.get(units.find(member), 2) > 1 for member in peer_set):
+            for other in peer_set[1:]:
+                grew = units.join(peer_set[0], other) or grew
+    return grew
+
+
+def _join_cycles(
+    units: DisjointSets[ResourceId], changed: Sequence[ResourceId], between: Sequence[Dependency]
+) -> bool:
+    """Add resources that come both before and after a unit. Return whether a unit grew."""
+    # Units and resources that change together are contracted to one node each.
+    nodes = DisjointSets(changed)
+    for unit_members in units.classes().values():
+        for member in unit_members[1:]:
+            nodes.join(unit_members[0], member)
+    for dependency in between:
+        if dependency.kind in CHANGED_TOGETHER:
+            nodes.join(dependency.dependent, dependency.sponsor)
+    sponsors: dict[ResourceId, list[ResourceId]] = {node: [] for node in nodes.classes()}
+    for dependency in between:
+        ends = nodes.find(dependency.dependent), nodes.find(dependency.sponsor)
+        if not dependency.kind.is_symmetrical and ends[0] != ends[1]:
+            sponsors[ends[0]].append(ends[1])
+    members_of = nodes.classes()
+    sizes = {root: len(unit_members) for root, unit_members in units.classes().items()}
+    grew = False
+    for cycle in strong_components(sponsors):
+        members = [member for node in cycle for member in members_of[node]]
+        # A cycle without a unit is no reason for a unit.
+        if all(sizes[root] == 1 for root in map(units.find, members) if root in sizes):
+            continue
+        for member in members[1:]:
+            grew = units.join(members[0], member) or grew
+    return grew
+
+
+def strong_components(after: dict[T, list[T]]) -> list[list[T]]:
+    """Return the strongly connected components of more than one node (Kosaraju, iterative)."""
+    before: dict[T, list[T]] = {node: [] for node in after}
+    for node, successors in after.items():
+        for successor in successors:
+            before[successor].append(node)
+    order: list[T] = []
+    seen: set[T] = set()
+    for start in after:
+        order += _postorder(start, after, seen)
+    components: list[list[T]] = []
+    seen = set()
+    for start in reversed(order):
+        component = _postorder(start, before, seen)
+        components += [component] if len(component) > 1 else []
     return components
 
 
-def _around(state: State, members: list[ResourceId]) -> ResourceGraph:
-    """The part of the new request graph that a unit lies in."""
+def _postorder(start: T, after: dict[T, list[T]], seen: set[T]) -> list[T]:
+    """Return the nodes that are reachable and not seen yet, in postorder."""
+    if start in seen:
+        return []
+    seen.add(start)
+    nodes: list[T] = []
+    path = [(start, iter(after[start]))]
+    while path:
+        node, successors = path[-1]
+        successor = next((candidate for candidate in successors if candidate not in seen), None)
+        if successor is None:
+            path.pop()
+            nodes.append(node)
+        else:
+            seen.add(successor)
+            path.append((successor, iter(after[successor])))
+    return nodes
+
+
+def make_units(
+    state: UpgradeState, works: dict[ResourceId, list[WorkItem]]
+) -> tuple[list[UpgradeUnit], dict[str, Reason]]:
+    """Group the resources of a request into units. Also return the sets without a method."""
+    units: list[UpgradeUnit] = []
+    infeasible: dict[str, Reason] = {}
+    for members in _unit_members(state, works, _mark_incompatible(state, works)):
+        unit_id = UnitId(f"{state.requests_scheduled}/{members[0]}")
+        graph = _unit_graph(state, members)
+        unit = make_unit(graph, unit_id, members, remote_links=state.settings.remote_links)
+        text = f"no method can change {', '.join(members)} together"
+        reason: Reason | None = Reason("no-method", text)
+        if unit is not None:
+            shortfall = protection_shortfall(graph, unit)
+            reason = (
+                Reason("protection-group-short", shortfall)
+                if shortfall
+                else _spare_refusal(state, unit)
+            )
+            if reason is None:
+                units.append(unit)
+                continue
+        assert reason is not None
+        infeasible |= {work.set: reason for id_ in members for work in works[id_]}
+    return units, infeasible
+
+
+def _spare_refusal(state: UpgradeState, unit: UpgradeUnit) -> Reason | None:
+    """Return why the deactivated hosts of a unit can never be spared, or None."""
+    if not unit.degraded_hosts:
+        return None
+    shortage = capacity_shortage(state, unit.degraded_hosts)
+    if shortage is None:
+        return None
+    text = f"unit {unit.id} keeps {unit.degraded_hosts} hosts deactivated: {shortage}"
+    return Reason(shortage.code, text)
+
+
+def _mark_incompatible(
+    state: UpgradeState, works: dict[ResourceId, list[WorkItem]]
+) -> list[Dependency]:
+    """Mark the dependencies of a request that are incompatible half way, and return them."""
+    found: list[Dependency] = []
+    for index, tracked in enumerate(state.dependencies):
+        if tracked.dependency.dependent in works and tracked.dependency.sponsor in works:
+            is_mixed = is_incompatible(state, tracked, works)
+            found += [tracked.dependency] if is_mixed else []
+            if is_mixed or tracked.incompatible:
+                requests = (
+                    (*tracked.incompatible_requests, state.requests_scheduled)
+                    if is_mixed
+                    else tracked.incompatible_requests
+                )
+                state.dependencies[index] = replace(
+                    tracked, incompatible=is_mixed, incompatible_requests=requests
+                )
+    return found
+
+
+def _unit_members(
+    state: UpgradeState, works: dict[ResourceId, list[WorkItem]], clashing: list[Dependency]
+) -> list[list[ResourceId]]:
+    """Return the members of each unit, in the order of the cluster."""
+    if not clashing:
+        return []
+    changed = [id_ for id_ in state.resource_states if id_ in works]
+    # Other rules handle dependencies that a set adds or removes, and VM-supporting ones.
+    lasting = [
+        tracked.dependency
+        for tracked in state.dependencies
+        if tracked.set is None
+        and not tracked.dependency.kind.is_vm_supporting
+        and presence(state, tracked) is not None
+    ]
+    guarded = [group.members for group in protection_groups(state) if group.in_service_min]
+    return group_units(changed, lasting, clashing, guarded)
+
+
+def is_incompatible(
+    state: UpgradeState, tracked: TrackedDependency, works: dict[ResourceId, list[WorkItem]]
+) -> bool:
+    """Return whether the ends of a dependency are incompatible while only one is changed."""
+    dependency = tracked.dependency
+    if tracked.set is not None or dependency.kind.is_vm_supporting:
+        return False
+    if presence(state, tracked) is None:
+        return False
+    if dependency.incompatible:
+        return True
+    dependent, sponsor = (
+        state.resource_states[dependency.dependent],
+        state.resource_states[dependency.sponsor],
+    )
+    before = projected_components(dependent), projected_components(sponsor)
+    after = _components_after(dependent, works), _components_after(sponsor, works)
+    return not (
+        are_compatible(state, dependency, before[0], after[1])
+        and are_compatible(state, dependency, after[0], before[1])
+    )
+
+
+def _components_after(
+    resource_state: ResourceState, works: dict[ResourceId, list[WorkItem]]
+) -> dict[ComponentId, str]:
+    return components_after(projected_components(resource_state), works[resource_state.resource.id])
+
+
+def _unit_graph(state: UpgradeState, members: list[ResourceId]) -> ResourceGraph:
+    """Return the part of the new request graph that contains a unit."""
     inside = set(members)
     return ResourceGraph(
-        FrozenMap({id_: _vertex(state, state.parts[id_]) for id_ in members}),
+        FrozenMap({id_: _vertex(state, state.resource_states[id_]) for id_ in members}),
         tuple(_edges(state, inside)),
-        protections(state),
+        protection_groups(state),
     )
 
 
-def _vertex(state: State, part: Part) -> Vertex:
-    host = part.resource.host
-    runs_vms = host is not None and host in state.places and state.places[host].places > 0
+def _vertex(state: UpgradeState, resource_state: ResourceState) -> Vertex:
+    host = resource_state.resource.host
+    runs_vms = (
+        host is not None and host in state.compute_hosts and state.compute_hosts[host].vms_max > 0
+    )
     return Vertex(
-        part.resource.id,
-        part.resource.kind,
-        host=host if runs_vms else None,  # of others nobody misses a place for VMs
-        constituents_min=least_constituents(state, part),
+        resource_state.resource.id,
+        resource_state.resource.kind,
+        host=host if runs_vms else None,  # other hosts offer no capacity for VMs
+        constituents_min=constituents_needed(state, resource_state),
     )
 
 
-def _edges(state: State, inside: set[ResourceId]) -> Iterator[Edge]:
-    for bond in state.bonds:
-        one, holds = bond.dependency, presence(state, bond)
-        # An aggregate may lie outside: that its constituents are its own must be seen all the same.
-        if holds is not None and (one.dependent in inside or one.sponsor in inside):
-            yield Edge(one.dependent, one.sponsor, one.kind, holds, bond.clashes, link=one.link)
+def _edges(state: UpgradeState, inside: set[ResourceId]) -> Iterator[Edge]:
+    for tracked in state.dependencies:
+        dependency, holds = tracked.dependency, presence(state, tracked)
+        # An aggregate outside the unit counts: its constituents inside depend on each other.
+        if holds is not None and (dependency.dependent in inside or dependency.sponsor in inside):
+            yield Edge(
+                dependency.dependent,
+                dependency.sponsor,
+                dependency.kind,
+                holds,
+                tracked.incompatible,
+                link=dependency.link,
+            )

@@ -1,6 +1,6 @@
-"""The elimination rules: who cannot be changed in this iteration, and why.
+"""The elimination rules: which groups cannot change in this iteration, and why.
 
-Enter by ``eliminate``. Never looks at how much room there is: equation 4 comes afterwards.
+Entry point: ``eliminate``. The rules ignore capacity; equation 4 limits the batch afterwards.
 """
 
 from __future__ import annotations
@@ -9,60 +9,70 @@ from collections.abc import Callable
 from typing import Final
 
 from equipoise.model.upgrade.work import VertexId
-from equipoise.upgrade.rules.brakes import brakes
-from equipoise.upgrade.rules.methods import in_order_of_method
-from equipoise.upgrade.rules.parallel import room_for_both
-from equipoise.upgrade.rules.peers import service_of_peers
-from equipoise.upgrade.rules.sponsors import before_adding, before_removing, sponsors_first
-from equipoise.upgrade.rules.use import not_in_use
-from equipoise.upgrade.scene import Scene
+from equipoise.upgrade.graph.iteration_view import IterationView
+from equipoise.upgrade.parallel_universe import replacement_capacity
+from equipoise.upgrade.reason import Reason
+from equipoise.upgrade.rules.dependency_order import (
+    add_after_sponsors,
+    order_by_dependency,
+    remove_after_dependents,
+)
+from equipoise.upgrade.rules.holds import groups_in_use, held_groups
+from equipoise.upgrade.rules.method_order import unit_order
+from equipoise.upgrade.rules.redundancy import keep_redundancy
 
-Candidates = dict[VertexId, None]
-Reasons = dict[VertexId, str]
-Rule = Callable[[Scene, Candidates], Reasons]
+BatchCandidates = dict[VertexId, None]
+EliminationReasons = dict[VertexId, Reason]
+EliminationRule = Callable[[IterationView, BatchCandidates], EliminationReasons]
 
-RULES: Final[tuple[tuple[int, Rule], ...]] = (
-    (0, brakes),
-    (1, not_in_use),
-    (2, before_removing),
-    (3, before_adding),
-    (4, sponsors_first),
-    (5, in_order_of_method),
-    (6, service_of_peers),
-    (7, room_for_both),
+ELIMINATION_RULES: Final[tuple[tuple[int, EliminationRule], ...]] = (
+    (0, held_groups),
+    (1, groups_in_use),
+    (2, remove_after_dependents),
+    (3, add_after_sponsors),
+    (4, order_by_dependency),
+    (5, unit_order),
+    (6, keep_redundancy),
+    (7, replacement_capacity),
 )
 
 
-def eliminate(scene: Scene, passed: Reasons) -> tuple[Candidates, list[tuple[int, Reasons]]]:
-    """Apply the rules in order. Gives who is left, and for each rule whom it removed and why.
+def eliminate(
+    view: IterationView, passed_over: EliminationReasons
+) -> tuple[BatchCandidates, list[tuple[int, EliminationReasons]]]:
+    """Apply the rules in order. Return the remaining candidates and the removals of each rule.
 
-    Whoever is passed over is no candidate: there is no room for it, as was found out before.
+    A group in ``passed_over`` is no candidate: an earlier try showed that its hosts cannot be
+    spared.
     """
-    left = {one: None for one in candidates(scene) if one not in passed}
-    removed: list[tuple[int, Reasons]] = []
-    for number, rule in RULES:
-        found = rule(scene, left)
-        if found:
-            removed.append((number, found))
-            left = {one: None for one in left if one not in found}
-    return left, removed
+    candidates = {vertex: None for vertex in batch_candidates(view) if vertex not in passed_over}
+    removed: list[tuple[int, EliminationReasons]] = []
+    # The order matters: each rule sees only the candidates that the earlier rules left.
+    for number, rule in ELIMINATION_RULES:
+        eliminated = rule(view, candidates)
+        if eliminated:
+            removed.append((number, eliminated))
+            candidates = {vertex: None for vertex in candidates if vertex not in eliminated}
+    return candidates, removed
 
 
-def candidates(scene: Scene) -> Candidates:
-    """All groups with something left to do, or out of service and to be put back.
+def batch_candidates(view: IterationView) -> BatchCandidates:
+    """Return the groups that have work left, or that are out of service and must return.
 
-    Those that return with the last partition of their unit are no candidates of their own.
+    Groups that return together with the last partition of their unit are not listed.
     """
-    with_others = {vertex for one in scene.returning for vertex in one.groups}
+    # They return with the batch of the last partition, see ``select_batch``.
+    with_others = {vertex for returning in view.returning for vertex in returning.groups}
     return {
         vertex: None
-        for vertex, group in scene.control.groups.items()
+        for vertex, group in view.control.groups.items()
         if vertex not in with_others
         and not group.failed
-        and (group.changes or _waits_to_return(scene, vertex))
+        and (group.changes or _waits_to_return(view, vertex))
     }
 
 
-def _waits_to_return(scene: Scene, vertex: VertexId) -> bool:
-    group = scene.control.groups[vertex]
-    return not group.active and not group.isolated and scene.present(group)
+def _waits_to_return(view: IterationView, vertex: VertexId) -> bool:
+    """Return whether a present group is out of service and may be put back."""
+    group = view.control.groups[vertex]
+    return not group.active and not group.isolated and view.present(group)

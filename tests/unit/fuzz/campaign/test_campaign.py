@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from equipoise.fuzz.campaign import Campaign, Limits, Report
-from equipoise.fuzz.campaign.pace import SMALLEST
-from equipoise.fuzz.campaign.words import told
-from equipoise.fuzz.generate import Options
-from equipoise.fuzz.reports import Account, page_of
-from equipoise.fuzz.schedulers import TooLate, Unsupported
+from equipoise.fuzz.campaign import CampaignLimits, CampaignReport, FuzzCampaign
+from equipoise.fuzz.campaign.batch import SIZE_MIN
+from equipoise.fuzz.campaign.text_report import report_lines
+from equipoise.fuzz.generate import TrialOptions
+from equipoise.fuzz.reports import CampaignAccount, render_page
+from equipoise.fuzz.schedulers import SchedulerTimeout, UnsupportedTrial
 from equipoise.fuzz.schedulers.planner import Planner
-from equipoise.fuzz.trial import Outcome, Trial
+from equipoise.fuzz.trial import Trial, TrialOutcome
 from equipoise.model.action import Migrate
 from equipoise.model.host import HostState
 from equipoise.model.plan import Step
@@ -24,7 +24,7 @@ class Right:
     """It says what the specification says."""
 
     def accepts(self, trial: Trial) -> bool:
-        return not trial.objections and trial.fault is None
+        return not trial.objections and trial.violation is None
 
 
 class Blind:
@@ -35,10 +35,10 @@ class Blind:
 
 
 class Anxious:
-    """It refuses whatever moves anybody."""
+    """It rejects every plan with a step."""
 
     def accepts(self, trial: Trial) -> bool:
-        return not trial.steps and trial.fault is None
+        return not trial.steps and trial.violation is None
 
 
 class Fragile:
@@ -46,7 +46,7 @@ class Fragile:
 
     def accepts(self, trial: Trial) -> bool:
         if not trial.demand.arguments["vs"]:
-            raise ValueError(f"nobody among {len(trial.initial.vms)} VMs")
+            raise ValueError(f"none of {len(trial.initial.vms)} VMs")
         return Right().accepts(trial)
 
 
@@ -54,41 +54,44 @@ class Slow:
     """It never answers in time, or has no words."""
 
     def accepts(self, trial: Trial) -> bool:
-        raise TooLate if trial.steps else Unsupported("a plan without steps")
+        raise SchedulerTimeout if trial.steps else UnsupportedTrial("a plan without steps")
 
 
-def found(scheduler: object, *names: str, **fields: object) -> Report:
-    limits = Limits(**{"tests": 120, **fields})  # type: ignore[arg-type]
-    return Campaign("t", scheduler, names or ("Spread",), limits=limits).run()  # type: ignore[arg-type]
+def found(scheduler: object, *names: str, **fields: object) -> CampaignReport:
+    limits = CampaignLimits(**{"tests": 120, **fields})  # type: ignore[arg-type]
+    return FuzzCampaign("t", scheduler, names or ("Spread",), limits=limits).run()  # type: ignore[arg-type]
 
 
-def test_who_is_right_has_no_defects() -> None:
+def test_a_right_scheduler_has_no_defects() -> None:
     report = found(Right(), "Spread", "Fence", "Root")
     assert (report.tests, report.agreed, report.defects) == (120, 120, 0)
     assert report.findings == []
     assert report.tests_per_s > 0
 
 
-def test_who_accepts_everything_lets_through_what_is_wrong() -> None:
+def test_a_scheduler_that_accepts_everything_has_under_filtering() -> None:
     report = found(Blind())
-    assert report.outcomes[Outcome.UNDER] == report.defects > 0
+    assert report.outcomes[TrialOutcome.UNDER] == report.defects > 0
     assert {finding.mode for finding in report.findings} == {"continuous", "discrete"}
     for finding in report.findings:
-        assert finding.verdict.outcome is Outcome.UNDER
-        assert finding.why.startswith("it accepts a plan that breaks the constraint at")
+        assert finding.verdict.outcome is TrialOutcome.UNDER
+        assert finding.why.startswith(
+            "the scheduler accepts a plan that violates the constraint at"
+        )
+        assert finding.verdict.code == "under-filtering"
         assert len(finding.shrunk.initial.vms) == 2
         assert len(finding.shrunk.initial.hosts) <= 2
     assert sum(report.seen.values()) == report.defects
 
 
-def test_who_refuses_too_much_is_shown_a_plan_that_is_right() -> None:
+def test_a_scheduler_that_rejects_too_much_has_over_filtering() -> None:
     report = found(Anxious())
-    assert {finding.verdict.outcome for finding in report.findings} == {Outcome.OVER}
+    assert {finding.verdict.outcome for finding in report.findings} == {TrialOutcome.OVER}
     for finding in report.findings:
         assert len(finding.shrunk.steps) == 1
-        assert finding.shrunk.fault is None
+        assert finding.shrunk.violation is None
         assert not finding.shrunk.objections
-        assert "refuses a plan" in finding.why
+        assert finding.verdict.code == "over-filtering"
 
 
 def test_crashes_that_differ_in_a_number_only_are_one_finding() -> None:
@@ -96,19 +99,20 @@ def test_crashes_that_differ_in_a_number_only_are_one_finding() -> None:
     assert [finding.mode for finding in report.findings].count("continuous") == 1
     assert len(report.findings) == 2
     for finding in report.findings:
-        assert finding.why == "it breaks: ValueError: nobody among 0 VMs"
-    assert report.outcomes[Outcome.CRASH] > 2
+        assert finding.why == "the scheduler crashes: ValueError: none of 0 VMs"
+        assert finding.verdict.code == "scheduler-crashed"
+    assert report.outcomes[TrialOutcome.CRASH] > 2
 
 
 def test_no_answer_is_no_defect() -> None:
     report = found(Slow())
-    assert set(report.outcomes) == {Outcome.TIMEOUT, Outcome.UNSUPPORTED}
+    assert set(report.outcomes) == {TrialOutcome.TIMEOUT, TrialOutcome.UNSUPPORTED}
     assert report.defects == 0
 
 
 def test_it_ends_at_whatever_comes_first() -> None:
     assert found(Blind(), failures=3).defects == 3
-    assert found(Right(), tests=None, seconds=0.0).tests == SMALLEST  # what is done counts
+    assert found(Right(), tests=None, seconds=0.0).tests == SIZE_MIN  # what is done counts
     assert found(Right(), tests=0).tests == 0
 
 
@@ -122,15 +126,17 @@ def test_the_same_seed_finds_the_same() -> None:
 
 def test_trials_are_judged_again() -> None:
     report = found(Blind())
-    again = Campaign("t", Right(), ("Spread",)).replay(one.shrunk for one in report.findings)
+    again = FuzzCampaign("t", Right(), ("Spread",)).replay(one.shrunk for one in report.findings)
     assert (again.tests, again.agreed) == (len(report.findings), len(report.findings))
-    blind = Campaign("t", Blind(), ("Spread",)).replay(one.shrunk for one in report.findings)
+    blind = FuzzCampaign("t", Blind(), ("Spread",)).replay(one.shrunk for one in report.findings)
     assert blind.defects == len(report.findings)
 
 
 def test_larger_clusters_are_shrunk_as_well() -> None:
-    options = Options(hosts=(5, 6), vms=(6, 8))
-    report = Campaign("t", Blind(), ("Spread",), options, limits=Limits(failures=1)).run()
+    options = TrialOptions(hosts=(5, 6), vms=(6, 8))
+    report = FuzzCampaign(
+        "t", Blind(), ("Spread",), options, limits=CampaignLimits(failures=1)
+    ).run()
     (finding,) = report.findings
     assert len(finding.trial.initial.vms) >= 6
     assert len(finding.shrunk.initial.vms) == 2
@@ -138,12 +144,14 @@ def test_larger_clusters_are_shrunk_as_well() -> None:
 
 def test_our_planner_stands_a_campaign_of_all_constraints() -> None:
     names = tuple(library_constraints())
-    report = Campaign("planner", Planner(), names, seed=3, limits=Limits(tests=300)).run()
+    report = FuzzCampaign(
+        "planner", Planner(), names, seed=3, limits=CampaignLimits(tests=300)
+    ).run()
     assert (report.tests, report.agreed) == (300, 300)
 
 
 class Idle:
-    """It is asked for a plan, and never does anything."""
+    """It makes plans, and all of them are empty."""
 
     def plan(self, trial: Trial) -> tuple[Step, ...]:
         return ()
@@ -165,25 +173,27 @@ class Packing:
         )
 
 
-WITHOUT_PLANS = Options(actions=(0, 0), switched=0, continuous=False, agents=0, paired=0)
+WITHOUT_PLANS = TrialOptions(actions=(0, 0), switched=0, continuous=False, agents=0, paired=0)
 
 
-def test_who_does_nothing_leaves_in_place_what_was_broken() -> None:
-    report = Campaign("t", Idle(), ("Spread",), WITHOUT_PLANS, 0, Limits(tests=200)).run()
+def test_a_planner_that_does_nothing_leaves_violations_in_place() -> None:
+    report = FuzzCampaign(
+        "t", Idle(), ("Spread",), WITHOUT_PLANS, 0, CampaignLimits(tests=200)
+    ).run()
     (finding,) = report.findings
-    assert (finding.verdict.outcome, finding.verdict.harm) == (Outcome.UNDER, "left in place")
+    assert (finding.verdict.outcome, finding.verdict.harm) == (TrialOutcome.UNDER, "left in place")
     assert len(finding.shrunk.initial.vms) == 2
-    assert finding.why.startswith("it makes a plan that breaks the constraint at 0 ms")
+    assert finding.why.startswith("the scheduler makes a plan that violates the constraint at 0 ms")
 
 
-def test_who_makes_a_wrong_plan_is_shown_it() -> None:
+def test_the_finding_of_a_wrong_plan_has_that_plan() -> None:
     options = WITHOUT_PLANS.but(host_states={HostState.ON: 1}, resources={})
-    report = Campaign("t", Packing(), ("Spread",), options, 0, Limits(tests=200)).run()
+    report = FuzzCampaign("t", Packing(), ("Spread",), options, 0, CampaignLimits(tests=200)).run()
     (finding,) = [one for one in report.findings if one.verdict.harm == "introduced"]
     assert finding.shrunk.steps == ()
     assert [type(step.action) for step in finding.shown.steps] == [Migrate]
     assert (len(finding.shrunk.initial.vms), len(finding.shrunk.initial.hosts)) == (2, 2)
-    assert "under-filtering, introduced: Spread" in "\n".join(told(report))
+    assert "under-filtering, introduced: Spread" in "\n".join(report_lines(report))
 
 
 class Babbling:
@@ -200,31 +210,31 @@ class Forgetful(Right):
         return [True]
 
 
-def test_nonsense_is_a_crash_of_the_scheduler_and_not_of_ours() -> None:
+def test_an_invalid_plan_is_a_crash_of_the_scheduler() -> None:
     whys = {one.why for one in found(Babbling()).findings}
-    assert whys == {"it breaks: its plan has str where a step should be"}
+    assert whys == {"the scheduler crashes: its plan has str where a step should be"}
     assert found(Forgetful()).defects == 0
 
 
 class Elsewhere:
-    """It moves a VM that nobody knows to a host that nobody knows."""
+    """It moves an unknown VM to an unknown host."""
 
     def plan(self, trial: Trial) -> list[Step]:
         action = Migrate(vm=VmId("ghost"), source=HostId("x"), target=HostId("y"))
         return [Step(id=StepId("s"), action=action, start_ms=0, end_ms=1000)]
 
 
-def test_a_plan_for_machines_that_are_not_there_is_told() -> None:
+def test_a_plan_for_unknown_machines_is_a_defect() -> None:
     report = found(Elsewhere())
-    assert set(report.outcomes) == {Outcome.UNDER}
-    assert "ghost" in "\n".join(told(report))
-    assert "ghost" in page_of(Account(report))
+    assert set(report.outcomes) == {TrialOutcome.UNDER}
+    assert "ghost" in "\n".join(report_lines(report))
+    assert "ghost" in render_page(CampaignAccount(report))
 
 
-def test_defects_of_one_sort_with_different_causes_are_different_findings() -> None:
+def test_defects_with_different_causes_are_different_findings() -> None:
     report = found(Blind(), "Spread", "Among", "RunningCapacity", tests=400)
-    told_apart = [(one.sort, one.cause) for one in report.findings]
+    told_apart = [(one.signature, one.cause) for one in report.findings]
     assert len(set(told_apart)) == len(told_apart)
-    assert len({sort for sort, _ in told_apart}) < len(told_apart)
-    for sort, count in report.seen.items():
-        assert count >= sum(one == sort for one, _ in told_apart) >= 1
+    assert len({signature for signature, _ in told_apart}) < len(told_apart)
+    for signature, count in report.seen.items():
+        assert count >= sum(one == signature for one, _ in told_apart) >= 1

@@ -8,12 +8,17 @@ from typing import Any
 
 import pytest
 
+from equipoise.adapters.targets.scheduler import AcceptanceAnswer, SchedulerEntry
 from equipoise.errors import WorldError
-from equipoise.fuzz.experiments import EXPERIMENTS, Result, Subject, Table, subject_of
-from equipoise.fuzz.experiments.table import ALL
-from equipoise.fuzz.schedulers import Crash, TooLate, Unsupported
-from equipoise.fuzz.schedulers.known import Known
-from equipoise.fuzz.schedulers.scheduler import YesOrNo
+from equipoise.fuzz.experiments import (
+    EXPERIMENTS,
+    ExperimentResult,
+    ResultTable,
+    Subject,
+    subject_of,
+)
+from equipoise.fuzz.experiments.subject import TOTAL
+from equipoise.fuzz.schedulers import SchedulerCrash, SchedulerTimeout, UnsupportedTrial
 from equipoise.fuzz.trial import Trial
 from equipoise.fuzz.trial.stored import case_of
 from equipoise.model.action import Migrate
@@ -32,10 +37,10 @@ class Scripted:
 
     def accepts(self, trial: Trial) -> bool:
         self.asked.append(trial)
-        return trial.is_right
+        return trial.is_acceptable
 
-    def checks_many(self, trials: Sequence[Trial]) -> list[YesOrNo]:
-        return [trial.is_right for trial in trials]
+    def checks_many(self, trials: Sequence[Trial]) -> list[AcceptanceAnswer]:
+        return [trial.is_acceptable for trial in trials]
 
     def plans_many(self, trials: Sequence[Trial]) -> list[Any]:
         return [trial.steps for trial in trials]
@@ -44,9 +49,9 @@ class Scripted:
         self.closed = True
 
 
-def known(make: Any, *names: str) -> Known:
+def known(make: Any, *names: str) -> SchedulerEntry:
     constraints = names or ("Spread", "Lonely")
-    return Known(
+    return SchedulerEntry(
         name="some", about="some", make=make, settings=SETTINGS, has_checker=True,
         constraints=constraints,
     )  # fmt: skip
@@ -57,17 +62,17 @@ def subject(make: Any, *names: str, tests: int = 120) -> Subject:
     return subject_of(some, some.constraints, tests=tests, seed=3)
 
 
-def run(name: str, made: Subject) -> Result:
+def run(name: str, made: Subject) -> ExperimentResult:
     return EXPERIMENTS[name].run(made)
 
 
-def row(table: Table, first: str) -> Mapping[str, Any]:
+def row(table: ResultTable, first: str) -> Mapping[str, Any]:
     (found,) = [one for one in table.rows if one[table.columns[0]] == first]
     return found
 
 
 class TestSubject:
-    def test_a_sample_is_as_large_as_asked_for_and_the_same_for_the_same_seed(self) -> None:
+    def test_a_sample_has_its_size_and_depends_on_the_seed(self) -> None:
         one, other = subject(Scripted, tests=33), subject(Scripted, tests=33)
         assert len(one.trials) == 33
         assert [trial.demand.name for trial in one.trials[:3]] == ["Spread", "Lonely", "Spread"]
@@ -85,19 +90,19 @@ class TestSubject:
             raise ValueError("wrong")
         assert made.closed
 
-    def test_one_that_takes_too_long_spoils_no_other(self) -> None:
+    def test_a_timeout_of_one_trial_keeps_the_other_answers(self) -> None:
         some = subject(Scripted, tests=6)
 
         def slow(trials: Sequence[Trial]) -> list[bool]:
             if some.trials[2] in trials:
-                raise TooLate("it thinks and thinks")
+                raise SchedulerTimeout("it thinks and thinks")
             return [True for _ in trials]
 
         answers = some.each(slow, some.trials, "arm")
         assert [one is True for one in answers] == [True, True, False, True, True, True]
-        assert isinstance(answers[2], TooLate)
+        assert isinstance(answers[2], SchedulerTimeout)
 
-    def test_one_that_ends_the_worker_is_not_passed_over(self) -> None:
+    def test_a_trial_that_ends_the_worker_raises(self) -> None:
         def dying(trials: Sequence[Trial]) -> list[bool]:
             raise WorldError("it died")
 
@@ -107,12 +112,12 @@ class TestSubject:
 
 
 class Timeless(Scripted):
-    """It looks at the end only, whatever it is asked for."""
+    """It checks only the end, in both modes."""
 
     def accepts(self, trial: Trial) -> bool:
         super().accepts(trial)
         demand = replace(trial.demand, continuous=False)
-        return replace(trial, demand=demand).is_right
+        return replace(trial, demand=demand).is_acceptable
 
 
 class WordlessInOneMode(Scripted):
@@ -120,17 +125,17 @@ class WordlessInOneMode(Scripted):
 
     def accepts(self, trial: Trial) -> bool:
         if trial.demand.name == "Lonely" and trial.demand.continuous:
-            raise Unsupported("never continuous")
+            raise UnsupportedTrial("never continuous")
         return super().accepts(trial)
 
 
 class TestModes:
-    def test_who_ignores_time_is_wrong_in_one_mode_only(self) -> None:
+    def test_a_scheduler_that_ignores_time_fails_only_in_continuous_mode(self) -> None:
         made = Timeless()
         by_constraint, by_verdict, by_cause = run(
             "modes", subject(lambda **_: made, tests=60)
         ).tables
-        total = row(by_constraint, ALL)
+        total = row(by_constraint, TOTAL)
         assert (total["trials"], total["discrete"]) == (60, 0)
         assert total["continuous"] > 0
         assert row(by_verdict, "under-filtering")["continuous"] == total["continuous"]
@@ -144,10 +149,10 @@ class TestModes:
         as_continuous = [case_of(one).but(continuous=True) for one in discrete]
         assert as_continuous == list(map(case_of, continuous))
 
-    def test_what_is_answered_in_one_mode_only_does_not_count(self) -> None:
+    def test_trials_without_an_answer_in_both_modes_do_not_count(self) -> None:
         result = run("modes", subject(WordlessInOneMode, tests=40))
-        assert [one["constraint"] for one in result.tables[0].rows] == ["Spread", ALL]
-        assert row(result.tables[0], ALL)["trials"] == 20
+        assert [one["constraint"] for one in result.tables[0].rows] == ["Spread", TOTAL]
+        assert row(result.tables[0], TOTAL)["trials"] == 20
         assert "Never answered in both modes: Lonely." in result.notes
 
     def test_only_constraints_with_both_modes_are_compared(self) -> None:
@@ -157,7 +162,7 @@ class TestModes:
 
 
 class Stuck(Scripted):
-    """If it repairs it moves nobody, and refuses whoever does."""
+    """With repair it moves no VM, and rejects plans with moves."""
 
     def accepts(self, trial: Trial) -> bool:
         return super().accepts(trial) and not (self.repair == "on" and _moves(trial.steps))
@@ -182,10 +187,10 @@ class TestRepair:
         run("repair", subject(make, tests=4))
         assert made == ["off", "on"]
 
-    def test_where_it_matters_is_told_for_both_questions(self) -> None:
+    def test_differences_of_repair_are_listed_for_both_questions(self) -> None:
         some = subject(Stuck)
         imposed, apart, ways, ways_apart = run("repair", some).tables
-        moving = sum(bool(_moves(one.steps)) for one in some.trials if one.is_right)
+        moving = sum(bool(_moves(one.steps)) for one in some.trials if one.is_acceptable)
         assert moving > 0
         assert row(imposed, "over-filtering") == {
             "verdict": "over-filtering", "repair off": 0, "repair on": moving,
@@ -193,11 +198,11 @@ class TestRepair:
         assert sum(int(one["trials"]) for one in apart.rows) == moving
         assert row(ways, "finds none")["repair on"] == moving
         assert row(ways, "makes a right plan")["repair off"] == sum(
-            one.is_right for one in some.trials
+            one.is_acceptable for one in some.trials
         )
         assert sum(int(one["trials"]) for one in ways_apart.rows) == moving
 
-    def test_where_it_does_not_matter_no_trial_is_told(self) -> None:
+    def test_no_difference_of_repair_lists_no_trial(self) -> None:
         _, apart, _, ways_apart = run("repair", subject(Scripted, tests=30)).tables
         assert not apart.rows
         assert not ways_apart.rows
@@ -208,19 +213,19 @@ class Blind(Scripted):
 
     def accepts(self, trial: Trial) -> bool:
         if not trial.steps:
-            raise Crash("nothing to do")
+            raise SchedulerCrash("nothing to do")
         return True
 
-    def checks_many(self, trials: Sequence[Trial]) -> list[YesOrNo]:
-        return [trial.is_right if trial.demand.name == "Spread" else True for trial in trials]
+    def checks_many(self, trials: Sequence[Trial]) -> list[AcceptanceAnswer]:
+        return [trial.is_acceptable if trial.demand.name == "Spread" else True for trial in trials]
 
 
 class TestOracle:
-    def test_who_finds_what(self) -> None:
+    def test_defects_are_counted_by_judge(self) -> None:
         some = subject(Blind)
         by_verdict, by_constraint = run("oracle", some).tables
         busy = [one for one in some.trials if one.steps]
-        wrong = [one for one in busy if not one.is_right]
+        wrong = [one for one in busy if not one.is_acceptable]
         seen = [one for one in wrong if one.demand.name == "Spread"]
         assert 0 < len(seen) < len(wrong)
         assert row(by_verdict, "under-filtering") == {
@@ -230,17 +235,17 @@ class TestOracle:
         }  # fmt: skip
         assert row(by_verdict, "crash")["both"] == len(some.trials) - len(busy)
         assert row(by_verdict, "over-filtering")["checker"] == 0
-        assert row(by_constraint, ALL)["specification"] == row(by_verdict, ALL)["specification"]
+        assert row(by_constraint, TOTAL)["specification"] == row(by_verdict, TOTAL)["specification"]
 
-    def test_a_checker_that_is_too_strict_is_told_apart_from_a_defect(self) -> None:
+    def test_an_alarm_of_a_strict_checker_is_counted_separately(self) -> None:
         class Strict(Scripted):
-            def checks_many(self, trials: Sequence[Trial]) -> list[YesOrNo]:
+            def checks_many(self, trials: Sequence[Trial]) -> list[AcceptanceAnswer]:
                 return [False for _ in trials]
 
         some = subject(Strict, tests=40)
         by_verdict, _ = run("oracle", some).tables
-        right = sum(one.is_right for one in some.trials)
-        assert row(by_verdict, ALL)["specification"] == 0
+        right = sum(one.is_acceptable for one in some.trials)
+        assert row(by_verdict, TOTAL)["specification"] == 0
         assert row(by_verdict, "under-filtering")["only the checker"] == right
 
 
@@ -249,7 +254,7 @@ class Fragile(Scripted):
 
     def accepts(self, trial: Trial) -> bool:
         if not trial.demand.arguments["vs"]:
-            raise Crash("nobody is named")
+            raise SchedulerCrash("no VM is named")
         return super().accepts(trial)
 
 
@@ -259,7 +264,7 @@ class TestCauses:
         by_cause, by_verdict = run("causes", some).tables
         empty = sum(not one.demand.arguments["vs"] for one in some.trials)
         assert empty > 0
-        total = row(by_cause, ALL)
+        total = row(by_cause, TOTAL)
         assert (total["B"], total["sum"]) == (empty, empty)
         assert row(by_cause, "constraints")["B"] == 2
         assert row(by_cause, "paper: trials")["A"] == 704
@@ -274,7 +279,7 @@ class TestCauses:
         ("modes", {"question": "plan"}, "makes plans"),
         ("causes", {"question": "place"}, "makes plans"),
         ("repair", {"settings": {}}, "has no setting 'repair'"),
-        ("oracle", {"has_checker": False}, "has no checker of its own"),
+        ("oracle", {"has_checker": False}, "has no checker"),
     ],
 )
 def test_an_experiment_says_why_it_cannot_be_made(

@@ -1,4 +1,4 @@
-"""Networks by chance: as they were asked for, from the seed alone, and nothing else changes."""
+"""Random networks: they meet the options, depend only on the seed and change nothing else."""
 
 from __future__ import annotations
 
@@ -9,40 +9,40 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+from equipoise.adapters.targets.trial_options import NetworkOptions, PlanSampling
 from equipoise.errors import InvalidInput
-from equipoise.fuzz.generate import Generator, Options
-from equipoise.fuzz.generate.asked import options_with
-from equipoise.fuzz.generate.draw.network import Networks, Ways
-from equipoise.fuzz.generate.options import Plans, Wires
+from equipoise.files.check import find_problems
+from equipoise.fuzz.generate import Generator, TrialOptions
+from equipoise.fuzz.generate.draw.networks import DrawnNetworks, DrawnRoutes
+from equipoise.fuzz.generate.option_overrides import override_options
 from equipoise.fuzz.trial import Trial
 from equipoise.fuzz.trial.stored import case_of
 from equipoise.model.action import Migrate
-from equipoise.model.files.check import problems_of
 from equipoise.model.problem import Network
-from equipoise.plan.network import HURRIED, OVERLOADED
-from equipoise.plan.network import Ways as JudgedWays
+from equipoise.plan.network import COPY_TOO_FAST, NETWORK_OVERLOADED
+from equipoise.plan.network import NetworkPaths as JudgedWays
 from equipoise.spec.library import library_constraints
 
-SEVERAL = Wires(switches=(2, 5), detours=0.5, limited=0.5)
+SEVERAL = NetworkOptions(switches=(2, 5), detours=0.5, limited=0.5)
 
 
-def some(count: int, options: Options, seed: int = 0) -> list[Trial]:
+def some(count: int, options: TrialOptions, seed: int = 0) -> list[Trial]:
     maker = Generator(library_constraints()["Spread"], "Spread", options, seed)
     return list(maker.block(range(count)).trials)
 
 
-def networks(count: int, wires: Wires, **fields: tuple[int, int]) -> list[Network]:
-    found = [one.network for one in some(count, Options(network=wires, **fields))]  # type: ignore[arg-type]
+def networks(count: int, wires: NetworkOptions, **fields: tuple[int, int]) -> list[Network]:
+    found = [one.network for one in some(count, TrialOptions(network=wires, **fields))]  # type: ignore[arg-type]
     assert None not in found
     return [one for one in found if one is not None]
 
 
-def test_nobody_has_a_network_unless_it_is_asked_for() -> None:
-    assert {one.network for one in some(50, Options())} == {None}
+def test_trials_have_no_network_by_default() -> None:
+    assert {one.network for one in some(50, TrialOptions())} == {None}
 
 
 def test_a_network_changes_nothing_but_when_migrations_happen() -> None:
-    plain, wired = some(200, Options()), some(200, Options(network=Wires()))
+    plain, wired = some(200, TrialOptions()), some(200, TrialOptions(network=NetworkOptions()))
     assert [one.initial for one in plain] == [one.initial for one in wired]
     actions = [[[step.action for step in one.steps] for one in some] for some in (plain, wired)]
     assert actions[0] == actions[1]
@@ -53,15 +53,15 @@ def test_a_network_changes_nothing_but_when_migrations_happen() -> None:
 
 
 def test_a_network_is_the_same_whether_drawn_alone_or_with_others() -> None:
-    options = Options(network=SEVERAL)
+    options = TrialOptions(network=SEVERAL)
     maker = Generator(library_constraints()["Spread"], "Spread", options)
     for number, one in enumerate(some(30, options)):
         alone = maker.trial(number)
         assert (alone.network, alone.steps) == (one.network, one.steps)
 
 
-def test_it_is_as_it_was_asked_for() -> None:
-    wires = Wires(
+def test_networks_meet_their_options() -> None:
+    wires = NetworkOptions(
         switches=(2, 4),
         hosts_mbps=(1000, 3999),
         trunks_mbps=(500, 500),
@@ -76,15 +76,15 @@ def test_it_is_as_it_was_asked_for() -> None:
     assert {one.capacity_mbps for net in found for one in net.switches} == {7000, 14_000}
 
 
-def test_every_host_has_one_link_and_a_way_to_every_other() -> None:
-    for trial in some(200, Options(network=SEVERAL, hosts=(1, 6), vms=(0, 2))):
-        found = [one.key for one in problems_of(case_of(trial))]
+def test_every_host_has_one_link_and_a_path_to_every_other_host() -> None:
+    for trial in some(200, TrialOptions(network=SEVERAL, hosts=(1, 6), vms=(0, 2))):
+        found = [one.key for one in find_problems(case_of(trial))]
         assert [key for key in found if key.startswith("network")] == []
 
 
 def test_there_are_stars_chains_trees_circles_and_twins() -> None:
     shapes: Counter[str] = Counter()
-    for network in networks(300, Wires(switches=(1, 4), detours=0.3)):
+    for network in networks(300, NetworkOptions(switches=(1, 4), detours=0.3)):
         pairs = [frozenset((link.switch, link.to)) for link in network.links if link.to]
         ends = Counter(end for pair in pairs for end in pair)
         shapes["star"] += not pairs
@@ -96,9 +96,11 @@ def test_there_are_stars_chains_trees_circles_and_twins() -> None:
 
 
 def test_ways_are_drawn_as_they_are_judged() -> None:
-    options = Options(hosts=(4, 4), network=Wires(switches=(1, 6), detours=0.7, limited=0.5))
+    options = TrialOptions(
+        hosts=(4, 4), network=NetworkOptions(switches=(1, 6), detours=0.7, limited=0.5)
+    )
     block = Generator(library_constraints()["Spread"], "Spread", options).block(range(200))
-    ways = Ways(Networks(block.out.switches, block.out.links), 4)
+    ways = DrawnRoutes(DrawnNetworks(block.out.switches, block.out.links), 4)
     for place, trial in enumerate(block.trials):
         assert trial.network is not None
         judged, names = JudgedWays(trial.network), list(trial.initial.hosts)
@@ -112,8 +114,8 @@ def test_ways_are_drawn_as_they_are_judged() -> None:
 
 
 def test_careful_plans_wait_for_each_other_and_take_their_time() -> None:
-    wires = Wires(switches=(1, 2), hosts_mbps=(1000, 3000), trunks_mbps=(1000, 2000))
-    narrow = some(300, Options(network=wires))
+    wires = NetworkOptions(switches=(1, 2), hosts_mbps=(1000, 3000), trunks_mbps=(1000, 2000))
+    narrow = some(300, TrialOptions(network=wires))
     assert all(not one.objections for one in narrow)
     moves = [step for one in narrow for step in one.steps if isinstance(step.action, Migrate)]
     assert max(one.duration_ms for one in moves) == 9000
@@ -128,28 +130,28 @@ def test_careful_plans_wait_for_each_other_and_take_their_time() -> None:
     assert len(together) > 20
 
 
-@pytest.mark.parametrize("plans", [Plans.REJECTED, Plans.ANY])
-def test_plans_are_drawn_anyhow_and_rejected_or_not(plans: Plans) -> None:
+@pytest.mark.parametrize("plans", [PlanSampling.REJECTED, PlanSampling.ANY])
+def test_plans_are_drawn_anyhow_and_rejected_or_not(plans: PlanSampling) -> None:
     said = Counter(
         objection.constraint
-        for one in some(300, Options(network=Wires(), plans=plans))
+        for one in some(300, TrialOptions(network=NetworkOptions(), plans=plans))
         for objection in one.objections[:1]
     )
-    if plans is Plans.REJECTED:
+    if plans is PlanSampling.REJECTED:
         assert not said
     else:
-        assert min(said[OVERLOADED], said[HURRIED]) > 10
+        assert min(said[NETWORK_OVERLOADED], said[COPY_TOO_FAST]) > 10
 
 
-def test_nobody_is_hurried_if_nobody_is_to_be() -> None:
-    options = Options(network=Wires(hurried=0.0), plans=Plans.ANY)
+def test_no_migration_is_hurried_with_hurried_0() -> None:
+    options = TrialOptions(network=NetworkOptions(hurried=0.0), plans=PlanSampling.ANY)
     seen = {objection.constraint for one in some(300, options) for objection in one.objections}
-    assert OVERLOADED in seen
-    assert HURRIED not in seen
+    assert NETWORK_OVERLOADED in seen
+    assert COPY_TOO_FAST not in seen
 
 
 def test_a_file_without_a_network_is_a_trial_without_one() -> None:
-    (trial,) = some(1, Options(network=Wires()))
+    (trial,) = some(1, TrialOptions(network=NetworkOptions()))
     assert case_of(trial).network == trial.network
     assert case_of(replace(trial, network=None)).network is None
 
@@ -164,14 +166,16 @@ def test_a_file_without_a_network_is_a_trial_without_one() -> None:
         ('network={"cables": 1}', "cables"),
     ],
 )
-def test_what_cannot_be_drawn_is_told(change: str, told: str) -> None:
+def test_options_without_any_value_are_rejected(change: str, told: str) -> None:
     with pytest.raises(InvalidInput) as error:
-        options_with(Options(), [change])
+        override_options(TrialOptions(), [change])
     assert told in str(error.value)
 
 
-def test_one_may_ask_for_a_network_in_a_word() -> None:
-    assert options_with(Options(), ["network={}"]).network == Wires()
-    assert options_with(Options(network=Wires()), ["network=null"]).network is None
-    changed = options_with(Options(network=Wires()), ["network.limited=1"])
-    assert changed.network == Wires(limited=1.0)
+def test_an_empty_object_requests_a_default_network() -> None:
+    assert override_options(TrialOptions(), ["network={}"]).network == NetworkOptions()
+    assert (
+        override_options(TrialOptions(network=NetworkOptions()), ["network=null"]).network is None
+    )
+    changed = override_options(TrialOptions(network=NetworkOptions()), ["network.limited=1"])
+    assert changed.network == NetworkOptions(limited=1.0)

@@ -1,4 +1,4 @@
-"""Trials by chance: of the kind that was asked for, and from the seed alone."""
+"""Random trials: they meet the options and depend only on the seed."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
+from equipoise.adapters.targets.trial_options import PlanSampling, ResourceOptions
 from equipoise.errors import InvalidInput
-from equipoise.fuzz.generate import Generator, Options
+from equipoise.fuzz.generate import Generator, TrialOptions
 from equipoise.fuzz.generate.generator import draw_in_turn
-from equipoise.fuzz.generate.options import Amounts, Plans
 from equipoise.fuzz.schedulers.planner import Planner
-from equipoise.fuzz.trial import Outcome, Trial, judge
+from equipoise.fuzz.trial import Trial, TrialOutcome, judge
 from equipoise.model.action import Boot
 from equipoise.model.host import HostState
 from equipoise.model.problem.problem import ActionKind
@@ -19,8 +19,8 @@ from equipoise.model.vm import VmState
 from equipoise.spec.library import library_constraints
 
 
-def some(name: str, count: int, options: Options | None = None, seed: int = 0) -> list[Trial]:
-    maker = Generator(library_constraints()[name], name, options or Options(), seed)
+def some(name: str, count: int, options: TrialOptions | None = None, seed: int = 0) -> list[Trial]:
+    maker = Generator(library_constraints()[name], name, options or TrialOptions(), seed)
     return list(maker.block(range(count)).trials)
 
 
@@ -36,8 +36,8 @@ def test_a_trial_depends_on_the_seed_and_its_number_and_on_nothing_else() -> Non
     assert some("Among", 20, seed=1)[19].initial != one[19].initial
 
 
-def test_there_are_as_many_hosts_and_vms_as_was_asked_for() -> None:
-    options = Options(hosts=(2, 5), vms=(3, 3))
+def test_the_numbers_of_hosts_and_vms_meet_the_options() -> None:
+    options = TrialOptions(hosts=(2, 5), vms=(3, 3))
     sizes = {(len(one.initial.hosts), len(one.initial.vms)) for one in some("Spread", 60, options)}
     assert sizes == {(hosts, 3) for hosts in range(2, 6)}
 
@@ -77,33 +77,33 @@ def test_unusual_arguments_come_up(name: str) -> None:
 
 
 def test_no_argument_is_unusual_if_none_is_to_be() -> None:
-    options = Options(vms=(4, 4), unusual=0.0, given={"nb": (3,)})
+    options = TrialOptions(vms=(4, 4), unusual=0.0, given={"nb": (3,)})
     assert {one.demand.arguments["nb"] for one in some("RunningCapacity", 30, options)} == {3}
 
 
 @pytest.mark.parametrize("broken", [True, False])
 def test_the_constraint_is_broken_at_first_or_not(broken: bool) -> None:
-    trials = some("Spread", 30, Options(broken_at_first=broken))
+    trials = some("Spread", 30, TrialOptions(broken_at_first=broken))
     assert {one.is_broken_at_first for one in trials} == {broken}
 
 
 @pytest.mark.parametrize("continuous", [True, False])
 def test_every_moment_counts_or_only_the_end(continuous: bool) -> None:
-    trials = some("Spread", 10, Options(continuous=continuous))
+    trials = some("Spread", 10, TrialOptions(continuous=continuous))
     assert {one.demand.continuous for one in trials} == {continuous}
 
 
-def test_what_cannot_be_is_refused() -> None:
+def test_impossible_options_are_rejected() -> None:
     with pytest.raises(InvalidInput, match="Seq is never continuous"):
-        some("Seq", 1, Options(continuous=True))
-    with pytest.raises(InvalidInput, match="none of 3,000 trials of Spread is as it was asked for"):
-        some("Spread", 1, Options(vms=(0, 0), broken_at_first=True))
+        some("Seq", 1, TrialOptions(continuous=True))
+    with pytest.raises(InvalidInput, match="none of 3,000 trials of Spread"):
+        some("Spread", 1, TrialOptions(vms=(0, 0), broken_at_first=True))
 
 
 def test_hosts_may_all_sleep_and_a_resource_may_be_rare() -> None:
-    options = Options(
+    options = TrialOptions(
         host_states={HostState.STANDBY: 1},
-        resources={"gpus": Amounts(capacity=(0, 1), consumption=(0, 1), offered=0.5)},
+        resources={"gpus": ResourceOptions(capacity=(0, 1), consumption=(0, 1), offered=0.5)},
     )
     for one in some("Spread", 40, options):
         assert all(host.state is HostState.STANDBY for host in one.initial.hosts.values())
@@ -112,7 +112,7 @@ def test_hosts_may_all_sleep_and_a_resource_may_be_rare() -> None:
 
 def test_no_more_happens_at_once_than_may_however_large_it_is() -> None:
     """The planner counts what is under way, and must not be blamed for refusing too much of it."""
-    options = Options(hosts=(30, 30), vms=(60, 60), actions=(2, 3), waits=(0, 0))
+    options = TrialOptions(hosts=(30, 30), vms=(60, 60), actions=(2, 3), waits=(0, 0))
     for one in some("Spread", 2, options, seed=2):
         limits = one.initial.settings.limits
         for step in one.steps:
@@ -120,17 +120,17 @@ def test_no_more_happens_at_once_than_may_however_large_it_is() -> None:
                 other for other in one.steps if other.start_ms <= step.start_ms < other.end_ms
             ]
             assert len(others) <= limits.actions_total
-        assert judge(Planner(), one).outcome is Outcome.AGREE
+        assert judge(Planner(), one).outcome is TrialOutcome.AGREE
 
 
 @pytest.mark.parametrize("name", sorted(library_constraints()))
-def test_many_are_judged_at_once_as_one_is_alone(name: str) -> None:
+def test_a_batch_has_the_verdicts_of_single_trials(name: str) -> None:
     # Odd sizes, so that some clusters have more machines than fit into small numbers of digits.
-    for options in (Options(), Options(hosts=(1, 12), vms=(1, 12))):
+    for options in (TrialOptions(), TrialOptions(hosts=(1, 12), vms=(1, 12))):
         drawn = Generator(library_constraints()[name], name, options, 7).block(range(64))
         for place in range(64):
             alone = drawn.trial(place)
-            assert (alone.fault is None) == drawn.keeps[place]
+            assert (alone.violation is None) == drawn.keeps[place]
             assert alone.is_broken_at_first == drawn.broken_at_first[place]
 
 
@@ -138,7 +138,7 @@ def test_trials_are_the_same_whether_drawn_together_or_alone() -> None:
     names = ("Spread", "Fence", "Online", "Seq")
     known = library_constraints()
     makers = [Generator(known[name], name) for name in names]
-    for numbers, drawn in draw_in_turn(makers, Options(), 0, range(5, 45)):
+    for numbers, drawn in draw_in_turn(makers, TrialOptions(), 0, range(5, 45)):
         for number, together in zip(numbers, drawn.trials, strict=True):
             alone = makers[number % 4].trial(number)
             assert together.demand.name == names[number % 4]
@@ -147,15 +147,15 @@ def test_trials_are_the_same_whether_drawn_together_or_alone() -> None:
             assert alone.demand.continuous == together.demand.continuous
 
 
-def test_only_the_actions_that_were_asked_for_are_drawn() -> None:
-    options = Options(kinds=frozenset({ActionKind.BOOT}), total=(1, 2), vms=(4, 6), switched=0)
+def test_only_the_kinds_of_the_options_are_drawn() -> None:
+    options = TrialOptions(kinds=frozenset({ActionKind.BOOT}), total=(1, 2), vms=(4, 6), switched=0)
     plans = [trial.steps for trial in some("Spread", 200, options)]
     assert {type(step.action) for steps in plans for step in steps} == {Boot}
     assert max(map(len, plans)) == 2
 
 
-def test_labels_and_tenants_are_those_that_were_asked_for() -> None:
-    options = Options(labels={"colour": ("red",)}, labelled=1, tenants=("t",), owned=1)
+def test_labels_and_tenants_are_those_of_the_options() -> None:
+    options = TrialOptions(labels={"colour": ("red",)}, labelled=1, tenants=("t",), owned=1)
     for trial in some("Spread", 20, options):
         hosts, vms = trial.initial.hosts.values(), trial.initial.vms.values()
         labels = [one.labels for one in hosts] + [one.labels for one in vms]
@@ -164,15 +164,15 @@ def test_labels_and_tenants_are_those_that_were_asked_for() -> None:
 
 
 def test_plans_can_be_drawn_anyhow_and_rejected_or_not() -> None:
-    crowded = Options(vms=(4, 6), actions=(2, 3))
-    anyhow = some("Spread", 150, crowded.but(plans=Plans.ANY))
+    crowded = TrialOptions(vms=(4, 6), actions=(2, 3))
+    anyhow = some("Spread", 150, crowded.but(plans=PlanSampling.ANY))
     assert any(trial.objections for trial in anyhow)
-    rejected = some("Spread", 40, crowded.but(plans=Plans.REJECTED))
+    rejected = some("Spread", 40, crowded.but(plans=PlanSampling.REJECTED))
     assert not any(trial.objections for trial in rejected)
     assert any(trial.steps for trial in rejected)
 
 
-def test_what_must_be_named_is_there() -> None:
-    assert all(trial.initial.vms for trial in some("Fence", 100, Options(vms=(0, 2))))
-    with pytest.raises(InvalidInput, match="finds nobody whom it could name"):
-        some("Fence", 1, Options(vms=(0, 0)))
+def test_single_members_of_arguments_exist() -> None:
+    assert all(trial.initial.vms for trial in some("Fence", 100, TrialOptions(vms=(0, 2))))
+    with pytest.raises(InvalidInput, match="Fence needs a member of vms"):
+        some("Fence", 1, TrialOptions(vms=(0, 0)))

@@ -8,24 +8,29 @@ from typing import Any
 import pytest
 
 from builders import a_cluster, a_host, a_plan, a_step, a_vm
+from equipoise.adapters.targets.scheduler import Scheduler, SchedulerEntry
 from equipoise.control.ports import Decider
-from equipoise.fuzz.campaign import Campaign, Limits
+from equipoise.fuzz.campaign import CampaignLimits, FuzzCampaign
 from equipoise.fuzz.generate import Generator
-from equipoise.fuzz.registry import find_known
-from equipoise.fuzz.schedulers.deciders import BALANCE, POWER, Decided, dressed, rule_of
-from equipoise.fuzz.schedulers.known import Known
-from equipoise.fuzz.schedulers.scheduler import Scheduler
-from equipoise.fuzz.trial import Outcome, Trial, judge
+from equipoise.fuzz.registry import find_scheduler
+from equipoise.fuzz.schedulers.deciders import (
+    BALANCE,
+    POWER,
+    DeciderScheduler,
+    decider_snapshot,
+    rule_of,
+)
+from equipoise.fuzz.trial import Trial, TrialOutcome, judge
 from equipoise.model.action import Migrate
-from equipoise.model.host import HostState, HostWish
+from equipoise.model.host import HostState, RequestedHostState
 from equipoise.model.plan import Intent, Proposal, Purpose
 from equipoise.model.quantity import HostId, StepId, VmId
 from equipoise.model.rule import KeepApart, KeepTogether, Satisfy, StayOff, StayWithin
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import Vm
-from equipoise.plan.verify import judged
-from equipoise.spec.demand import Demand
+from equipoise.plan.verify import replay_violations
 from equipoise.spec.library import library_constraints
+from equipoise.spec.requirement import Requirement
 
 SIZE = {"memory_gib": 4, "cpu_ghz": 4}
 HOSTS = [a_host(name, capacity=SIZE) for name in ("g", "h", "k")]
@@ -42,7 +47,7 @@ def asked(name: str, *, continuous: bool = False, **about: Any) -> Trial:
     given = {
         key: frozenset(value) if isinstance(value, list) else value for key, value in about.items()
     }
-    demand = Demand(library_constraints()[name], name, given, continuous)
+    demand = Requirement(library_constraints()[name], name, given, continuous)
     return Trial(demand, a_cluster(*HOSTS, vms=VMS), ())
 
 
@@ -59,24 +64,24 @@ def wanting(vm: str, source: str, target: str) -> Callable[[], tuple[Decider]]:
 
 
 @pytest.mark.parametrize("known", [BALANCE, POWER], ids=lambda one: one.name)
-def test_they_are_registered_and_make_plans_of_their_own(known: Known) -> None:
-    assert find_known(known.name) is known
+def test_they_are_registered_and_make_plans_of_their_own(known: SchedulerEntry) -> None:
+    assert find_scheduler(known.name) is known
     assert known.question == "plan"
     assert not known.missing()
 
 
-def test_sizes_demand_and_wishes_are_read_from_what_is_drawn() -> None:
+def test_sizes_demands_and_requests_are_derived_from_drawn_resources() -> None:
     hosts = [
-        a_host("g", capacity={"memory_gib": 6, "cpu_ghz": 3}, labels={"wish": "maintenance"}),
-        a_host("h", capacity=SIZE, state=HostState.STANDBY, labels={"wish": "standby"}),
-        a_host("k", capacity=SIZE, labels={"wish": "none"}),
+        a_host("g", capacity={"memory_gib": 6, "cpu_ghz": 3}, labels={"request": "maintenance"}),
+        a_host("h", capacity=SIZE, state=HostState.STANDBY, labels={"request": "standby"}),
+        a_host("k", capacity=SIZE, labels={"request": "none"}),
     ]
-    vms = [taking("a", "g", labels={"asks_mhz": "2000"}), a_vm("b", "k")]
+    vms = [taking("a", "g", labels={"demand_mhz": "2000"}), a_vm("b", "k")]
     demand = asked("KeepApart", vs=["a", "b"]).demand
-    shown = dressed(Trial(demand, a_cluster(*hosts, vms=vms), ()))
+    shown = decider_snapshot(Trial(demand, a_cluster(*hosts, vms=vms), ()))
     g, h, k = shown.hosts.values()
     assert (g.memory_mib, g.cpu_mhz) == (6144, 3000)
-    assert [one.requested for one in (g, h, k)] == [HostWish.MAINTENANCE, None, None]
+    assert [one.requested for one in (g, h, k)] == [RequestedHostState.MAINTENANCE, None, None]
     a, b = shown.vms.values()
     assert (a.memory.reservation_mib, a.cpu.reservation_mhz, a.demand.cpu_mhz) == (2048, 1000, 2000)
     assert (b.memory.reservation_mib, b.cpu.reservation_mhz, b.demand.cpu_mhz) == (0, 0, 0)
@@ -102,50 +107,53 @@ def test_a_constraint_is_the_rule_that_an_operator_would_write(trial: Trial, kin
     assert rule.continuous == trial.demand.continuous
 
 
-def test_what_has_room_by_its_sizes_has_room_by_its_resources() -> None:
-    """Deciders know both, and those who judge only the resources: so nobody is blamed wrongly."""
+def test_a_fit_by_sizes_is_a_fit_by_resources() -> None:
+    """Deciders read sizes, the judge reads resources: both must agree."""
     home, roomy = library_constraints()["Spread"], 0
     for trial in Generator(home, "Spread", BALANCE.options, seed=3).block(range(60)).trials:
-        shown = dressed(trial)
+        shown = decider_snapshot(trial)
         for vm in [one for one in trial.initial.vms.values() if one.host is not None][:2]:
             for host in trial.initial.hosts:
                 move = Migrate(vm=vm.id, source=HostId(str(vm.host)), target=host)
                 plan = a_plan(a_step("s", move, 0, 1000))
-                if not judged(shown, plan, ()):
+                if not replay_violations(shown, plan, ()):
                     roomy += 1
-                    assert not judged(trial.initial, plan, ())
+                    assert not replay_violations(trial.initial, plan, ())
     assert roomy > 50
 
 
 def test_a_proposal_that_the_gate_refuses_is_a_decider_that_has_broken() -> None:
     apart = asked("KeepApart", vs=["a", "b"])
-    found = judge(Decided(wanting("a", "g", "h")), apart)
-    assert found.outcome is Outcome.CRASH
+    found = judge(DeciderScheduler(wanting("a", "g", "h")), apart)
+    assert found.outcome is TrialOutcome.CRASH
     assert found.message == "the gate refuses its proposal: rule trial"
-    found = judge(Decided(wanting("a", "h", "k")), apart)
+    found = judge(DeciderScheduler(wanting("a", "h", "k")), apart)
     assert found.message == "its proposal cannot be ordered: vm_life"
 
 
 def test_without_the_gate_its_plan_is_judged_by_the_specification() -> None:
     apart = asked("KeepApart", vs=["a", "b"])
-    found = judge(Decided(wanting("a", "g", "h"), gate="off"), apart)
-    assert (found.outcome, found.harm) == (Outcome.UNDER, "introduced")
-    assert judge(Decided(wanting("a", "g", "k"), gate="off"), apart).outcome is Outcome.AGREE
+    found = judge(DeciderScheduler(wanting("a", "g", "h"), gate="off"), apart)
+    assert (found.outcome, found.harm) == (TrialOutcome.UNDER, "introduced")
+    assert (
+        judge(DeciderScheduler(wanting("a", "g", "k"), gate="off"), apart).outcome
+        is TrialOutcome.AGREE
+    )
 
 
-def test_who_finds_a_rule_broken_may_leave_it_so() -> None:
+def test_a_decider_may_leave_an_initial_violation() -> None:
     together = asked("KeepTogether", vs=["a", "b"])
-    assert judge(Decided(lambda: ()), together).outcome is Outcome.UNSUPPORTED
-    assert judge(BALANCE.make(gate="on"), together).outcome is Outcome.AGREE
+    assert judge(DeciderScheduler(lambda: ()), together).outcome is TrialOutcome.UNSUPPORTED
+    assert judge(BALANCE.make(gate="on"), together).outcome is TrialOutcome.AGREE
     always = asked("KeepTogether", vs=["a", "b"], continuous=True)
-    assert judge(BALANCE.make(gate="on"), always).outcome is Outcome.UNSUPPORTED
+    assert judge(BALANCE.make(gate="on"), always).outcome is TrialOutcome.UNSUPPORTED
 
 
 def test_a_plan_is_not_taken() -> None:
     trial = asked("KeepApart", vs=["a", "b"])
     move = Migrate(vm=VmId("a"), source=HostId("g"), target=HostId("k"))
     given = Trial(trial.demand, trial.initial, (a_step("s", move, 0, 1000),))
-    assert judge(Decided(lambda: ()), given).outcome is Outcome.UNSUPPORTED
+    assert judge(DeciderScheduler(lambda: ()), given).outcome is TrialOutcome.UNSUPPORTED
 
 
 @pytest.mark.parametrize(
@@ -153,13 +161,22 @@ def test_a_plan_is_not_taken() -> None:
     [
         BALANCE.make(gate="off"),
         POWER.make(beside="balance", gate="on"),
-        POWER.make(beside="nobody", gate="off"),
+        POWER.make(beside="none", gate="off"),
     ],
     ids=["balance", "power beside balance", "power"],
 )
 def test_a_campaign_finds_nothing_and_much_is_done(scheduler: Scheduler) -> None:
     names = ("KeepApart", "Fence", "Gather", "Failover", "MinOnline", "Lonely", "MaxConcurrent")
-    limits = Limits(tests=210)
-    report = Campaign("ours", scheduler, names, BALANCE.options, 7, limits).run()
+    limits = CampaignLimits(tests=210)
+    report = FuzzCampaign("ours", scheduler, names, BALANCE.options, 7, limits).run()
     assert report.findings == []
-    assert report.outcomes[Outcome.AGREE] > 110
+    assert report.outcomes[TrialOutcome.AGREE] > 110
+
+
+def test_labels_of_older_versions_are_still_read() -> None:
+    hosts = [a_host("g", capacity=SIZE, labels={"wish": "maintenance"})]
+    vms = [taking("a", "g", labels={"asks_mhz": "2000"})]
+    demand = asked("Lonely", vs=["a"]).demand
+    state = decider_snapshot(Trial(demand, a_cluster(*hosts, vms=vms), ()))
+    assert state.hosts[HostId("g")].requested is RequestedHostState.MAINTENANCE
+    assert state.vms[VmId("a")].demand.cpu_mhz == 2000

@@ -7,28 +7,28 @@ from typing import Any
 import pytest
 
 from builders import a_cluster, a_host, a_step, a_vm
-from equipoise.fuzz.schedulers.faulty import FAULTY, ByTheBook
-from equipoise.fuzz.trial import Outcome, Trial, judge
+from equipoise.fuzz.schedulers.faulty import FAULTY, SpecificationScheduler
+from equipoise.fuzz.trial import Trial, TrialOutcome, judge
 from equipoise.model.action import Migrate, Resume
 from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.vm import Vm, VmState
-from equipoise.spec.demand import Demand
 from equipoise.spec.library import library_constraints
+from equipoise.spec.requirement import Requirement
 
 BOTH = frozenset({"v1", "v2"})
 NONE: frozenset[str] = frozenset()
 
 
-def a_demand(name: str, *, continuous: bool = False, **arguments: Any) -> Demand:
-    return Demand(library_constraints()[name], name, arguments, continuous=continuous)
+def a_demand(name: str, *, continuous: bool = False, **arguments: Any) -> Requirement:
+    return Requirement(library_constraints()[name], name, arguments, continuous=continuous)
 
 
-def kept_apart(vms: frozenset[str] = BOTH) -> Demand:
+def kept_apart(vms: frozenset[str] = BOTH) -> Requirement:
     return a_demand("Spread", vs=vms, continuous=True)
 
 
-def a_trial(demand: Demand, *vms: Vm, steps: tuple[Step, ...] = ()) -> Trial:
+def a_trial(demand: Requirement, *vms: Vm, steps: tuple[Step, ...] = ()) -> Trial:
     return Trial(demand, a_cluster(a_host("h1"), a_host("h2"), vms=vms), steps)
 
 
@@ -40,15 +40,15 @@ def a_move(vm: str, source: str, target: str, start_ms: int, end_ms: int) -> Ste
 ON_H1, ON_H2 = a_vm("v1", "h1"), a_vm("v2", "h2")
 TRIALS = {
     "faulty-A": (
-        Outcome.UNDER,  # two are together at first, and one leaves
+        TrialOutcome.UNDER,  # two are together at first, and one leaves
         a_trial(kept_apart(), ON_H1, a_vm("v2", "h1"), steps=(a_move("v2", "h1", "h2", 0, 1),)),
     ),
     "faulty-B": (
-        Outcome.CRASH,  # nobody is to be apart from anybody
+        TrialOutcome.CRASH,  # the set is empty
         a_trial(kept_apart(NONE), ON_H1),
     ),
     "faulty-C": (
-        Outcome.UNDER,  # they change places, and meet on the way
+        TrialOutcome.UNDER,  # they change places, and meet on the way
         a_trial(
             kept_apart(),
             ON_H1,
@@ -57,7 +57,7 @@ TRIALS = {
         ),
     ),
     "faulty-D": (
-        Outcome.OVER,  # they change places at once, and never meet
+        TrialOutcome.OVER,  # they change places at once, and never meet
         a_trial(
             kept_apart(),
             ON_H1,
@@ -66,7 +66,7 @@ TRIALS = {
         ),
     ),
     "faulty-E": (
-        Outcome.OVER,  # one VM moves where one may run
+        TrialOutcome.OVER,  # one VM moves where one may run
         a_trial(
             a_demand("RunningCapacity", ns=frozenset({"h1", "h2"}), nb=1, continuous=True),
             ON_H1,
@@ -74,7 +74,7 @@ TRIALS = {
         ),
     ),
     "faulty-F": (
-        Outcome.OVER,  # one sleeps where the other runs
+        TrialOutcome.OVER,  # one sleeps where the other runs
         a_trial(kept_apart(), ON_H1, a_vm("v2", "h1", state=VmState.SLEEPING)),
     ),
 }
@@ -86,23 +86,23 @@ def test_it_errs_on_the_trial_of_its_own_cause_and_on_no_other(asked: str, cause
     outcome, trial = TRIALS[cause]
     verdict = judge(FAULTY[asked](), trial)
     assert verdict.input_valid
-    assert verdict.outcome is (outcome if asked == cause else Outcome.AGREE)
+    assert verdict.outcome is (outcome if asked == cause else TrialOutcome.AGREE)
 
 
 @pytest.mark.parametrize("cause", TRIALS)
-def test_who_goes_by_the_book_is_right_about_all_of_them(cause: str) -> None:
+def test_the_specification_scheduler_is_always_right(cause: str) -> None:
     outcome, trial = TRIALS[cause]
-    assert ByTheBook().accepts(trial) is (outcome is not Outcome.UNDER)
+    assert SpecificationScheduler().accepts(trial) is (outcome is not TrialOutcome.UNDER)
 
 
 @pytest.mark.parametrize("asked", FAULTY)
-def test_all_of_them_refuse_what_machines_refuse(asked: str) -> None:
+def test_faulty_schedulers_reject_plans_that_cannot_be_executed(asked: str) -> None:
     trial = a_trial(kept_apart(NONE), ON_H1, steps=(a_move("v1", "h2", "h1", 0, 1),))
     assert trial.objections
     assert not FAULTY[asked]().accepts(trial)
 
 
-def test_an_empty_set_crashes_with_the_same_words_each_time() -> None:
+def test_an_empty_set_crashes_with_the_same_message_each_time() -> None:
     _, trial = TRIALS["faulty-B"]
     verdict = judge(FAULTY["faulty-B"](), trial)
     assert verdict.message.startswith("ValueError: ")
@@ -121,19 +121,19 @@ def test_an_empty_packing_or_group_crashes_too(
     parts: frozenset[frozenset[str]], crashes: bool
 ) -> None:
     trial = a_trial(a_demand("Split", parts=parts), ON_H1, ON_H2)
-    expected = Outcome.CRASH if crashes else Outcome.AGREE
+    expected = TrialOutcome.CRASH if crashes else TrialOutcome.AGREE
     assert judge(FAULTY["faulty-B"](), trial).outcome is expected
 
 
-def test_who_thinks_of_one_action_at_a_time_counts_one_where_there_are_two() -> None:
+def test_sequential_assumption_counts_one_of_two_concurrent_actions() -> None:
     _, trial = TRIALS["faulty-D"]
     demand = a_demand("MaxDisturbed", vs=BOTH, nb=1, continuous=True)
     again = Trial(demand, trial.initial, trial.steps)
-    assert judge(FAULTY["faulty-D"](), again).outcome is Outcome.UNDER
+    assert judge(FAULTY["faulty-D"](), again).outcome is TrialOutcome.UNDER
 
 
-def test_who_thinks_that_all_are_awake_at_first_misses_that_one_is_woken() -> None:
+def test_all_running_assumption_misses_a_resume() -> None:
     asleep = a_vm("v1", "h1", state=VmState.SLEEPING)
     step = a_step("s", Resume(vm=VmId("v1"), source=HostId("h1"), target=HostId("h2")))
     trial = a_trial(a_demand("Ban", v="v1", ns=frozenset({"h2"})), asleep, steps=(step,))
-    assert judge(FAULTY["faulty-F"](), trial).outcome is Outcome.UNDER
+    assert judge(FAULTY["faulty-F"](), trial).outcome is TrialOutcome.UNDER

@@ -9,36 +9,30 @@ from typing import Any
 import pytest
 
 from builders import a_cluster, a_host, a_step, a_vm
-from equipoise.fuzz.campaign.findings import sort_of
-from equipoise.fuzz.trial import Outcome, Trial, judge, shrink
+from equipoise.fuzz.campaign.findings import signature_of
+from equipoise.fuzz.trial import Trial, TrialOutcome, judge, shrink
 from equipoise.fuzz.trial.shrink import reductions
-from equipoise.fuzz.trial.size import Size
-from equipoise.model.action import (
-    Allocate,
-    Boot,
-    Migrate,
-    PowerOn,
-    Resume,
-    Suspend,
-    describe,
-)
+from equipoise.fuzz.trial.size import TrialSize
+from equipoise.model.action import Allocate, Boot, Migrate, PowerOn, Resume, Suspend, describe
 from equipoise.model.host import HostReserve, HostState
 from equipoise.model.plan import Step
 from equipoise.model.problem import Network
 from equipoise.model.quantity import HostId, ResourceName, RuleId, VmId
 from equipoise.model.rule import KeepApart
-from equipoise.model.snapshot import Snapshot
+from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import CpuSettings, VmState
-from equipoise.plan.network import OVERLOADED
-from equipoise.spec.demand import Demand
+from equipoise.plan.network import NETWORK_OVERLOADED
 from equipoise.spec.library import library_constraints
+from equipoise.spec.requirement import Requirement
 from small_networks import a_link, a_switch, star
 
 
 def a_trial(name: str, initial: Snapshot, *steps: Step, **arguments: Any) -> Trial:
     """A trial of a constraint of the library."""
     given = {key: _value(value) for key, value in arguments.items()}
-    return Trial(Demand(library_constraints()[name], name, given, continuous=True), initial, steps)
+    return Trial(
+        Requirement(library_constraints()[name], name, given, continuous=True), initial, steps
+    )
 
 
 def _value(value: Any) -> Any:
@@ -92,7 +86,7 @@ class TestFewerSteps:
             ["s2", "s3"],
         ]
 
-    def test_what_goes_is_waited_for_no_more(self) -> None:
+    def test_references_to_removed_steps_are_dropped(self) -> None:
         first = a_step("s1", suspending("v2", "h2"))
         second = a_step("s2", moving("v1", "h1", "h2"), 1000, 2000, "s1")
         smaller = list(reductions(a_trial("Root", PAIR, first, second, v="v1")))
@@ -100,7 +94,7 @@ class TestFewerSteps:
         assert without
         assert all(step.after == () for one in without for step in one.steps)
 
-    def test_what_leads_away_and_back_goes_together(self) -> None:
+    def test_steps_away_and_back_are_removed_together(self) -> None:
         steps = [
             a_step("s2", resuming("v1", "h1"), 1000, 2000),
             a_step("s3", moving("v1", "h1", "h2"), 2000, 3000),
@@ -192,7 +186,7 @@ class TestFewerMachines:
         found = shrink(a_trial("MaxPods", later), everything)
         assert (found.initial.at_ms, found.initial.version) == (70, 8)
 
-    def test_who_is_named_by_the_settings_stays(self) -> None:
+    def test_a_host_named_in_settings_stays(self) -> None:
         rule = KeepApart(id=RuleId("r"), vms=(VmId("v1"), VmId("v2")))
         cluster = a_cluster(vms=[a_vm(f"v{n}", "h1") for n in (1, 2, 3)], rules=[rule])
         found = shrink(a_trial("MaxPods", cluster), everything)
@@ -226,7 +220,7 @@ class TestSmallerArguments:
         assert names(found) == (["h1"], ["v0", "v1"])
         assert found.demand.arguments == {"ns": frozenset(), "nb": 1}
 
-    def test_a_set_loses_what_it_need_not_have(self) -> None:
+    def test_a_set_loses_unneeded_members(self) -> None:
         trial = a_trial("Spread", PAIR, vs={"v1", "v2"})
         found = shrink(trial, lambda one: len(one.initial.vms) == 2)
         assert found.demand.arguments == {"vs": frozenset()}
@@ -284,7 +278,7 @@ class TestRounderTimes:
         found = shrink(trial, lambda one: not one.objections and len(one.steps) == 2)
         assert times(found) == [(0, 1000), (1000, 2000)]
 
-    def test_what_belongs_together_comes_together(self) -> None:
+    def test_dependent_fields_are_reduced_together(self) -> None:
         steps = [a_step(f"s{n}", suspending(f"v{n}", f"h{n}"), 3000, 4000) for n in (1, 2)]
         steps[1] = steps[1].but(end_ms=6000)
 
@@ -343,7 +337,7 @@ class TestPlainerMachines:
         found = shrink(a_trial("Running", self.CLUSTER, v="v1"), everything, asks_max=1)
         assert found.initial == a_cluster(vms=[a_vm("v1", "h1", state=VmState.SLEEPING)])
 
-    def test_what_matters_stays_and_nothing_else(self) -> None:
+    def test_only_relevant_fields_stay(self) -> None:
         found = shrink(
             a_trial("Running", self.CLUSTER, v="v1"),
             lambda one: (
@@ -389,7 +383,7 @@ class TestPlainerMachines:
         )
         assert found.steps == (a_step("s1", give.but(amount=5)),)
 
-    def test_a_step_waits_for_nobody(self) -> None:
+    def test_a_step_loses_its_dependencies(self) -> None:
         first = a_step("s1", suspending("v1", "h1"))
         second = a_step("s2", suspending("v2", "h2"), 1000, 2000, "s1")
         trial = a_trial("Running", PAIR, first, second, v="v1")
@@ -401,10 +395,10 @@ class TestPlainerMachines:
 
 
 class NeverTwoOnOneHost:
-    """Refuses every plan that boots a VM on a host where somebody is, whoever must be apart."""
+    """Rejects every plan that boots a VM on a host with other VMs, whatever the constraint."""
 
     def accepts(self, trial: Trial) -> bool:
-        if trial.objections or trial.fault is not None:
+        if trial.objections or trial.violation is not None:
             return False
         taken = set(trial.initial.placement.values())
         return all(
@@ -417,7 +411,7 @@ class NeverBoots:
     """Refuses every plan that boots a VM."""
 
     def accepts(self, trial: Trial) -> bool:
-        right = not trial.objections and trial.fault is None
+        right = not trial.objections and trial.violation is None
         return right and not any(isinstance(step.action, Boot) for step in trial.steps)
 
 
@@ -429,7 +423,7 @@ class Breaks:
             raise KeyError("v1")
         if not trial.demand.arguments["vs"]:
             raise ValueError("no VMs")
-        return not trial.objections and trial.fault is None
+        return not trial.objections and trial.violation is None
 
 
 class TestADefect:
@@ -450,26 +444,28 @@ class TestADefect:
     )
     TRIAL = a_trial("Spread", a_cluster(*HOSTS, vms=VMS), *STEPS, vs={"v1", "v2"})
 
-    def shrunk(self, scheduler: Any, outcome: Outcome) -> Trial:
+    def shrunk(self, scheduler: Any, outcome: TrialOutcome) -> Trial:
         verdict = judge(scheduler, self.TRIAL)
         assert verdict.outcome is outcome
-        sort = sort_of(self.TRIAL, verdict)
-        return shrink(self.TRIAL, lambda trial: sort_of(trial, judge(scheduler, trial)) == sort)
+        sort = signature_of(self.TRIAL, verdict)
+        return shrink(
+            self.TRIAL, lambda trial: signature_of(trial, judge(scheduler, trial)) == sort
+        )
 
     def test_needs_one_vm_and_one_host(self) -> None:
-        found = self.shrunk(NeverBoots(), Outcome.OVER)
+        found = self.shrunk(NeverBoots(), TrialOutcome.OVER)
         assert found.initial == a_cluster(a_host("h3"), vms=[a_vm("v3", None)])
         assert found.steps == (a_step("s2", Boot(vm=VmId("v3"), target=HostId("h3"))),)
         assert found.demand.arguments == {"vs": frozenset()}
 
     def test_needs_two_vms_and_one_host(self) -> None:
-        found = self.shrunk(NeverTwoOnOneHost(), Outcome.OVER)
+        found = self.shrunk(NeverTwoOnOneHost(), TrialOutcome.OVER)
         assert len(found.initial.hosts) == 1
         assert len(found.initial.vms) == 2
         assert times(found) == [(0, 1000)]
 
     def test_that_is_a_crash_stays_the_same_crash(self) -> None:
-        found = self.shrunk(Breaks(), Outcome.CRASH)
+        found = self.shrunk(Breaks(), TrialOutcome.CRASH)
         assert judge(Breaks(), found).message == "KeyError: 'v1'"
         assert done(found) == ["suspend v1 on h1"]
         assert found.initial == a_cluster(a_host("h1"), vms=[a_vm("v1", "h1")])
@@ -481,7 +477,7 @@ class TestADefect:
         with pytest.raises(ZeroDivisionError):
             shrink(self.TRIAL, breaks)
 
-    def test_no_more_is_asked_than_allowed(self) -> None:
+    def test_the_number_of_questions_is_limited(self) -> None:
         asked: list[Trial] = []
 
         def notes(trial: Trial) -> bool:
@@ -499,9 +495,9 @@ class TestADefect:
         def counts(trial: Trial) -> bool:
             nonlocal asked
             asked += 1
-            return judge(NeverTwoOnOneHost(), trial).outcome is Outcome.OVER
+            return judge(NeverTwoOnOneHost(), trial).outcome is TrialOutcome.OVER
 
-        assert Size.of(shrink(self.TRIAL, counts)) < Size.of(self.TRIAL)
+        assert TrialSize.of(shrink(self.TRIAL, counts)) < TrialSize.of(self.TRIAL)
         assert asked < 200
 
 
@@ -521,7 +517,7 @@ def test_a_network_that_has_no_part_in_it_goes() -> None:
     assert found.network is None
 
 
-def test_of_a_network_only_what_matters_is_left() -> None:
+def test_only_the_relevant_part_of_a_network_stays() -> None:
     """Of two switches, a narrow link, a limit and a twin, one switch and two wide links."""
     network = Network(
         switches=(a_switch("a", 9000), a_switch("b", 8000)),
@@ -572,4 +568,4 @@ def test_hosts_are_never_left_without_a_way_to_each_other() -> None:
 
 
 def _is_overloaded(trial: Trial) -> bool:
-    return any(one.constraint == OVERLOADED for one in trial.objections)
+    return any(one.constraint == NETWORK_OVERLOADED for one in trial.objections)

@@ -1,4 +1,4 @@
-"""Lines of files: what is wrong with one is told with its number, and nothing is misread."""
+"""Lines of files: a problem names its line, and older lines are still read."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ def _cut_off(line: dict[str, Any]) -> None:
         (b'{"version":' + b"[" * 100_000, "line 3: "),
         (changed(lambda one: one.update(version=2)), "line 3: version: is not 1"),
         (changed(lambda one: one.update(outcome="odd")), "line 3: outcome: Invalid enum value"),
-        (changed(lambda one: one.update(constraint="Nix")), "line 3: constraint: there is no"),
+        (
+            changed(lambda one: one.update(constraint="Nix")),
+            "line 3: constraint: the constraint Nix does not exist",
+        ),
         (changed(lambda one: one.update(specification="}")), "line 3: specification: "),
         (changed(lambda one: one["case"].update(arguments={})), "is missing"),
         (changed(_strangers), 'line 3: case.cluster.vms[0].host: there is no host "nowhere"'),
@@ -51,7 +54,7 @@ def _cut_off(line: dict[str, Any]) -> None:
         (changed(_cut_off), "line 3: case.network.links: no link leads to "),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(line: bytes, told: str) -> None:
+def test_a_problem_names_its_line(line: bytes, told: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         list(read_lines(b"\n".join((GOOD, b"", line, GOOD)), "cases"))
     assert str(caught.value).startswith("cases: line 3: ")
@@ -61,3 +64,9 @@ def test_what_is_wrong_is_told_with_its_line(line: bytes, told: str) -> None:
 def test_line_ends_and_a_mark_of_order_are_no_part_of_a_case() -> None:
     (plain,) = read_lines(GOOD, "cases")
     assert list(read_lines(b"\xef\xbb\xbf" + GOOD + b"\r\n\r\n", "cases")) == [plain]
+
+
+def test_settings_of_older_versions_are_still_read() -> None:
+    old = changed(lambda line: line.update(settings={"beside": "nobody", "gate": "off"}))
+    (stored,) = read_lines(old, "cases")
+    assert stored.settings == {"beside": "none", "gate": "off"}

@@ -1,4 +1,4 @@
-"""Traces: what is read, and what is refused with its line and a cure."""
+"""Traces: valid files are read; each problem of a file has its line, its code and a fix."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from builders import a_vm
-from equipoise.errors import InvalidInput, MissingExtra, Problem
-from equipoise.model.story.load import Load, Trace
-from equipoise.sim.load import Demands, TraceReader
+from equipoise.errors import InputProblem, InvalidInput, MissingExtra
+from equipoise.model.scenario.load import Load, TraceLoad
+from equipoise.sim.load import LoadDemands, TraceReader
 
 BITBRAINS = """\
 Timestamp [ms];\tCPU cores;\tCPU capacity provisioned [MHZ];\tCPU usage [MHZ];\tCPU usage [%];\t\
@@ -34,18 +34,22 @@ def read(folder: Path, content: str | bytes, **fields: Any) -> tuple[list[int], 
     name = fields.pop("file", "t.csv")
     raw = content if isinstance(content, bytes) else content.encode()
     (folder / name).write_bytes(raw)
-    times, levels = TraceReader(folder).read(Trace(file=name, **fields))
+    times, levels = TraceReader(folder).read(TraceLoad(file=name, **fields))
     return times.tolist(), levels.tolist()
 
 
-def refusal(folder: Path, content: str | bytes, **fields: Any) -> tuple[Problem, ...]:
+def refusal(folder: Path, content: str | bytes, **fields: Any) -> tuple[InputProblem, ...]:
     with pytest.raises(InvalidInput) as caught:
         read(folder, content, **fields)
     assert caught.value.source == str(folder / fields.get("file", "t.csv"))
     return caught.value.problems
 
 
-def said(folder: Path, content: str | bytes, **fields: Any) -> list[str]:
+def codes(problems: tuple[InputProblem, ...]) -> list[tuple[int | None, str]]:
+    return [(problem.line, problem.code) for problem in problems]
+
+
+def messages(folder: Path, content: str | bytes, **fields: Any) -> list[str]:
     return [str(problem) for problem in refusal(folder, content, **fields)]
 
 
@@ -82,7 +86,7 @@ def test_units_of_time_and_a_scale_are_applied(tmp_path: Path) -> None:
         "at_s,value,c\n0,1\n1,2,3,4\n",
     ],
 )
-def test_the_delimiter_blanks_and_quotes_are_found_out(tmp_path: Path, text: str) -> None:
+def test_delimiters_blanks_and_quotes_are_detected(tmp_path: Path, text: str) -> None:
     assert read(tmp_path, text) == ([0, 1000], [1, 2])
 
 
@@ -100,38 +104,36 @@ def test_a_parquet_trace_equals_the_csv_one(tmp_path: Path) -> None:
     parquet(tmp_path, at_s=[10, 12, 15], value=[1.5, 0.0, 3.25], other=["x", "y", None])
     (tmp_path / "t.csv").write_text(rows((10, 1.5), (12, 0.0), (15, 3.25)))
     reader = TraceReader(tmp_path)
-    one, other = (reader.read(Trace(file=name, scale=3)) for name in ("t.csv", "t.parquet"))
-    assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+    csv, columns = (reader.read(TraceLoad(file=name, scale=3)) for name in ("t.csv", "t.parquet"))
+    assert all(np.array_equal(a, b) for a, b in zip(csv, columns, strict=True))
 
 
-def test_a_parquet_file_is_known_by_its_beginning_too(tmp_path: Path) -> None:
+def test_a_parquet_file_is_recognised_by_its_magic_bytes(tmp_path: Path) -> None:
     parquet(tmp_path, "trace", at_s=[0, 1], value=[1, 2])
-    assert TraceReader(tmp_path).read(Trace(file="trace"))[1].tolist() == [1, 2]
+    assert TraceReader(tmp_path).read(TraceLoad(file="trace"))[1].tolist() == [1, 2]
 
 
 def test_a_file_is_read_once_for_the_same_columns(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(rows((0, 1), (1, 2)))
     reader = TraceReader(tmp_path)
-    first = reader.read(Trace(file="t.csv"))
+    first = reader.read(TraceLoad(file="t.csv"))
     (tmp_path / "t.csv").unlink()
-    assert reader.read(Trace(file="t.csv"))[1].tolist() == first[1].tolist()
-    assert reader.read(Trace(file="t.csv", scale=2))[1].tolist() == [2, 4]
+    assert reader.read(TraceLoad(file="t.csv"))[1].tolist() == first[1].tolist()
+    assert reader.read(TraceLoad(file="t.csv", scale=2))[1].tolist() == [2, 4]
 
 
-def test_a_parquet_trace_without_the_extra_names_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_parquet_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "t.parquet").write_bytes(b"PAR1")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtra, match=r"equipoise\[parquet\]"):
-        TraceReader(tmp_path).read(Trace(file="t.parquet"))
+        TraceReader(tmp_path).read(TraceLoad(file="t.parquet"))
 
 
-def test_a_level_holds_until_the_next_row_and_the_last_one_stays(tmp_path: Path) -> None:
+def test_a_level_holds_until_the_next_row(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(rows((5, 1), (6, 2), (8, 3), (9, 4)))
-    demands = Demands(0, traces=TraceReader(tmp_path))
-    demands.add(0, a_vm("v"), Load(cpu_mhz=(Trace(file="t.csv"),)))
-    demands.add(1, a_vm("w"), Load(cpu_mhz=(Trace(file="t.csv", repeat=True),)))
+    demands = LoadDemands(0, traces=TraceReader(tmp_path))
+    demands.add(0, a_vm("v"), Load(cpu_mhz=(TraceLoad(file="t.csv"),)))
+    demands.add(1, a_vm("w"), Load(cpu_mhz=(TraceLoad(file="t.csv", repeat=True),)))
     found = [demands.at(at_s * 1000)[0].tolist() for at_s in range(12)]
     once, again = zip(*found, strict=True)
     assert once == (1, 2, 2, 3, 4, 4, 4, 4, 4, 4, 4, 4)
@@ -139,45 +141,45 @@ def test_a_level_holds_until_the_next_row_and_the_last_one_stays(tmp_path: Path)
     assert demands.changes(4_000, 5_000).at_ms.tolist() == [5_000]
 
 
-def test_a_trace_that_cannot_be_used_leaves_the_demands_as_they_were(tmp_path: Path) -> None:
-    demands = Demands(0, traces=TraceReader(tmp_path))
+def test_an_invalid_trace_leaves_the_demands_unchanged(tmp_path: Path) -> None:
+    demands = LoadDemands(0, traces=TraceReader(tmp_path))
     with pytest.raises(InvalidInput):
-        demands.add(0, a_vm(), Load(cpu_mhz=(Trace(file="none.csv"),)))
+        demands.add(0, a_vm(), Load(cpu_mhz=(TraceLoad(file="none.csv"),)))
     assert demands.rows().tolist() == []
     demands.add(0, a_vm(), Load())
 
 
-def test_without_a_folder_there_are_no_traces() -> None:
-    with pytest.raises(InvalidInput, match="comes from no file"):
-        TraceReader(None).read(Trace(file="t.csv"))
+def test_a_trace_needs_a_folder() -> None:
+    with pytest.raises(InvalidInput, match="has no file"):
+        TraceReader(None).read(TraceLoad(file="t.csv"))
 
 
 @pytest.mark.parametrize(
     ("name", "what"),
     [
-        ("none.csv", "is not there"),
-        ("none.parquet", "is not there"),
+        ("none.csv", "does not exist"),
+        ("none.parquet", "does not exist"),
         (".", "is a directory"),
-        ("sub/x.csv", "is not there"),
-        ("a\0b", "is not there"),
+        ("sub/x.csv", "does not exist"),
+        ("a\0b", "does not exist"),
         ("x" * 300, "File name too long"),
-        ("t.csv/x", "is not there"),
+        ("t.csv/x", "does not exist"),
         ("/dev/null", "is not a regular file"),
     ],
 )
-def test_a_path_to_no_file_is_refused(tmp_path: Path, name: str, what: str) -> None:
+def test_a_path_without_a_regular_file_is_refused(tmp_path: Path, name: str, what: str) -> None:
     (tmp_path / "t.csv").write_text("")
     with pytest.raises(InvalidInput, match=what):
-        TraceReader(tmp_path).read(Trace(file=name))
+        TraceReader(tmp_path).read(TraceLoad(file=name))
 
 
-def test_a_name_that_could_upset_a_terminal_is_quoted(tmp_path: Path) -> None:
+def test_a_name_with_control_characters_is_quoted(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput) as caught:
-        TraceReader(tmp_path).read(Trace(file="\x1b[2J.csv"))
+        TraceReader(tmp_path).read(TraceLoad(file="\x1b[2J.csv"))
     assert str(caught.value).isprintable()
 
 
-def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_read_permission_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(rows((0, 1)))
     path.chmod(0)
@@ -185,7 +187,7 @@ def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path) -> None:
         path.read_bytes()
     except PermissionError:
         with pytest.raises(InvalidInput, match="cannot be read: Permission denied"):
-            TraceReader(tmp_path).read(Trace(file="t.csv"))
+            TraceReader(tmp_path).read(TraceLoad(file="t.csv"))
     else:
         pytest.skip("this user may read everything")
 
@@ -203,77 +205,76 @@ def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path) -> None:
         (b'at_s,value\n0,"' + b"9" * 200_000, "is not a CSV file"),
     ],
 )
-def test_a_file_that_is_no_trace_is_refused(tmp_path: Path, content: bytes, what: str) -> None:
-    assert what in said(tmp_path, content)[0]
+def test_a_file_that_is_not_a_trace_is_refused(tmp_path: Path, content: bytes, what: str) -> None:
+    assert what in messages(tmp_path, content)[0]
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1junkPAR1", b"at_s,value\n0,1\n"])
-def test_a_file_that_only_claims_to_be_parquet_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_a_file_with_a_parquet_name_and_other_content_is_refused(
+    tmp_path: Path, content: bytes
+) -> None:
     pytest.importorskip("pyarrow")
-    found = said(tmp_path, content, file="t.parquet")
+    found = messages(tmp_path, content, file="t.parquet")
     assert "is not a Parquet file" in found[0]
 
 
-def test_columns_that_are_not_there_are_named_with_a_guess(tmp_path: Path) -> None:
+def test_missing_columns_are_reported_with_a_suggestion(tmp_path: Path) -> None:
     text = "\nAt_s,usage,x\n0,1,2\n"
-    assert said(tmp_path, text, value="usgae") == [
+    assert messages(tmp_path, text, value="usgae") == [
         'line 2: no column is named "at_s" (did you mean "At_s"?)',
         'line 2: no column is named "usgae" (did you mean "usage"?)',
     ]
-    assert said(tmp_path, text, time="At_s", value="what is it") == [
+    assert messages(tmp_path, text, time="At_s", value="what is it") == [
         'line 2: no column is named "what is it" (there are At_s, usage, x)'
     ]
 
 
-def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
-    assert '"value" names 2 columns' in said(tmp_path, "at_s,value,value\n0,1,2\n")[0]
+def test_a_duplicate_column_is_refused(tmp_path: Path) -> None:
+    assert '"value" names 2 columns' in messages(tmp_path, "at_s,value,value\n0,1,2\n")[0]
 
 
 def test_every_cell_that_is_not_a_number_is_named_with_its_line(tmp_path: Path) -> None:
-    found = refusal(tmp_path, "at_s,value\n0,one\n\n1,\nx,2\n3\n4,nan\n5,-inf\n6,1\n")
-    assert [(problem.line, problem.key, problem.what) for problem in found] == [
+    problems = refusal(tmp_path, "at_s,value\n0,one\n\n1,\nx,2\n3\n4,nan\n5,-inf\n6,1\n")
+    assert {problem.code for problem in problems} == {"not-a-number"}
+    assert [(problem.line, problem.key, problem.what) for problem in problems] == [
         (2, "value", '"one" is not a number'),
-        (4, "value", "there is no number"),
+        (4, "value", "the number is missing"),
         (5, "at_s", '"x" is not a number'),
-        (6, "value", "there is no number"),
-        (7, "value", "NaN is not a number to work with"),
-        (8, "value", "-infinity is not a number to work with"),
+        (6, "value", "the number is missing"),
+        (7, "value", "NaN is not a finite number"),
+        (8, "value", "-infinity is not a finite number"),
     ]
 
 
-def test_a_time_that_is_no_number_spoils_only_its_own_row(tmp_path: Path) -> None:
+def test_an_invalid_time_is_a_problem_of_its_row_only(tmp_path: Path) -> None:
     for word in ("inf", "nan", "soon"):
         for text in (rows((0, 1), (word, 1), (9, 1)), rows((word, 1), (8, 1), (9, 1))):
             assert len(refusal(tmp_path, text)) == 1
 
 
 def test_a_negative_level_is_refused_after_scaling(tmp_path: Path) -> None:
-    assert said(tmp_path, rows((0, 1), (1, -2.5))) == [
-        "line 3: value: -2.5 is negative (a demand is not below 0)"
-    ]
-    assert "2 times -3 is negative" in said(tmp_path, rows((0, 0), (1, 2)), scale=-3)[0]
+    assert codes(refusal(tmp_path, rows((0, 1), (1, -2.5)))) == [(3, "negative-demand")]
+    assert "2 times -3 is negative" in messages(tmp_path, rows((0, 0), (1, 2)), scale=-3)[0]
     assert read(tmp_path, rows((0, -2), (1, 0)), scale=-3)[1] == [6, 0]
 
 
-def test_a_level_beyond_all_measure_is_refused(tmp_path: Path) -> None:
+def test_a_level_above_the_limit_is_refused(tmp_path: Path) -> None:
     for text, scale in ((rows((0, 1e13)), 1.0), (rows((0, 1e308)), 1e12)):
-        assert "is too much" in said(tmp_path, text, scale=scale)[0]
+        assert codes(refusal(tmp_path, text, scale=scale)) == [(2, "demand-too-large")]
 
 
-def test_time_that_goes_back_or_stands_still_is_refused(tmp_path: Path) -> None:
-    found = said(tmp_path, rows((0, 1), (5, 1), (4, 1), (4, 1), (4.0001, 1)))
-    assert [problem.partition(" (")[0] for problem in found] == [
-        "line 4: at_s: time goes back: 4 after 5",
-        "line 5: at_s: time stands still: 4 after 4 is less than a millisecond",
-        "line 6: at_s: time stands still: 4.0001 after 4 is less than a millisecond",
-    ]
+def test_times_must_increase(tmp_path: Path) -> None:
+    problems = refusal(tmp_path, rows((0, 1), (5, 1), (4, 1), (4, 1), (4.0001, 1)))
+    assert codes(problems) == [(line, "time-not-ascending") for line in (4, 5, 6)]
+    assert problems[0].what == "the time decreases: 4 after 5"
+    assert "4.0001 after 4 is less than a millisecond" in problems[2].what
 
 
-def test_a_silence_longer_than_allowed_is_refused(tmp_path: Path) -> None:
+def test_a_gap_longer_than_allowed_is_refused(tmp_path: Path) -> None:
     text = rows((0, 1), (60, 1), (121, 1))
-    assert said(tmp_path, text, gap_s_max=60) == [
-        "line 4: at_s: a gap of 61 s: 121 after 60 (gap_s_max is 60; see time_per_s too)"
-    ]
+    (problem,) = refusal(tmp_path, text, gap_s_max=60)
+    assert (problem.line, problem.code) == (4, "trace-gap")
+    assert problem.what == "a gap of 61 s: 121 after 60"
     assert read(tmp_path, text, gap_s_max=61)[0] == [0, 60_000, 121_000]
     for far in (1e300, -1e300, 1e18):
         assert len(refusal(tmp_path, rows((0, 1), (far, 1)), gap_s_max=10**9)) == 1
@@ -286,26 +287,26 @@ def test_of_many_problems_twenty_are_shown_in_the_order_of_the_lines(tmp_path: P
     assert len(refusal(tmp_path, rows(*((time, -1) for time in range(20))))) == 20
 
 
-def test_problems_of_a_parquet_file_say_the_row(tmp_path: Path) -> None:
+def test_problems_of_a_parquet_file_have_the_row(tmp_path: Path) -> None:
     parquet(tmp_path, at_s=[0, 1, 1], value=[1.0, None, -3.0])
     with pytest.raises(InvalidInput) as caught:
-        TraceReader(tmp_path).read(Trace(file="t.parquet"))
-    assert [str(problem).partition(" (")[0] for problem in caught.value.problems] == [
-        "row 2: value: NaN is not a number to work with",
-        "row 3: value: -3 is negative",
-        "row 3: at_s: time stands still: 1 after 1 is less than a millisecond",
+        TraceReader(tmp_path).read(TraceLoad(file="t.parquet"))
+    assert [(problem.key, problem.code) for problem in caught.value.problems] == [
+        ("row 2: value", "not-a-number"),
+        ("row 3: value", "negative-demand"),
+        ("row 3: at_s", "time-not-ascending"),
     ]
 
 
-def test_a_parquet_column_of_something_else_is_refused(tmp_path: Path) -> None:
+def test_a_parquet_column_without_numbers_is_refused(tmp_path: Path) -> None:
     parquet(tmp_path, at_s=["0", "1"], value=[1, 2])
     with pytest.raises(InvalidInput, match='column "at_s" holds string'):
-        TraceReader(tmp_path).read(Trace(file="t.parquet"))
+        TraceReader(tmp_path).read(TraceLoad(file="t.parquet"))
     with pytest.raises(InvalidInput, match='did you mean "value"'):
-        TraceReader(tmp_path).read(Trace(file="t.parquet", value="valeu"))
+        TraceReader(tmp_path).read(TraceLoad(file="t.parquet", value="valeu"))
     parquet(tmp_path, at_s=[], value=[])
     with pytest.raises(InvalidInput):
-        TraceReader(tmp_path).read(Trace(file="t.parquet"))
+        TraceReader(tmp_path).read(TraceLoad(file="t.parquet"))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -315,9 +316,7 @@ def test_a_parquet_column_of_something_else_is_refused(tmp_path: Path) -> None:
     | st.binary(max_size=40).map(lambda junk: b"at_s,value\n0,1\n" + junk),
     st.sampled_from(("t.csv", "t.parquet")),
 )
-def test_nothing_that_a_file_may_hold_breaks_the_reader(
-    tmp_path: Path, content: bytes, name: str
-) -> None:
+def test_the_reader_accepts_or_refuses_any_file(tmp_path: Path, content: bytes, name: str) -> None:
     times, complaint = [0], ""
     try:
         times, levels = read(tmp_path, content, file=name)

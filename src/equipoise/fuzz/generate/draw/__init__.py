@@ -1,12 +1,11 @@
 """Draw: many trials at once, in arrays.
 
-Enter by ``draw_stages`` and ``draw_trials``. Each line does the same to all trials; the first axis
-of every array is the trial. What a trial becomes depends on its own key only, not on those that
-are drawn with it.
+Entry points: ``draw_planned_clusters`` and ``draw_trials``. Each line does the same to all trials;
+the first axis of every array is the trial. A trial depends on its own key only, not on the others.
 """
 
-from equipoise.fuzz.generate.draw.chance import mix
-from equipoise.fuzz.generate.draw.stage import Stages, draw_stages
-from equipoise.fuzz.generate.draw.whole import draw_trials
+from equipoise.fuzz.generate.draw.arguments import draw_trials
+from equipoise.fuzz.generate.draw.keyed_random import mix
+from equipoise.fuzz.generate.draw.plans import PlannedClusters, draw_planned_clusters
 
-__all__ = ["Stages", "draw_stages", "draw_trials", "mix"]
+__all__ = ["PlannedClusters", "draw_planned_clusters", "draw_trials", "mix"]

@@ -1,5 +1,5 @@
-"""Formula: the specification itself becomes the model that the solver solves.
+"""Formulas over undecided states: the specification itself becomes the model.
 
-Enter by ``Translator``: a formula of the language, asked of states that are not decided yet, gives
-what must hold between the decisions. Whatever is known is folded away.
+``FormulaTranslator`` turns a formula, evaluated on states that are not decided yet, into
+constraints of the solver. Known values are folded away.
 """

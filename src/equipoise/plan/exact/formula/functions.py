@@ -1,4 +1,4 @@
-"""What the functions of the language mean where the state is not decided yet."""
+"""The functions of the language on states that are not decided yet."""
 
 from __future__ import annotations
 
@@ -7,59 +7,59 @@ from heapq import nlargest
 from typing import Any, Final
 
 from equipoise.model.vm import VmState
-from equipoise.plan.exact.formula.operators import Operators
-from equipoise.plan.exact.formula.state import State
+from equipoise.plan.exact.formula.context import SymbolicState
+from equipoise.plan.exact.formula.operators import SymbolicOperators
 from equipoise.plan.exact.formula.values import (
-    Unsupported,
-    as_value,
+    UnsupportedFormula,
     elements_of,
     is_known,
+    literal_of,
     options_of,
-    truth_of,
+    value_of_literal,
 )
-from equipoise.spec.functions import FUNCTIONS
-from equipoise.spec.view import capacity_of, demand_of
+from equipoise.spec.evaluate.view import capacity_of, demand_of
+from equipoise.spec.functions import BUILT_IN_FUNCTIONS
 
-Function = Callable[..., Any]
+SymbolicFunction = Callable[..., Any]
 
 
-class Functions:
-    """The functions; each takes the state it is asked of and its arguments, which are known.
+class SymbolicFunctions:
+    """The functions; each takes a state and its arguments, which are known.
 
-    Only ``card`` and ``sum`` take collections that are not decided.
+    Only ``card`` and ``sum`` take undecided collections.
     """
 
-    def __init__(self, operators: Operators) -> None:
+    def __init__(self, operators: SymbolicOperators) -> None:
         self._operators = operators
-        self._of_collections: dict[str, Function] = {
-            "card": lambda _, some: operators.count(some),
+        self._of_collections: dict[str, SymbolicFunction] = {
+            "card": lambda _, members: operators.count(members),
             "sum": lambda _, numbers: operators.added(numbers),
             "largest": _largest,
-            "range": lambda _, some: tuple(range(len(_known(some)))),
-            "lists": lambda _, some: FUNCTIONS["lists"](None, None, _known(some)),
+            "range": lambda _, elements: tuple(range(len(_known(elements)))),
+            "lists": lambda _, members: BUILT_IN_FUNCTIONS["lists"](None, None, _known(members)),
             "runs": self._runs,
             "colocated": self._colocated,
         }
 
-    def named(self, name: str) -> Function:
-        """A function by its name."""
-        found = self._of_collections.get(name) or _OF_STATES.get(name)
-        if found is None:
-            raise Unsupported(f"{name} is a function that only the judge knows")
-        return found
+    def named(self, name: str) -> SymbolicFunction:
+        """Return a function by its name."""
+        function = self._of_collections.get(name) or _STATE_FUNCTIONS.get(name)
+        if function is None:
+            raise UnsupportedFormula(f"the solver has no form of the function {name}")
+        return function
 
-    def _runs(self, state: State, vm: Any) -> Any:
-        return as_value(self._operators.equal(state.vm_state(vm), VmState.RUNNING.value))
+    def _runs(self, state: SymbolicState, vm: Any) -> Any:
+        return value_of_literal(self._operators.equal(state.vm_state(vm), VmState.RUNNING.value))
 
-    def _colocated(self, state: State, vm: Any) -> Any:
-        """Who runs where the VM runs; nobody if it does not run."""
-        runs = truth_of(self._runs(state, vm))
-        all_of = self._operators.circuit.all
-        return self._operators.united(
+    def _colocated(self, state: SymbolicState, vm: Any) -> Any:
+        """Return the VMs that run on the host of a running VM; empty if the VM does not run."""
+        runs = literal_of(self._runs(state, vm))
+        all_of = self._operators.builder.all
+        return self._operators.union(
             [
                 {
-                    one: all_of((runs, here, there))
-                    for one, there in elements_of(state.running(host))
+                    other: all_of((runs, here, present))
+                    for other, present in elements_of(state.running(host))
                 }
                 for host, here in options_of(state.vm_host(vm)).items()
                 if host is not None
@@ -67,22 +67,22 @@ class Functions:
         )
 
 
-def _known(some: Any) -> Any:
-    if not is_known(some):
-        raise Unsupported("a list that is not decided")
-    return some
+def _known(value: Any) -> Any:
+    if not is_known(value):
+        raise UnsupportedFormula("a list is undecided")
+    return value
 
 
-def _largest(_: State, numbers: Any, count: Any) -> Any:
+def _largest(_: SymbolicState, numbers: Any, count: Any) -> Any:
     return tuple(nlargest(_known(count), _known(numbers)))
 
 
-def _ft_pair(state: State, vm: Any) -> Any:
+def _ft_pair(state: SymbolicState, vm: Any) -> Any:
     other = state.snapshot.vms[vm].ft_pair
     return frozenset([other]) if other in state.snapshot.vms else frozenset()
 
 
-_OF_STATES: Final[dict[str, Function]] = {
+_STATE_FUNCTIONS: Final[dict[str, SymbolicFunction]] = {
     "host": lambda state, vm: state.vm_host(vm),
     "hosted": lambda state, host: frozenset() if host is None else state.hosted(host),
     "running": lambda state, host: frozenset() if host is None else state.running(host),
@@ -113,4 +113,4 @@ _OF_STATES: Final[dict[str, Function]] = {
     "begin": lambda _, action: action.begin_ms,
     "end": lambda _, action: action.end_ms,
 }
-"""By name. An action is a ``Leg`` of some course."""
+"""The functions of a state by name. An action is a ``CandidateAction`` of a schedule."""

@@ -1,4 +1,4 @@
-"""What the operators of the language mean between values that are not decided yet."""
+"""The operators of the language on values that are not decided yet."""
 
 from __future__ import annotations
 
@@ -6,234 +6,255 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from equipoise.plan.exact.formula.values import (
-    Maybe,
-    MaybeList,
     OneOf,
-    Undecided,
-    Unsupported,
-    as_value,
+    SymbolicBool,
+    SymbolicList,
+    SymbolicSet,
+    UnsupportedFormula,
     elements_of,
     is_known,
-    maybe,
+    literal_of,
     members_of,
+    membership_literal,
     one_of,
     options_of,
-    truth_in,
-    truth_of,
+    symbolic_set,
+    value_of_literal,
 )
-from equipoise.plan.exact.solver.circuit import NO, YES, Circuit, Truth, as_number, total
-from equipoise.plan.exact.solver.number import Number, Sum
-from equipoise.spec.choose import is_packing
+from equipoise.plan.exact.solver.builder import (
+    FALSE,
+    TRUE,
+    CpModelBuilder,
+    IntExpression,
+    LinearSum,
+    Literal,
+    as_number,
+    weighted_sum,
+)
+from equipoise.spec.evaluate.domains import is_packing
 
 
-class Operators:
-    """The operators, on one circuit."""
+class SymbolicOperators:
+    """The operators, on one model."""
 
-    def __init__(self, circuit: Circuit) -> None:
-        self.circuit = circuit
+    def __init__(self, builder: CpModelBuilder) -> None:
+        self.builder = builder
 
-    def related(self, operator: str, left: Any, right: Any) -> Truth:
-        """Whether two values are related as an operator says."""
+    def related(self, operator: str, left: Any, right: Any) -> Literal:
+        """Return the literal that an operator relates two values."""
         relation, opposite = RELATIONS[operator]
         if relation is None:
-            return self.circuit.at_most(*ordered(operator, left, right))
-        truth = relation(self, left, right)
-        return -truth if opposite else truth
+            return self.builder.at_most(*as_upper_bound(operator, left, right))
+        literal = relation(self, left, right)
+        return -literal if opposite else literal
 
-    def equal(self, left: Any, right: Any) -> Truth:
-        """Whether two values are the same."""
+    def equal(self, left: Any, right: Any) -> Literal:
+        """Return the literal that two values are equal."""
         if is_known(left) and is_known(right):
-            return YES if left == right else NO
-        if isinstance(left, Sum) or isinstance(right, Sum):
-            return self.circuit.equal(_number(left), _number(right))
-        if isinstance(left, Maybe) or isinstance(right, Maybe):
-            return self.circuit.all(
+            return TRUE if left == right else FALSE
+        if isinstance(left, LinearSum) or isinstance(right, LinearSum):
+            return self.builder.equal(_number(left), _number(right))
+        if isinstance(left, SymbolicSet) or isinstance(right, SymbolicSet):
+            return self.builder.all(
                 (self.subset(left, right), self.subset(right, left))
             )  # fmt: skip
-        if isinstance(left, MaybeList) or isinstance(right, MaybeList):
+        if isinstance(left, SymbolicList) or isinstance(right, SymbolicList):
             return self._equal_lists(left, right)
-        ours, theirs = options_of(left), options_of(right)
-        if isinstance(left, Undecided) and isinstance(right, Undecided):
-            # the same whether both hold or neither does
-            return self.circuit.any(self.circuit.all((ours[one], theirs[one])) for one in ours)
-        few, many = (ours, theirs) if len(ours) <= len(theirs) else (theirs, ours)
-        return self.circuit.any(
-            self.circuit.all((truth, many[value])) for value, truth in few.items() if value in many
-        )
-
-    def _equal_lists(self, left: Any, right: Any) -> Truth:
-        for one, other in ((left, right), (right, left)):
-            if is_known(one) and len(one) == 0:  # the only list that one can tell from the outside
-                return self.circuit.all(-truth for _, truth in elements_of(other))
-        raise Unsupported("two lists that are not decided are compared")
-
-    def member(self, value: Any, some: Any) -> Truth:
-        """Whether a value is in a set or in a list."""
-        if isinstance(value, Sum | Maybe | MaybeList) or isinstance(some, MaybeList):
-            return self.circuit.any(
-                self.circuit.all((truth, self.equal(value, one)))
-                for one, truth in elements_of(some)
+        left_options, right_options = options_of(left), options_of(right)
+        if isinstance(left, SymbolicBool) and isinstance(right, SymbolicBool):
+            # Equal if both are true or both are false.
+            return self.builder.any(
+                self.builder.all((left_options[value], right_options[value]))
+                for value in left_options
             )
-        return self.circuit.any(
-            self.circuit.all((truth, truth_in(one, some)))
-            for one, truth in options_of(value).items()
+        # Only values that both sides may have can be equal: loop over the shorter side.
+        few, many = sorted((left_options, right_options), key=len)
+        return self.builder.any(
+            self.builder.all((literal, many[value]))
+            for value, literal in few.items()
+            if value in many
         )
 
-    def subset(self, left: Any, right: Any) -> Truth:
-        """Whether all of the one are in the other."""
+    def _equal_lists(self, left: Any, right: Any) -> Literal:
+        for known, other in ((left, right), (right, left)):
+            if is_known(known) and len(known) == 0:  # only the empty list can be compared
+                return self.builder.all(-literal for _, literal in elements_of(other))
+        raise UnsupportedFormula("two undecided lists are compared")
+
+    def member(self, value: Any, collection: Any) -> Literal:
+        """Return the literal that a value is in a set or in a list."""
+        if isinstance(value, LinearSum | SymbolicSet | SymbolicList) or isinstance(
+            collection, SymbolicList
+        ):
+            return self.builder.any(
+                self.builder.all((literal, self.equal(value, element)))
+                for element, literal in elements_of(collection)
+            )
+        return self.builder.any(
+            self.builder.all((literal, membership_literal(option, collection)))
+            for option, literal in options_of(value).items()
+        )
+
+    def subset(self, left: Any, right: Any) -> Literal:
+        """Return the literal that all members of the left set are in the right one."""
         known = is_known(left) and is_known(right)
         if known:
-            return YES if frozenset(left) <= frozenset(right) else NO
-        return self.circuit.all(
-            self.circuit.any((-truth, self.member(one, right))) for one, truth in elements_of(left)
+            return TRUE if frozenset(left) <= frozenset(right) else FALSE
+        return self.builder.all(
+            self.builder.any((-literal, self.member(element, right)))
+            for element, literal in elements_of(left)
         )
 
-    def packing(self, groups: Any, domain: Any) -> Truth:
-        """Whether groups lie within a domain and have nothing in common."""
+    def packing(self, groups: Any, domain: Any) -> Literal:
+        """Return the literal that groups are disjoint and within a domain."""
         if is_known(groups) and is_known(domain):
-            return YES if is_packing(groups, domain) else NO
-        holders: dict[Any, list[Truth]] = {}
-        within: list[Truth] = []
-        for group, there in elements_of(groups):
-            for one, inside in elements_of(group):
-                both = self.circuit.all((there, inside))
-                holders.setdefault(one, []).append(both)
-                within.append(self.circuit.any((-both, self.member(one, domain))))
-        alone = (self._at_most_one(some) for some in holders.values())
-        return self.circuit.all((*within, *alone))
+            return TRUE if is_packing(groups, domain) else FALSE
+        holders: dict[Any, list[Literal]] = {}
+        within: list[Literal] = []
+        for group, present in elements_of(groups):
+            for element, inside in elements_of(group):
+                both = self.builder.all((present, inside))
+                holders.setdefault(element, []).append(both)
+                within.append(self.builder.any((-both, self.member(element, domain))))
+        alone = (self._at_most_one(literals) for literals in holders.values())
+        return self.builder.all((*within, *alone))
 
-    def _at_most_one(self, some: list[Truth]) -> Truth:
-        return self.circuit.at_most(total((1, one) for one in some), 1)
+    def _at_most_one(self, literals: list[Literal]) -> Literal:
+        return self.builder.at_most(weighted_sum((1, literal) for literal in literals), 1)
 
     def both(self, left: Any, right: Any) -> Any:
-        """What is in both sets."""
-        return maybe(
+        """Return the intersection of two sets."""
+        return symbolic_set(
             {
-                one: self.circuit.all((truth, truth_in(one, right)))
-                for one, truth in members_of(left).items()
+                element: self.builder.all((literal, membership_literal(element, right)))
+                for element, literal in members_of(left).items()
             }
         )
 
     def either(self, left: Any, right: Any) -> Any:
-        """What is in one set or the other."""
-        return self.united([members_of(left), members_of(right)])
+        """Return the union of two sets."""
+        return self.union([members_of(left), members_of(right)])
 
     def without(self, left: Any, right: Any) -> Any:
-        """What is in one set and not in the other."""
-        return maybe(
+        """Return the left set without the members of the right one."""
+        return symbolic_set(
             {
-                one: self.circuit.all((truth, -truth_in(one, right)))
-                for one, truth in members_of(left).items()
+                element: self.builder.all((literal, -membership_literal(element, right)))
+                for element, literal in members_of(left).items()
             }
         )
 
-    def united(self, some: list[Mapping[Any, Truth]]) -> Any:
-        """Everything that is in some set."""
-        found: dict[Any, list[Truth]] = {}
-        for members in some:
-            for one, truth in members.items():
-                found.setdefault(one, []).append(truth)
-        return maybe({one: self.circuit.any(truths) for one, truths in found.items()})
+    def union(self, sets: list[Mapping[Any, Literal]]) -> Any:
+        """Return the union of some sets."""
+        literals: dict[Any, list[Literal]] = {}
+        for members in sets:
+            for member, literal in members.items():
+                literals.setdefault(member, []).append(literal)
+        return symbolic_set({member: self.builder.any(some) for member, some in literals.items()})
 
-    def count(self, some: Any) -> Number:
-        """How many there are."""
-        if is_known(some):
-            return len(some)
-        return total((1, truth) for _, truth in elements_of(some))
+    def count(self, collection: Any) -> IntExpression:
+        """Return the number of members."""
+        if is_known(collection):
+            return len(collection)
+        return weighted_sum((1, literal) for _, literal in elements_of(collection))
 
-    def added(self, numbers: Any) -> Number:
-        """All numbers of a list together."""
+    def added(self, numbers: Any) -> IntExpression:
+        """Return the sum of the numbers of a list."""
         if is_known(numbers):
             known: int = sum(numbers)
             return known
-        result: Number = 0
-        for number, truth in elements_of(numbers):
-            result = result + self.times_truth(number, truth)
+        result: IntExpression = 0
+        for number, literal in elements_of(numbers):
+            result = result + self.times_literal(number, literal)
         return result
 
-    def times_truth(self, number: Number, truth: Truth) -> Number:
-        """A number if something holds, else nothing."""
-        if truth == YES:
+    def times_literal(self, number: IntExpression, literal: Literal) -> IntExpression:
+        """Return the number if the literal holds, else 0."""
+        if literal == TRUE:
             return number
-        if truth == NO:
+        if literal == FALSE:
             return 0
         if isinstance(number, int):
-            return as_number(truth) * number
-        found: Number = as_number(truth) * number.constant
+            return as_number(literal) * number
+        product: IntExpression = as_number(literal) * number.constant
         for index, factor in number.terms.items():
-            if self.circuit.bounds(Sum(0, {index: 1})) != (0, 1):
-                raise Unsupported("a number that is not decided is counted or not")
-            found = found + as_number(self.circuit.all((index, truth))) * factor
-        return found
+            # A product with a variable other than 0 or 1 is not linear.
+            if self.builder.bounds(LinearSum(0, {index: 1})) != (0, 1):
+                raise UnsupportedFormula("an undecided number is counted under a condition")
+            product = product + as_number(self.builder.all((index, literal))) * factor
+        return product
 
-    def merged(self, options: list[tuple[Any, Truth]]) -> Any:
-        """The value that belongs to whichever of some truths holds; exactly one of them does."""
-        options = [(value, truth) for value, truth in options if truth != NO]
+    def merged(self, options: list[tuple[Any, Literal]]) -> Any:
+        """Return the value whose literal holds; exactly one of the literals does."""
+        options = [(value, literal) for value, literal in options if literal != FALSE]
         first = options[0][0]
-        if all(truth == YES for _, truth in options) or all(
+        if all(literal == TRUE for _, literal in options) or all(
             is_known(value) and value == first and type(value) is type(first)
             for value, _ in options
         ):
             return first
-        if isinstance(first, bool | Undecided):
-            return as_value(
-                self.circuit.any(
-                    self.circuit.all((truth, truth_of(value))) for value, truth in options
+        if isinstance(first, bool | SymbolicBool):
+            return value_of_literal(
+                self.builder.any(
+                    self.builder.all((literal, literal_of(value))) for value, literal in options
                 )
             )
-        if isinstance(first, int | Sum):
-            found: Number = 0
-            for value, truth in options:
-                found = found + self.times_truth(value, truth)
-            return found
-        if isinstance(first, frozenset | Maybe):
-            return self.united(
+        if isinstance(first, int | LinearSum):
+            total: IntExpression = 0
+            for value, literal in options:
+                total = total + self.times_literal(value, literal)
+            return total
+        if isinstance(first, frozenset | SymbolicSet):
+            return self.union(
                 [
-                    {one: self.circuit.all((truth, inside)) for one, inside in elements_of(value)}
-                    for value, truth in options
+                    {
+                        element: self.builder.all((literal, inside))
+                        for element, inside in elements_of(value)
+                    }
+                    for value, literal in options
                 ]
             )
         return self._merged_choices(options)
 
-    def _merged_choices(self, options: list[tuple[Any, Truth]]) -> Any:
-        if any(isinstance(value, tuple | MaybeList) for value, _ in options):
-            raise Unsupported("a list depends on what is not decided")
-        found: dict[Any, list[Truth]] = {}
-        for value, truth in options:
-            for one, chosen in options_of(value).items():
-                found.setdefault(one, []).append(self.circuit.all((truth, chosen)))
-        return one_of({one: self.circuit.any(truths) for one, truths in found.items()})
+    def _merged_choices(self, options: list[tuple[Any, Literal]]) -> Any:
+        if any(isinstance(value, tuple | SymbolicList) for value, _ in options):
+            raise UnsupportedFormula("a list depends on an undecided value")
+        literals: dict[Any, list[Literal]] = {}
+        for value, literal in options:
+            for option, chosen in options_of(value).items():
+                literals.setdefault(option, []).append(self.builder.all((literal, chosen)))
+        return one_of({option: self.builder.any(some) for option, some in literals.items()})
 
 
-def _number(value: Any) -> Number:
-    if isinstance(value, int | Sum):
+def _number(value: Any) -> IntExpression:
+    if isinstance(value, int | LinearSum):
         return value
     if isinstance(value, OneOf):
-        return total((number, truth) for number, truth in value.options.items())
-    raise Unsupported(f"{value} is not a number")
+        return weighted_sum((number, literal) for number, literal in value.options.items())
+    raise UnsupportedFormula(f"{value} is not a number")
 
 
-def ordered(operator: str, left: Any, right: Any) -> tuple[Any, int]:
-    """A comparison as a number and the most it may be."""
-    if isinstance(left, OneOf | Undecided) or isinstance(right, OneOf | Undecided):
-        raise Unsupported("an order of values that are not numbers")
+def as_upper_bound(operator: str, left: Any, right: Any) -> tuple[Any, int]:
+    """Return a comparison as an expression and its upper bound."""
+    if isinstance(left, OneOf | SymbolicBool) or isinstance(right, OneOf | SymbolicBool):
+        raise UnsupportedFormula("values other than numbers are ordered")
     smaller, larger = (left, right) if operator in ("<=", "<") else (right, left)
     return smaller - larger, 0 if operator in ("<=", ">=") else -1
 
 
-_Relation = Callable[[Operators, Any, Any], Truth]
+_Relation = Callable[[SymbolicOperators, Any, Any], Literal]
 RELATIONS: Final[Mapping[str, tuple[_Relation | None, bool]]] = {
-    "=": (Operators.equal, False),
-    "/=": (Operators.equal, True),
-    ":": (Operators.member, False),
-    "/:": (Operators.member, True),
-    "<:": (Operators.subset, False),
-    "/<:": (Operators.subset, True),
-    "<<:": (Operators.packing, False),
-    "/<<:": (Operators.packing, True),
+    "=": (SymbolicOperators.equal, False),
+    "/=": (SymbolicOperators.equal, True),
+    ":": (SymbolicOperators.member, False),
+    "/:": (SymbolicOperators.member, True),
+    "<:": (SymbolicOperators.subset, False),
+    "/<:": (SymbolicOperators.subset, True),
+    "<<:": (SymbolicOperators.packing, False),
+    "/<<:": (SymbolicOperators.packing, True),
     **dict.fromkeys(("<=", "<", ">=", ">"), (None, False)),
 }
-"""Of each operator that gives a truth, what tells it and whether it is the opposite of that.
+"""For each operator with a truth value: the relation, and whether the operator negates it.
 
-Nothing tells an order of numbers: that is for the circuit.
+An order of numbers has no relation here; ``as_upper_bound`` gives it to the builder.
 """

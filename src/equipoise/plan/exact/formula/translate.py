@@ -1,4 +1,4 @@
-"""From a formula to what must hold between decisions: the specification is the model."""
+"""From a formula to constraints of the solver: the specification is the model."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from equipoise.plan.exact.formula.functions import Functions
-from equipoise.plan.exact.formula.operators import RELATIONS, Operators, ordered
-from equipoise.plan.exact.formula.outlook import Names, Outlook, Spoken
+from equipoise.plan.exact.formula.context import BoundFormula, BoundNames, SymbolicContext
+from equipoise.plan.exact.formula.functions import SymbolicFunctions
+from equipoise.plan.exact.formula.operators import RELATIONS, SymbolicOperators, as_upper_bound
 from equipoise.plan.exact.formula.values import (
-    Maybe,
-    MaybeList,
     OneOf,
-    Unsupported,
-    as_value,
+    SymbolicList,
+    SymbolicSet,
+    UnsupportedFormula,
     elements_of,
     is_known,
-    maybe_list,
+    literal_of,
     options_of,
-    truth_of,
+    symbolic_list,
+    value_of_literal,
 )
-from equipoise.plan.exact.solver.circuit import NO, YES, Circuit, Truth
-from equipoise.plan.exact.solver.number import Sum
-from equipoise.spec.choose import choices, known_members, members
+from equipoise.plan.exact.solver.builder import FALSE, TRUE, CpModelBuilder, LinearSum, Literal
+from equipoise.spec.evaluate.domains import cached_members, choices, members
 from equipoise.spec.language.syntax import (
     Always,
     Binder,
     Binding,
+    Boolean,
     Call,
     Exists,
     ForAll,
@@ -48,48 +48,47 @@ from equipoise.spec.language.syntax import (
     Text,
     names_in,
 )
-from equipoise.spec.language.syntax import (
-    Truth as Verity,
-)
-from equipoise.spec.language.vocabulary import SETS, plain
+from equipoise.spec.language.vocabulary import SETS, canonical_name
 from equipoise.spec.specification import Specification
 
 
-class Translator:
-    """Says formulas to a circuit."""
+class FormulaTranslator:
+    """Translates formulas into constraints of one model."""
 
-    def __init__(self, circuit: Circuit) -> None:
-        self.circuit = circuit
-        self.operators = Operators(circuit)
-        self._functions = Functions(self.operators)
+    def __init__(self, builder: CpModelBuilder) -> None:
+        self.builder = builder
+        self.operators = SymbolicOperators(builder)
+        self._functions = SymbolicFunctions(self.operators)
         self._calls: dict[int, Callable[..., Any] | None] = {}
         self._used: dict[int, frozenset[str]] = {}
 
     def require(
         self,
-        spoken: Spoken,
-        outlook: Outlook,
-        given: Sequence[Truth] = (),
+        bound_formula: BoundFormula,
+        context: SymbolicContext,
+        given: Sequence[Literal] = (),
         idle: Collection[Any] | None = None,
     ) -> None:
-        """A formula must hold at the moment that is looked at, if everything given holds.
+        """Require that a formula holds at the current moment if all ``given`` literals hold.
 
-        ``idle`` names whom nothing happens to, of a formula that holds before anything does and is
-        about whom it names only: of those nothing more has to be said.
+        ``idle`` are VMs that no action changes. It is given for a formula that holds before the
+        plan and reads only the VMs that it names: its parts about idle VMs need no constraint.
         """
-        formula = _Formula(self, spoken.home, outlook, idle)
-        formula.require(spoken.term, spoken.names, tuple(given))
+        formula = _Formula(self, bound_formula.owner, context, idle)
+        formula.require(bound_formula.term, bound_formula.names, tuple(given))
 
-    def function(self, home: Specification, call: Call) -> Callable[..., Any] | None:
-        """The function that a call asks; nothing if it asks another constraint."""
+    def function(self, owner: Specification, call: Call) -> Callable[..., Any] | None:
+        """Return the function of a call; ``None`` for a call of another constraint."""
         key = id(call)
         if key not in self._calls:
-            other = home.home(call.function) is not None
-            self._calls[key] = None if other else self._functions.named(home.function_of(call))
+            is_constraint = owner.owner(call.function) is not None
+            self._calls[key] = (
+                None if is_constraint else self._functions.named(owner.function_of(call))
+            )
         return self._calls[key]
 
     def used(self, term: Term) -> frozenset[str]:
-        """The names that are written in a term."""
+        """Return the names in a term."""
         key = id(term)
         if key not in self._used:
             self._used[key] = names_in(term)
@@ -97,152 +96,159 @@ class Translator:
 
 
 class _Formula:
-    """A formula of one specification, seen from one moment."""
+    """A formula of one specification, at one moment."""
 
     def __init__(
         self,
-        owner: Translator,
-        home: Specification,
-        outlook: Outlook,
+        translator: FormulaTranslator,
+        owner: Specification,
+        context: SymbolicContext,
         idle: Collection[Any] | None = None,
     ) -> None:
+        self._translator = translator
+        self._builder = translator.builder
+        self._operators = translator.operators
         self._owner = owner
-        self._circuit = owner.circuit
-        self._operators = owner.operators
-        self._home = home
-        self._outlook = outlook
+        self._context = context
         self._idle = idle
 
-    # What must hold: whatever can be said without naming its truth is said so.
+    # Requirements: a constraint is cheaper than a literal for its truth value.
 
-    def require(self, term: Term, names: Names, given: tuple[Truth, ...]) -> None:
-        """A formula must hold, if everything given holds."""
+    def require(self, term: Term, names: BoundNames, given: tuple[Literal, ...]) -> None:
+        """Require that a formula holds if all ``given`` literals hold."""
         match term:
             case ForAll(binders=binders, body=body):
-                for inner, there in self._each(binders, names):
-                    if there != NO and not self._says_nothing(body, inner):
-                        self.require(body, inner, (*given, there))
+                for inner, present in self._each(binders, names):
+                    if present != FALSE and not self._is_unaffected(body, inner):
+                        self.require(body, inner, (*given, present))
             case Operation(operator="&", left=left, right=right):
                 self.require(left, names, given)
                 self.require(right, names, given)
             case Operation(operator="-->", left=left, right=right):
-                premise = truth_of(self.value(left, names))
-                if premise != NO:
+                # The premise becomes a condition of the constraint, without a literal for the
+                # implication.
+                premise = literal_of(self.value(left, names))
+                if premise != FALSE:
                     self.require(right, names, (*given, premise))
             case Operation(operator="<=" | "<" | ">=" | ">"):
                 left, right = self.value(term.left, names), self.value(term.right, names)
-                self._circuit.require_at_most(*ordered(term.operator, left, right), given)
+                self._builder.require_at_most(*as_upper_bound(term.operator, left, right), given)
             case Let(name=name, value=value, body=body):
                 self.require(body, {**names, name: self.value(value, names)}, given)
-            case Call() if self._owner.function(self._home, term) is None:
+            case Call() if self._translator.function(self._owner, term) is None:
                 other, formula, arguments = self._called(term, names)
                 other.require(formula, arguments, given)
             case _:
-                self._circuit.require(truth_of(self.value(term, names)), given)
+                self._builder.require(literal_of(self.value(term, names)), given)
 
-    def _says_nothing(self, body: Term, names: Names) -> bool:
-        """Whether a part that holds now is about nobody to whom anything happens."""
+    def _is_unaffected(self, body: Term, names: BoundNames) -> bool:
+        """Whether a part that holds now reads only VMs that no action changes."""
         if self._idle is None:
             return False
-        used = (names[one] for one in self._owner.used(body) if one in names)
-        return all(isinstance(one, str) and one in self._idle for one in used)
+        used = (names[name] for name in self._translator.used(body) if name in names)
+        return all(isinstance(value, str) and value in self._idle for value in used)
 
     # Values
 
-    def value(self, term: Term, names: Names) -> Any:
-        """The value of a term, as far as it is decided."""
-        how = _HOW.get(type(term))
-        return self._rest(term, names) if how is None else how(self, term, names)
+    def value(self, term: Term, names: BoundNames) -> Any:
+        """Return the value of a term, possibly undecided."""
+        evaluate = _EVALUATORS.get(type(term))
+        return self._rest(term, names) if evaluate is None else evaluate(self, term, names)
 
-    def _constant(self, term: Number | Text | Verity, _: Names) -> Any:
+    def _constant(self, term: Number | Text | Boolean, _: BoundNames) -> Any:
         return term.value
 
-    def _rest(self, term: Term, names: Names) -> Any:
+    def _rest(self, term: Term, names: BoundNames) -> Any:
         match term:
             case Not(term=inner):
-                return as_value(-truth_of(self.value(inner, names)))
+                return value_of_literal(-literal_of(self.value(inner, names)))
             case Minus(term=inner):
                 return -self.value(inner, names)
             case SetOf(members=terms):
-                members = [options_of(self._plain(self.value(one, names))) for one in terms]
-                return self._operators.united(members)
+                members = [options_of(self._plain(self.value(member, names))) for member in terms]
+                return self._operators.union(members)
             case ListOf(elements=terms):
-                return maybe_list((self.value(one, names), YES) for one in terms)
+                return symbolic_list((self.value(element, names), TRUE) for element in terms)
             case Index(sequence=sequence, position=position):
                 return self._index(self.value(sequence, names), self.value(position, names))
             case Let(name=name, value=value, body=body):
                 return self.value(body, {**names, name: self.value(value, names)})
             case Always(body=body):
-                return as_value(self._always(body, names))
+                return value_of_literal(self._always(body, names))
             case Sometime(body=body):
-                return as_value(-self._always(Not(body), names))
+                return value_of_literal(-self._always(Not(body), names))
             case _:
                 raise AssertionError(f"no translation of {term}")
 
-    def _name(self, term: Name, names: Names) -> Any:
+    def _name(self, term: Name, names: BoundNames) -> Any:
         if term.name in names:
             return names[term.name]
-        name = plain(term.name)
-        return self._outlook.now.names(name) if name in SETS else name
+        name = canonical_name(term.name)
+        return self._context.now.names(name) if name in SETS else name
 
-    def _call(self, term: Call, names: Names) -> Any:
-        function = self._owner.function(self._home, term)
+    def _call(self, term: Call, names: BoundNames) -> Any:
+        function = self._translator.function(self._owner, term)
         if function is None:
             other, formula, given = self._called(term, names)
             return other.value(formula, given)
-        arguments = [self.value(one, names) for one in term.arguments]
-        state = self._outlook.at(term.moment)
-        if len(arguments) == 1 and not isinstance(arguments[0], OneOf):  # by far the most
+        arguments = [self.value(argument, names) for argument in term.arguments]
+        state = self._context.at(term.moment)
+        if len(arguments) == 1 and not isinstance(arguments[0], OneOf):  # the common case
             return function(state, arguments[0])
-        return self._spread_out(partial(function, state), arguments)
+        return self._for_each_option(partial(function, state), arguments)
 
-    def _called(self, term: Call, names: Names) -> tuple[_Formula, Term, Names]:
-        """Another constraint that is asked, and what it is asked with."""
-        home = self._home.home(term.function)
-        assert home is not None
-        constraint = home.constraints[term.function]
-        values = [self.value(one, names) for one in term.arguments]
-        arguments = dict(zip((one.name for one in constraint.parameters), values, strict=True))
-        outlook = replace(self._outlook, now=self._outlook.at(term.moment))
-        return _Formula(self._owner, home, outlook), constraint.formula, arguments
+    def _called(self, term: Call, names: BoundNames) -> tuple[_Formula, Term, BoundNames]:
+        """Return the formula and the arguments of another constraint that is called."""
+        owner = self._owner.owner(term.function)
+        assert owner is not None
+        constraint = owner.constraints[term.function]
+        values = [self.value(argument, names) for argument in term.arguments]
+        parameters = (parameter.name for parameter in constraint.parameters)
+        arguments = dict(zip(parameters, values, strict=True))
+        context = replace(self._context, now=self._context.at(term.moment))
+        return _Formula(self._translator, owner, context), constraint.formula, arguments
 
-    def _spread_out(self, function: Callable[..., Any], arguments: list[Any]) -> Any:
-        """Ask a function for each value that an argument may have."""
-        for place, argument in enumerate(arguments):
+    def _for_each_option(self, function: Callable[..., Any], arguments: list[Any]) -> Any:
+        """Evaluate a function for each option of its undecided arguments, and merge the values."""
+        for index, argument in enumerate(arguments):
             if isinstance(argument, OneOf):
-                before, after = arguments[:place], arguments[place + 1 :]
+                before, after = arguments[:index], arguments[index + 1 :]
                 return self._operators.merged(
                     [
-                        (self._spread_out(function, [*before, one, *after]), truth)
-                        for one, truth in argument.options.items()
+                        (self._for_each_option(function, [*before, option, *after]), literal)
+                        for option, literal in argument.options.items()
                     ]
                 )
         return function(*arguments)
 
-    def _operation(self, term: Operation, names: Names) -> Any:
+    def _operation(self, term: Operation, names: BoundNames) -> Any:
         left = self.value(term.left, names)
         match term.operator:
             case "&" | "|" | "-->":
-                return self._connected(term, truth_of(left), names)
+                return self._connected(term, literal_of(left), names)
             case "<-->":
-                return as_value(self._operators.equal(left, self.value(term.right, names)))
+                return value_of_literal(self._operators.equal(left, self.value(term.right, names)))
         right = self.value(term.right, names)
         if term.operator in RELATIONS:
-            return as_value(self._operators.related(term.operator, left, right))
+            return value_of_literal(self._operators.related(term.operator, left, right))
         return self._combined(term.operator, left, right)
 
-    def _connected(self, term: Operation, left: Truth, names: Names) -> Any:
+    def _connected(self, term: Operation, left: Literal, names: BoundNames) -> Any:
         first = -left if term.operator == "-->" else left
         if term.operator == "&":
-            if first == NO:
+            if first == FALSE:
                 return False
-            return as_value(self._circuit.all((first, truth_of(self.value(term.right, names)))))
-        if first == YES:
+            return value_of_literal(
+                self._builder.all((first, literal_of(self.value(term.right, names))))
+            )
+        if first == TRUE:
             return True
-        return as_value(self._circuit.any((first, truth_of(self.value(term.right, names)))))
+        return value_of_literal(
+            self._builder.any((first, literal_of(self.value(term.right, names))))
+        )
 
     def _combined(self, operator: str, left: Any, right: Any) -> Any:
-        if operator in ("+", "-") and isinstance(left, frozenset | Maybe):
+        if operator in ("+", "-") and isinstance(left, frozenset | SymbolicSet):
             act = self._operators.either if operator == "+" else self._operators.without
             return act(left, right)
         match operator:
@@ -257,113 +263,119 @@ class _Formula:
             case "*" if isinstance(left, int) or isinstance(right, int):
                 return left * right
             case "/" if isinstance(right, int) and right != 0:
-                return self._circuit.quotient(left, right)
-        raise Unsupported(f"{operator} of values that are not decided")
+                return self._builder.quotient(left, right)
+        raise UnsupportedFormula(f"{operator} is applied to undecided values")
 
     def _index(self, sequence: Any, position: Any) -> Any:
         if not is_known(sequence) or not is_known(position) or not 0 <= position < len(sequence):
-            raise Unsupported("a place of a list that is not decided, or that it does not have")
+            raise UnsupportedFormula("a position of a list is undecided, or the list lacks it")
         return sequence[position]
 
     def _plain(self, value: Any) -> Any:
-        """A value that can be in a set."""
-        if isinstance(value, Sum | Maybe | MaybeList):
-            raise Unsupported("a set of values that are not decided")
+        """Return a value that can be a member of a set; raise for other values."""
+        if isinstance(value, LinearSum | SymbolicSet | SymbolicList):
+            raise UnsupportedFormula("a set has undecided numbers or collections as members")
         return value
 
     # Binders
 
-    def _quantified(self, term: ForAll | Exists, names: Names) -> Any:
+    def _quantified(self, term: ForAll | Exists, names: BoundNames) -> Any:
         every = isinstance(term, ForAll)
-        found: list[Truth] = []
-        for inner, there in self._each(term.binders, names):
-            if there == NO:
+        literals: list[Literal] = []
+        for inner, present in self._each(term.binders, names):
+            if present == FALSE:
                 continue
-            holds = truth_of(self.value(term.body, inner))
-            one = self._circuit.any((-there, holds)) if every else self._circuit.all((there, holds))
-            if one == (NO if every else YES):
+            holds = literal_of(self.value(term.body, inner))
+            literal = (
+                self._builder.any((-present, holds))
+                if every
+                else self._builder.all((present, holds))
+            )
+            if literal == (FALSE if every else TRUE):
                 return not every
-            found.append(one)
-        return as_value(self._circuit.all(found) if every else self._circuit.any(found))
+            literals.append(literal)
+        combine = self._builder.all if every else self._builder.any
+        return value_of_literal(combine(literals))
 
-    def _where(self, term: SetWhere | ListWhere, names: Names) -> Any:
-        kept: list[tuple[Any, Truth]] = []
-        for inner, there in self._each(term.binders, names):
-            conditions = [there]
+    def _where(self, term: SetWhere | ListWhere, names: BoundNames) -> Any:
+        kept: list[tuple[Any, Literal]] = []
+        for inner, present in self._each(term.binders, names):
+            conditions = [present]
             for condition in term.conditions:
-                if conditions[-1] != NO:
-                    conditions.append(truth_of(self.value(condition, inner)))
-            inside = self._circuit.all(conditions)
-            if inside != NO:
+                if conditions[-1] != FALSE:
+                    conditions.append(literal_of(self.value(condition, inner)))
+            inside = self._builder.all(conditions)
+            if inside != FALSE:
                 kept.append((self.value(term.term, inner), inside))
         if isinstance(term, ListWhere):
-            return maybe_list(kept)
-        return self._operators.united(
+            return symbolic_list(kept)
+        return self._operators.union(
             [
                 {
-                    one: self._circuit.all((inside, chosen))
-                    for one, chosen in options_of(self._plain(value)).items()
+                    option: self._builder.all((inside, chosen))
+                    for option, chosen in options_of(self._plain(value)).items()
                 }
                 for value, inside in kept
             ]
         )
 
     def _each(
-        self, binders: tuple[Binder, ...], names: Names, there: Truth = YES
-    ) -> Iterator[tuple[Names, Truth]]:
-        """All ways to fill the names of some binders, with the truth that it is one."""
+        self, binders: tuple[Binder, ...], names: BoundNames, present: Literal = TRUE
+    ) -> Iterator[tuple[BoundNames, Literal]]:
+        """Yield all values of the names of some binders, with the literal that they are members."""
         if not binders:
-            yield names, there
+            yield names, present
             return
         binder, rest = binders[0], binders[1:]
         domain = self.value(binder.domain, names)
-        for filled, inside in self._filled(binder, domain, names, there):
+        for filled, inside in self._filled(binder, domain, names, present):
             yield from self._each(rest, filled, inside)
 
     def _filled(
-        self, binder: Binder, domain: Any, names: Names, there: Truth
-    ) -> Sequence[tuple[Names, Truth]]:
-        ways: list[tuple[Names, Truth]] = [(names, there)]
-        some = list(self._choices(binder, domain))
+        self, binder: Binder, domain: Any, names: BoundNames, present: Literal
+    ) -> Sequence[tuple[BoundNames, Literal]]:
+        combinations: list[tuple[BoundNames, Literal]] = [(names, present)]
+        values = list(self._choices(binder, domain))
         for name in binder.names:
-            ways = [
+            combinations = [
                 (
                     {**filled, name: value},
-                    inside if truth == YES else self._circuit.all((inside, truth)),
+                    inside if literal == TRUE else self._builder.all((inside, literal)),
                 )
-                for filled, inside in ways
-                for value, truth in some
+                for filled, inside in combinations
+                for value, literal in values
             ]
-        return ways
+        return combinations
 
-    def _choices(self, binder: Binder, domain: Any) -> Iterator[tuple[Any, Truth]]:
+    def _choices(self, binder: Binder, domain: Any) -> Iterator[tuple[Any, Literal]]:
         if binder.binding is Binding.MEMBER:
             if is_known(domain):
-                find = known_members if isinstance(binder.domain, Name) else members
-                yield from ((one, YES) for one in find(domain))
+                find = cached_members if isinstance(binder.domain, Name) else members
+                yield from ((member, TRUE) for member in find(domain))
             else:
                 yield from elements_of(domain)
             return
         if not is_known(domain):
-            raise Unsupported("subsets of a set that is not decided")
+            raise UnsupportedFormula("subsets of an undecided set")
         try:
-            yield from ((one, YES) for one in choices(binder.binding, domain))
+            yield from ((group, TRUE) for group in choices(binder.binding, domain))
         except ValueError as error:
-            raise Unsupported(str(error)) from None
+            raise UnsupportedFormula(str(error)) from None
 
-    def _always(self, body: Term, names: Names) -> Truth:
-        found = []
-        for state, there in self._outlook.moments:
-            seen = _Formula(self._owner, self._home, replace(self._outlook, now=state))
-            found.append(self._circuit.any((-there, truth_of(seen.value(body, names)))))
-        return self._circuit.all(found)
+    def _always(self, body: Term, names: BoundNames) -> Literal:
+        literals = []
+        for state, present in self._context.moments:
+            formula = _Formula(self._translator, self._owner, replace(self._context, now=state))
+            holds = literal_of(formula.value(body, names))
+            literals.append(self._builder.any((-present, holds)))
+        return self._builder.all(literals)
 
 
-_HOW: Final[Mapping[type[Term], Callable[[_Formula, Any, Names], Any]]] = {
+_EVALUATORS: Final[Mapping[type[Term], Callable[[_Formula, Any, BoundNames], Any]]] = {
     Name: _Formula._name,
     Number: _Formula._constant,
     Text: _Formula._constant,
-    Verity: _Formula._constant,
+    Boolean: _Formula._constant,
     Call: _Formula._call,
     Operation: _Formula._operation,
     ForAll: _Formula._quantified,
@@ -371,4 +383,4 @@ _HOW: Final[Mapping[type[Term], Callable[[_Formula, Any, Names], Any]]] = {
     SetWhere: _Formula._where,
     ListWhere: _Formula._where,
 }
-"""How the value of a term is found, by its kind; for all others, ``_rest`` knows."""
+"""How each kind of term is evaluated; ``_rest`` evaluates all other kinds."""

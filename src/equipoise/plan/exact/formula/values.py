@@ -1,7 +1,7 @@
 """Values of the language that are not decided yet.
 
-A value that is known is what it always was: int, str, frozenset, tuple. Not decided are a truth of
-the circuit (``Undecided``), a ``Sum``, an ``OneOf``, a ``Maybe`` set and a ``MaybeList``.
+A known value is an int, str, frozenset or tuple. Undecided are a literal of the solver
+(``SymbolicBool``), a ``LinearSum``, a ``OneOf``, a ``SymbolicSet`` and a ``SymbolicList``.
 """
 
 from __future__ import annotations
@@ -10,123 +10,124 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from equipoise.plan.exact.solver.circuit import NO, YES, Truth
-from equipoise.plan.exact.solver.number import Sum
-from equipoise.spec.choose import in_order
+from equipoise.plan.exact.solver.builder import FALSE, TRUE, LinearSum, Literal
+from equipoise.spec.evaluate.domains import in_order
 
 
-class Unsupported(Exception):
-    """A formula asks for something that cannot be said to the solver; the judge will have to."""
+class UnsupportedFormula(Exception):
+    """A formula that cannot be translated for the solver; the judge checks it instead."""
 
 
 @dataclass(frozen=True, slots=True)
-class Undecided:
-    """A truth of the circuit, as a value of the language."""
+class SymbolicBool:
+    """A literal of the model, as a value of the language."""
 
-    truth: Truth
+    literal: Literal
 
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """Exactly one of some values, by the truth that it is that one."""
+    """Exactly one of some values, each with the literal that it is that one."""
 
-    options: Mapping[Any, Truth]
-
-
-@dataclass(frozen=True, slots=True)
-class Maybe:
-    """A set, by the truth that something is in it."""
-
-    members: Mapping[Any, Truth]
+    options: Mapping[Any, Literal]
 
 
 @dataclass(frozen=True, slots=True)
-class MaybeList:
-    """A list whose elements are there or not; the elements may be undecided themselves."""
+class SymbolicSet:
+    """A set: possible members, each with the literal that it is in the set."""
 
-    elements: tuple[tuple[Any, Truth], ...]
-
-
-def truth_of(value: Any) -> Truth:
-    """The truth that a value of the language stands for."""
-    if isinstance(value, Undecided):
-        return value.truth
-    return YES if value else NO
+    members: Mapping[Any, Literal]
 
 
-def as_value(truth: Truth) -> Any:
-    """A truth as a value of the language: known ones are plain."""
-    if truth == YES:
+@dataclass(frozen=True, slots=True)
+class SymbolicList:
+    """A list whose elements are present or not; the elements may be undecided themselves."""
+
+    elements: tuple[tuple[Any, Literal], ...]
+
+
+def literal_of(value: Any) -> Literal:
+    """Return the literal of a truth value."""
+    if isinstance(value, SymbolicBool):
+        return value.literal
+    return TRUE if value else FALSE
+
+
+def value_of_literal(literal: Literal) -> Any:
+    """Return a literal as a value of the language; a known one is a plain bool."""
+    if literal == TRUE:
         return True
-    return False if truth == NO else Undecided(truth)
+    return False if literal == FALSE else SymbolicBool(literal)
 
 
-def options_of(value: Any) -> Mapping[Any, Truth]:
-    """What a value may be."""
+def options_of(value: Any) -> Mapping[Any, Literal]:
+    """Return the possible values, each with its literal."""
     if isinstance(value, OneOf):
         return value.options
-    if isinstance(value, Undecided):
-        return {True: value.truth, False: -value.truth}
-    return {value: YES}
+    if isinstance(value, SymbolicBool):
+        return {True: value.literal, False: -value.literal}
+    return {value: TRUE}
 
 
-def one_of(options: Mapping[Any, Truth]) -> Any:
-    """A choice, or the one value that is left."""
-    left = {value: truth for value, truth in options.items() if truth != NO}
-    for value, truth in left.items():
-        if truth == YES:
+def one_of(options: Mapping[Any, Literal]) -> Any:
+    """Return a choice, or the value itself if only one is possible."""
+    possible = {value: literal for value, literal in options.items() if literal != FALSE}
+    for value, literal in possible.items():
+        if literal == TRUE:
             return value
-    return OneOf(left)
+    return OneOf(possible)
 
 
-def members_of(value: Any) -> Mapping[Any, Truth]:
-    """What may be in a set, or in a list taken as a set."""
-    if isinstance(value, Maybe):
+def members_of(value: Any) -> Mapping[Any, Literal]:
+    """Return the possible members of a set, each with its literal."""
+    if isinstance(value, SymbolicSet):
         return value.members
-    if isinstance(value, MaybeList):
-        raise Unsupported("a list that is not decided is taken for a set")
-    return dict.fromkeys(_in_order(value), YES)
+    if isinstance(value, SymbolicList):
+        raise UnsupportedFormula("an undecided list is used as a set")
+    return dict.fromkeys(_in_order(value), TRUE)
 
 
-def truth_in(value: Any, some: Any) -> Truth:
-    """Whether something that is known is in a set."""
-    if isinstance(some, Maybe):
-        return some.members.get(value, NO)
-    if isinstance(some, MaybeList):
-        raise Unsupported("a list that is not decided is taken for a set")
-    return YES if value in some else NO
+def membership_literal(value: Any, collection: Any) -> Literal:
+    """Return the literal that a known value is in a set."""
+    if isinstance(collection, SymbolicSet):
+        return collection.members.get(value, FALSE)
+    if isinstance(collection, SymbolicList):
+        raise UnsupportedFormula("an undecided list is used as a set")
+    return TRUE if value in collection else FALSE
 
 
-def maybe(members: Mapping[Any, Truth]) -> Any:
-    """A set, which is plain if all that is in it is known."""
-    left = {value: truth for value, truth in members.items() if truth != NO}
-    if all(truth == YES for truth in left.values()):
-        return frozenset(left)
-    return Maybe(left)
+def symbolic_set(members: Mapping[Any, Literal]) -> Any:
+    """Return a set; a plain one if all its members are known."""
+    possible = {value: literal for value, literal in members.items() if literal != FALSE}
+    if all(literal == TRUE for literal in possible.values()):
+        return frozenset(possible)
+    return SymbolicSet(possible)
 
 
-def elements_of(value: Any) -> Iterable[tuple[Any, Truth]]:
-    """What may be in a list or a set, each with the truth that it is."""
-    if isinstance(value, MaybeList):
+def elements_of(value: Any) -> Iterable[tuple[Any, Literal]]:
+    """Return the possible elements of a list or a set, each with its literal."""
+    if isinstance(value, SymbolicList):
         return value.elements
-    if isinstance(value, Maybe):
+    if isinstance(value, SymbolicSet):
         return value.members.items()
-    return ((one, YES) for one in _in_order(value))
+    return ((element, TRUE) for element in _in_order(value))
 
 
-def _in_order(some: Any) -> Any:
-    """Sets have no order of their own, but the same problem must give the same model."""
-    return in_order(some) if isinstance(some, frozenset) and len(some) > 1 else some
+def _in_order(collection: Any) -> Any:
+    """Return sets in a fixed order: the same problem must give the same model."""
+    if isinstance(collection, frozenset) and len(collection) > 1:
+        return in_order(collection)
+    return collection
 
 
-def maybe_list(elements: Iterable[tuple[Any, Truth]]) -> Any:
-    """A list, which is plain if all that is in it is known."""
-    left = tuple((value, truth) for value, truth in elements if truth != NO)
-    if all(truth == YES and is_known(value) for value, truth in left):
-        return tuple(value for value, _ in left)
-    return MaybeList(left)
+def symbolic_list(elements: Iterable[tuple[Any, Literal]]) -> Any:
+    """Return a list; a plain one if all its elements are known."""
+    possible = tuple((value, literal) for value, literal in elements if literal != FALSE)
+    if all(literal == TRUE and is_known(value) for value, literal in possible):
+        return tuple(value for value, _ in possible)
+    return SymbolicList(possible)
 
 
 def is_known(value: Any) -> bool:
     """Whether a value is decided."""
-    return not isinstance(value, Undecided | OneOf | Maybe | MaybeList | Sum)
+    return not isinstance(value, SymbolicBool | OneOf | SymbolicSet | SymbolicList | LinearSum)

@@ -1,4 +1,4 @@
-"""Solver: what is decided, by CP-SAT. Only this room of the house talks to it.
+"""The solver: CP-SAT. Only this package imports it.
 
-Enter by ``Circuit`` to say what must hold, and by ``decide`` to have it decided.
+``CpModelBuilder`` collects the constraints, ``solve_model`` solves them.
 """

@@ -1,4 +1,5 @@
-"""Timeline: what may happen to every VM and host, where and when, before it is decided.
+"""The timeline: what may happen to every VM and host, where and when, before it is decided.
 
-Enter by ``Timeline`` for the courses, by ``Room`` for what machines demand, and by ``states``.
+``Timeline`` holds the schedules, ``constraints`` what hosts and links allow, ``states`` the states
+at each moment.
 """

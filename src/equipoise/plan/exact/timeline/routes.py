@@ -1,4 +1,8 @@
-"""Routes: which way migrations go through a network, and how fast they are there."""
+"""Routes: the path of a migration through a network, and its bandwidth.
+
+This is the planner's code. The judge (``plan/network.py``) finds paths with its own code; the two
+share nothing on purpose, so that an error in one of them shows.
+"""
 
 from __future__ import annotations
 
@@ -10,58 +14,58 @@ from equipoise.model.problem import Network
 from equipoise.model.quantity import HostId
 
 Lane = tuple[str, str]
-"""What is shared: a link in one of its directions, or a switch with a limit of its own."""
+"""A shared resource: a link in one of its directions, or a switch with a limit of its own."""
 
 
 class Route(NamedTuple):
-    """The way from one host to another."""
+    """The path from one host to another."""
 
     lanes: tuple[Lane, ...]
     mbps: int
-    """What its narrowest part carries, and so what a migration takes of every lane on it."""
+    """Bandwidth of its narrowest part, which a migration uses on every lane."""
 
 
 class Routes:
-    """The shortest way between any two hosts; of several, the one along the links named first."""
+    """The shortest path between any two hosts; of several, the one along the links named first."""
 
     def __init__(self, network: Network) -> None:
-        self._switches = {one.id: one.capacity_mbps for one in network.switches}
+        self._switches = {switch.id: switch.capacity_mbps for switch in network.switches}
         self._steps: dict[str, list[tuple[str, Lane]]] = {}
         self.capacity: dict[Lane, int] = {}
         for link in network.links:
-            one, other = _switch(link.switch), _end(link.host, link.to)
-            for here, there, way in ((one, other, "down"), (other, one, "up")):
+            near, far = _switch(link.switch), _end(link.host, link.to)
+            for here, there, way in ((near, far, "down"), (far, near, "up")):
                 lane = (link.id, way)
                 self.capacity[lane] = link.capacity_mbps
                 self._steps.setdefault(here, []).append((there, lane))
         for name, mbps in self._switches.items():
             if mbps is not None:
                 self.capacity[_switch(name), "through"] = mbps
-        self._found: dict[HostId, dict[str, tuple[Lane, ...]]] = {}
+        self._known: dict[HostId, dict[str, tuple[Lane, ...]]] = {}
 
     def between(self, source: HostId, target: HostId) -> Route | None:
-        """The way from one host to another; nothing if no links lead there."""
-        if source not in self._found:
-            self._found[source] = self._from(_host(source))
-        lanes = self._found[source].get(_host(target))
+        """Return the path from one host to another; ``None`` if no links lead there."""
+        if source not in self._known:
+            self._known[source] = self._from(_host(source))
+        lanes = self._known[source].get(_host(target))
         if lanes is None:
             return None
         return Route(lanes, min(self.capacity[lane] for lane in lanes))
 
     def _from(self, start: str) -> dict[str, tuple[Lane, ...]]:
-        """The lanes to every place, breadth first."""
-        found: dict[str, tuple[Lane, ...]] = {start: ()}
+        """Return the lanes to every node, breadth first."""
+        paths: dict[str, tuple[Lane, ...]] = {start: ()}
         waiting = deque([start])
         while waiting:
             here = waiting.popleft()
             for there, lane in self._steps.get(here, ()):
-                if there not in found:
-                    found[there] = (*found[here], lane, *self._through(there))
+                if there not in paths:
+                    paths[there] = (*paths[here], lane, *self._through(there))
                     waiting.append(there)
-        return found
+        return paths
 
-    def _through(self, place: str) -> Iterator[Lane]:
-        lane = (place, "through")
+    def _through(self, node: str) -> Iterator[Lane]:
+        lane = (node, "through")
         if lane in self.capacity:
             yield lane
 

@@ -1,4 +1,4 @@
-"""The states of a timeline: before it, after it, and at the moments in between."""
+"""The states of a timeline: the initial one, the final one, and those at the moments in between."""
 
 from __future__ import annotations
 
@@ -9,154 +9,164 @@ from typing import Any
 
 from equipoise.model.quantity import HostId, ResourceName, VmId
 from equipoise.model.vm import VmState
-from equipoise.plan.exact.formula.values import (
-    maybe,
-    maybe_list,
-    one_of,
-    options_of,
-)
-from equipoise.plan.exact.solver.circuit import NO, YES, Truth, total
-from equipoise.plan.exact.solver.number import Number
-from equipoise.plan.exact.timeline.course import Course, Leg
+from equipoise.plan.exact.formula.values import one_of, options_of, symbolic_list, symbolic_set
+from equipoise.plan.exact.solver.builder import FALSE, TRUE, IntExpression, Literal, weighted_sum
+from equipoise.plan.exact.timeline.schedules import CandidateAction, VmSchedule
 from equipoise.plan.exact.timeline.timeline import Timeline
-from equipoise.spec.view import CPU, MEMORY, consumption_of
+from equipoise.spec.evaluate.view import CPU, MEMORY, consumption_of
 
-Members = Mapping[VmId, Truth]
+Members = Mapping[VmId, Literal]
 
 
-class Moment(ABC):
-    """A state at one moment; ``reached`` says which legs have ended by then."""
+class TimelineState(ABC):
+    """A state at one moment; the subclasses define which candidates have ended by then."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
-        self._circuit = timeline.circuit
+        self._builder = timeline.builder
         self.snapshot = timeline.snapshot
         self._hosts: dict[VmId, Any] = {}
         self._vm_states: dict[VmId, Any] = {}
 
-    # When it is: what the kinds of moment answer differently
+    # What the kinds of moments define differently.
 
     known: Hashable = None
-    """What it is the same by as another moment, if that can be told before anything is decided."""
+    """A key that is equal for equal moments, if the time is known before the search."""
 
     @abstractmethod
-    def ended(self, leg: Leg) -> Truth:
-        """Whether an action has ended by then."""
+    def ended(self, candidate: CandidateAction) -> Literal:
+        """Return whether an action has ended by then."""
 
     @abstractmethod
-    def underway(self, leg: Leg) -> Truth:
-        """Whether an action is under way then."""
+    def underway(self, candidate: CandidateAction) -> Literal:
+        """Return whether an action is under way then."""
 
-    # What a formula may ask
+    # What a formula may read.
 
     def names(self, kind: str) -> frozenset[Any]:
-        """The names of all VMs or of all hosts."""
+        """Return the names of all VMs or of all hosts."""
         return self._timeline.names(kind)
 
     def vm_state(self, vm: VmId) -> Any:
-        """The state of a VM."""
+        """Return the state of a VM."""
         if vm not in self._vm_states:
             self._vm_states[vm] = self._vm_state(vm)
         return self._vm_states[vm]
 
     def _vm_state(self, vm: VmId) -> Any:
-        course = self._timeline.courses.get(vm)
-        if course is None:
+        schedule = self._timeline.schedules.get(vm)
+        if schedule is None:
             return self.snapshot.vms[vm].state.value
-        found: dict[Any, list[Truth]] = {}
-        for station, here in zip(course.stations, self._stops(course), strict=True):
-            found.setdefault(station.state.value, []).append(here)
-        return one_of({state: self._circuit.any(some) for state, some in found.items()})
+        states: dict[Any, list[Literal]] = {}
+        for segment, here in zip(schedule.segments, self._segment_literals(schedule), strict=True):
+            states.setdefault(segment.state.value, []).append(here)
+        return one_of({state: self._builder.any(literals) for state, literals in states.items()})
 
     def vm_host(self, vm: VmId) -> Any:
-        """Where a VM lies."""
+        """Return the host of a VM."""
         if vm not in self._hosts:
             self._hosts[vm] = self._vm_host(vm)
         return self._hosts[vm]
 
     def _vm_host(self, vm: VmId) -> Any:
-        course = self._timeline.courses.get(vm)
-        if course is None:
+        schedule = self._timeline.schedules.get(vm)
+        if schedule is None:
             return self.snapshot.vms[vm].host
-        found: dict[Any, list[Truth]] = {}
-        for station, here in zip(course.stations, self._stops(course), strict=True):
-            for host, chosen in options_of(station.host).items():
-                found.setdefault(host, []).append(self._circuit.all((here, chosen)))
-        return one_of({host: self._circuit.any(some) for host, some in found.items()})
+        hosts: dict[Any, list[Literal]] = {}
+        for segment, here in zip(schedule.segments, self._segment_literals(schedule), strict=True):
+            for host, chosen in options_of(segment.host).items():
+                hosts.setdefault(host, []).append(self._builder.all((here, chosen)))
+        return one_of({host: self._builder.any(literals) for host, literals in hosts.items()})
 
     def host_state(self, host: HostId) -> Any:
-        """The state of a host."""
-        course = self._timeline.switches.get(host)
-        if course is None:
+        """Return the state of a host."""
+        schedule = self._timeline.host_schedules.get(host)
+        if schedule is None:
             return self.snapshot.hosts[host].state.value
-        switched = self._circuit.all((course.leg.there, self.ended(course.leg)))
-        return one_of({course.after.value: switched, course.before.value: -switched})
+        switched = self._builder.all((schedule.candidate.present, self.ended(schedule.candidate)))
+        return one_of({schedule.after.value: switched, schedule.before.value: -switched})
 
     def running(self, host: HostId) -> Any:
-        """The VMs that run on a host."""
-        return maybe(self._runners.get(host, {}))
+        """Return the VMs that run on a host."""
+        return symbolic_set(self._runners.get(host, {}))
 
     def hosted(self, host: HostId) -> Any:
-        """The VMs that lie on a host, and those on their way to it."""
-        found = {vm: [truth] for vm, truth in self._residents.get(host, {}).items()}
-        for leg in self._timeline.arrivals.get(host, ()):
-            assert leg.vm is not None
-            coming = self._circuit.all((options_of(leg.target)[host], self._goes(leg)))
-            found.setdefault(leg.vm, []).append(coming)
-        return maybe({vm: self._circuit.any(truths) for vm, truths in found.items()})
+        """Return the VMs that run or sleep on a host, and those on their way to it."""
+        members = {vm: [literal] for vm, literal in self._residents.get(host, {}).items()}
+        for candidate in self._timeline.arrivals.get(host, ()):
+            assert candidate.vm is not None
+            coming = self._builder.all(
+                (options_of(candidate.target)[host], self._is_underway(candidate))
+            )
+            members.setdefault(candidate.vm, []).append(coming)
+        return symbolic_set({vm: self._builder.any(literals) for vm, literals in members.items()})
 
-    def consumption(self, vm: VmId, resource: str) -> Number:
-        """What a VM takes of a resource."""
-        course = self._timeline.courses.get(vm)
-        if course is None or resource in (CPU, MEMORY):
+    def consumption(self, vm: VmId, resource: str) -> IntExpression:
+        """Return the amount of a resource that a VM takes."""
+        schedule = self._timeline.schedules.get(vm)
+        if schedule is None or resource in (CPU, MEMORY):
             return consumption_of(self.snapshot.vms[vm], resource)
         name = ResourceName(resource)
-        return total(
-            (station.amounts.get(name, 0), here)
-            for station, here in zip(course.stations, self._stops(course), strict=True)
+        return weighted_sum(
+            (segment.amounts.get(name, 0), here)
+            for segment, here in zip(
+                schedule.segments, self._segment_literals(schedule), strict=True
+            )
         )
 
     def underway_on(self, vm: VmId) -> Any:
-        """The actions under way on a VM."""
-        course = self._timeline.courses.get(vm)
-        legs = () if course is None else course.legs
-        return maybe({leg: self._goes(leg) for leg in legs if leg.by_host is None})
+        """Return the actions under way on a VM."""
+        schedule = self._timeline.schedules.get(vm)
+        candidates = () if schedule is None else schedule.candidates
+        return symbolic_set(
+            {
+                candidate: self._is_underway(candidate)
+                for candidate in candidates
+                if candidate.by_host is None
+            }
+        )
 
     def underway_at(self, host: HostId) -> Any:
-        """The actions under way that touch a host."""
-        return maybe(
+        """Return the actions under way that touch a host."""
+        return symbolic_set(
             {
-                leg: self._circuit.all((self._goes(leg), touches))
-                for leg, touches in self._timeline.touching(host)
+                candidate: self._builder.all((self._is_underway(candidate), touches))
+                for candidate, touches in self._timeline.touching(host)
             }
         )
 
     def actions_on(self, vm: VmId) -> Any:
-        """The actions of the plan on a VM, whenever."""
-        course = self._timeline.courses.get(vm)
-        legs = () if course is None else course.legs
-        return maybe_list((leg, leg.there) for leg in legs if leg.by_host is None)
-
-    def actions_at(self, host: HostId) -> Any:
-        """The actions of the plan that touch a host, whenever."""
-        return maybe_list(
-            (leg, self._circuit.all((leg.there, touches)))
-            for leg, touches in self._timeline.touching(host)
+        """Return the actions of the plan on a VM, at any time."""
+        schedule = self._timeline.schedules.get(vm)
+        candidates = () if schedule is None else schedule.candidates
+        return symbolic_list(
+            (candidate, candidate.present) for candidate in candidates if candidate.by_host is None
         )
 
-    # From courses to sets
+    def actions_at(self, host: HostId) -> Any:
+        """Return the actions of the plan that touch a host, at any time."""
+        return symbolic_list(
+            (candidate, self._builder.all((candidate.present, touches)))
+            for candidate, touches in self._timeline.touching(host)
+        )
 
-    def _goes(self, leg: Leg) -> Truth:
-        return self._circuit.all((leg.there, self.underway(leg)))
+    # From schedules to sets.
 
-    def _stops(self, course: Course) -> list[Truth]:
-        """Of each station, whether the VM is at it."""
-        reached = [YES, *(self.ended(leg.by_host or leg) for leg in course.legs)]
-        if course.legs and course.legs[0].by_host is not None:
-            reached[1] = self._circuit.all((course.legs[0].there, reached[1]))
+    def _is_underway(self, candidate: CandidateAction) -> Literal:
+        return self._builder.all((candidate.present, self.underway(candidate)))
+
+    def _segment_literals(self, schedule: VmSchedule) -> list[Literal]:
+        """Return for each segment whether the VM is in it."""
+        # Segment k is reached when candidate k - 1 has ended; the VM is in the last reached one.
+        reached = [
+            TRUE,
+            *(self.ended(candidate.by_host or candidate) for candidate in schedule.candidates),
+        ]
+        if schedule.candidates and schedule.candidates[0].by_host is not None:
+            reached[1] = self._builder.all((schedule.candidates[0].present, reached[1]))
         return [
-            self._circuit.all((now, -later))
-            for now, later in zip(reached, [*reached[1:], NO], strict=True)
+            self._builder.all((now, -later))
+            for now, later in zip(reached, [*reached[1:], FALSE], strict=True)
         ]
 
     @cached_property
@@ -168,88 +178,92 @@ class Moment(ABC):
         return self._by_host(lambda _state: True)
 
     def _by_host(self, counts: Any) -> Mapping[HostId, Members]:
-        found: dict[HostId, dict[VmId, list[Truth]]] = {}
+        by_host: dict[HostId, dict[VmId, list[Literal]]] = {}
         for vm in self.snapshot.vms.values():
-            course = self._timeline.courses.get(vm.id)
-            if course is None:
+            schedule = self._timeline.schedules.get(vm.id)
+            if schedule is None:
                 if vm.host is not None and counts(vm.state):
-                    found.setdefault(vm.host, {})[vm.id] = [YES]
+                    by_host.setdefault(vm.host, {})[vm.id] = [TRUE]
                 continue
-            for station, here in zip(course.stations, self._stops(course), strict=True):
-                if here == NO or not counts(station.state):
+            for segment, here in zip(
+                schedule.segments, self._segment_literals(schedule), strict=True
+            ):
+                if here == FALSE or not counts(segment.state):
                     continue
-                for host, chosen in options_of(station.host).items():
+                for host, chosen in options_of(segment.host).items():
                     if host is not None:
-                        truth = self._circuit.all((here, chosen))
-                        found.setdefault(host, {}).setdefault(vm.id, []).append(truth)
+                        literal = self._builder.all((here, chosen))
+                        by_host.setdefault(host, {}).setdefault(vm.id, []).append(literal)
         return {
-            host: {vm: self._circuit.any(truths) for vm, truths in members.items()}
-            for host, members in found.items()
+            host: {vm: self._builder.any(literals) for vm, literals in members.items()}
+            for host, members in by_host.items()
         }
 
 
-class Initial(Moment):
-    """Before anything has happened."""
+class InitialState(TimelineState):
+    """The state before the first action."""
 
-    def ended(self, leg: Leg) -> Truth:
-        """Nothing has."""
-        return NO
+    def ended(self, candidate: CandidateAction) -> Literal:
+        """Return false: no action has ended."""
+        return FALSE
 
-    def underway(self, leg: Leg) -> Truth:
-        """Nothing is."""
-        return NO
-
-
-class Final(Moment):
-    """After everything has happened."""
-
-    def ended(self, leg: Leg) -> Truth:
-        """Everything has."""
-        return YES
-
-    def underway(self, leg: Leg) -> Truth:
-        """Nothing is any more."""
-        return NO
+    def underway(self, candidate: CandidateAction) -> Literal:
+        """Return false: no action is under way."""
+        return FALSE
 
 
-class AfterEnds(Moment):
-    """When a leg has ended, with all that end at the same time."""
+class FinalState(TimelineState):
+    """The state after the last action."""
 
-    def __init__(self, timeline: Timeline, leg: Leg) -> None:
+    def ended(self, candidate: CandidateAction) -> Literal:
+        """Return true: every action has ended."""
+        return TRUE
+
+    def underway(self, candidate: CandidateAction) -> Literal:
+        """Return false: no action is under way."""
+        return FALSE
+
+
+class StateAfterEnds(TimelineState):
+    """The state after an action has ended, with all that end at the same time."""
+
+    def __init__(self, timeline: Timeline, candidate: CandidateAction) -> None:
         super().__init__(timeline)
-        self._at = leg.end
-        self.known = ("ends", leg.end) if isinstance(leg.end, int) else None
+        self._at = candidate.end
+        self.known = ("ends", candidate.end) if isinstance(candidate.end, int) else None
 
-    def ended(self, leg: Leg) -> Truth:
-        """Whether an action has ended by then."""
-        return self._circuit.at_most(leg.end - self._at, 0)
+    def ended(self, candidate: CandidateAction) -> Literal:
+        """Return whether an action has ended by then."""
+        return self._builder.at_most(candidate.end - self._at, 0)
 
-    def underway(self, leg: Leg) -> Truth:
-        """Whether it has begun earlier, and goes on."""
-        begun = self._circuit.at_most(leg.start - self._at, -1)
-        return self._circuit.all((begun, -self.ended(leg)))
+    def underway(self, candidate: CandidateAction) -> Literal:
+        """Return whether an action began earlier and has not ended."""
+        begun = self._builder.at_most(candidate.start - self._at, -1)
+        return self._builder.all((begun, -self.ended(candidate)))
 
 
-class AfterStarts(Moment):
-    """When a leg has started, with all that start at the same time."""
+class StateAfterStarts(TimelineState):
+    """The state after an action has started, with all that start at the same time."""
 
-    def __init__(self, timeline: Timeline, leg: Leg) -> None:
+    def __init__(self, timeline: Timeline, candidate: CandidateAction) -> None:
         super().__init__(timeline)
-        self._at = leg.start
-        self.known = ("starts", leg.start) if isinstance(leg.start, int) else None
+        self._at = candidate.start
+        self.known = ("starts", candidate.start) if isinstance(candidate.start, int) else None
 
-    def ended(self, leg: Leg) -> Truth:
-        """Whether an action has ended by then."""
-        return self._circuit.at_most(leg.end - self._at, 0)
+    def ended(self, candidate: CandidateAction) -> Literal:
+        """Return whether an action has ended by then."""
+        return self._builder.at_most(candidate.end - self._at, 0)
 
-    def underway(self, leg: Leg) -> Truth:
-        """Whether it has begun, and goes on."""
-        begun = self._circuit.at_most(leg.start - self._at, 0)
-        return self._circuit.all((begun, -self.ended(leg)))
+    def underway(self, candidate: CandidateAction) -> Literal:
+        """Return whether an action has begun and not ended."""
+        begun = self._builder.at_most(candidate.start - self._at, 0)
+        return self._builder.all((begun, -self.ended(candidate)))
 
 
-def moments_of(timeline: Timeline, leg: Leg, *, starts: bool) -> Iterator[tuple[Moment, Truth]]:
-    """The moments that a leg makes, with the truth that there are such moments."""
-    yield AfterEnds(timeline, leg), leg.there
+def states_of(
+    timeline: Timeline, candidate: CandidateAction, *, starts: bool
+) -> Iterator[tuple[TimelineState, Literal]]:
+    """Yield the moments that an action makes, with the literal that they exist."""
+    yield StateAfterEnds(timeline, candidate), candidate.present
     if starts:
-        yield AfterStarts(timeline, leg), leg.there
+        yield StateAfterStarts(timeline, candidate), candidate.present

@@ -1,7 +1,7 @@
 """The timeline: what may happen to every VM and host, and when.
 
-One action on a VM at a time, and hosts that are switched once at the most. What else the machines
-demand, and that there is room, ``room`` sees to.
+A VM has one action at a time, and a host is switched once at most. ``constraints`` adds what hosts
+and links allow.
 """
 
 from __future__ import annotations
@@ -12,111 +12,120 @@ from math import gcd
 from typing import Any
 
 from equipoise.model.host import Host, HostState
-from equipoise.model.problem.durations import Durations
+from equipoise.model.problem.durations import ProblemDurations
 from equipoise.model.problem.problem import ActionKind
 from equipoise.model.quantity import HostId, ResourceName, VmId
 from equipoise.model.vm import Vm, VmState
 from equipoise.plan.exact.formula.values import one_of, options_of
-from equipoise.plan.exact.solver.circuit import NO, YES, Circuit, Shape, Truth, as_number, total
-from equipoise.plan.exact.solver.number import Number
-from equipoise.plan.exact.task import Task
-from equipoise.plan.exact.timeline.course import (
-    MOVES,
-    Course,
-    HostCourse,
-    Leg,
-    Station,
-    switch,
-    ways,
+from equipoise.plan.exact.solver.builder import (
+    FALSE,
+    TRUE,
+    CpModelBuilder,
+    Interval,
+    IntExpression,
+    Literal,
+    as_number,
+    weighted_sum,
 )
-from equipoise.plan.exact.timeline.moves import order_moves, ways_to_move
-from equipoise.plan.exact.timeline.reach import Reach, Unreachable
+from equipoise.plan.exact.task import PlanningTask, SearchScope, UnreachableState
 from equipoise.plan.exact.timeline.routes import Routes
+from equipoise.plan.exact.timeline.schedules import (
+    MOVE_KINDS,
+    CandidateAction,
+    HostSchedule,
+    VmSchedule,
+    VmSegment,
+    host_action_kind,
+    move_kinds_of,
+    order_moves,
+    vm_action_kinds,
+)
 
 
 class Timeline:
-    """Courses for everybody who may do something. Whoever is not in them stays as he is."""
+    """The schedules of all VMs and hosts that may change; all others keep their state."""
 
-    def __init__(self, circuit: Circuit, task: Task, reach: Reach) -> None:
-        self.circuit = circuit
+    def __init__(self, builder: CpModelBuilder, task: PlanningTask, scope: SearchScope) -> None:
+        self.builder = builder
         self.task = task
         self.snapshot = task.snapshot
-        self.reach = reach
-        self._durations = Durations(task.problem, task.snapshot)
+        self.scope = scope
+        self._durations = ProblemDurations(task.problem, task.snapshot)
         network = task.problem.network
         self.routes = None if network is None else Routes(network)
-        self.switches: dict[HostId, HostCourse] = {}
-        self.courses: dict[VmId, Course] = {}
+        self.host_schedules: dict[HostId, HostSchedule] = {}
+        self.schedules: dict[VmId, VmSchedule] = {}
         self.unit_ms = 1
         self.horizon = 0
-        self._lengths: dict[Leg, tuple[tuple[int, Truth], ...]] = {}
+        self._lengths: dict[CandidateAction, tuple[tuple[int, Literal], ...]] = {}
         self._count = 0
+        # The order matters: the clock needs all durations, and the times need the clock.
         self._lay_out()
         self._set_clock()
-        for course in self.courses.values():
-            self._time_course(course)
-        for one in self.switches.values():
-            self._time_leg(one.leg, 0)
+        for schedule in self.schedules.values():
+            self._time_schedule(schedule)
+        for host_schedule in self.host_schedules.values():
+            self._time_candidate(host_schedule.candidate, 0)
 
-    def legs(self) -> Iterator[Leg]:
-        """Every action that may be part of the plan."""
-        for course in self.courses.values():
-            yield from (leg for leg in course.legs if leg.by_host is None)
-        yield from (one.leg for one in self.switches.values())
+    def candidates(self) -> Iterator[CandidateAction]:
+        """Yield every action that may be part of the plan."""
+        for schedule in self.schedules.values():
+            yield from (candidate for candidate in schedule.candidates if candidate.by_host is None)
+        yield from (schedule.candidate for schedule in self.host_schedules.values())
 
-    def shape(self, leg: Leg) -> Shape:
-        """When an action starts, how long it takes and when it ends, if it happens."""
-        ends = leg.start + leg.size if isinstance(leg.size, int) else leg.end
-        return leg.start, leg.size, ends
+    def shape(self, candidate: CandidateAction) -> Interval:
+        """Return the start, the size and the end of an action, if it happens."""
+        end = candidate.start + candidate.size if isinstance(candidate.size, int) else candidate.end
+        return candidate.start, candidate.size, end
 
     def names(self, kind: str) -> frozenset[Any]:
-        """The names of all VMs or of all hosts."""
+        """Return the names of all VMs or of all hosts."""
         return self._names[kind]
 
     @cached_property
     def _names(self) -> dict[str, frozenset[Any]]:
         return {"vms": frozenset(self.snapshot.vms), "hosts": frozenset(self.snapshot.hosts)}
 
-    def hosts_of(self, courses: Iterable[Course]) -> frozenset[HostId]:
-        """The hosts that may be switched, and those that some VMs may ever be on."""
-        found: set[HostId] = set(self.switches)
-        for course in courses:
-            for station in course.stations:
-                found.update(host for host, _ in possible(station))
-        return frozenset(found)
+    def hosts_of(self, schedules: Iterable[VmSchedule]) -> frozenset[HostId]:
+        """Return the hosts that may be switched, and those that some VMs may ever be on."""
+        hosts: set[HostId] = set(self.host_schedules)
+        for schedule in schedules:
+            for segment in schedule.segments:
+                hosts.update(host for host, _ in possible_hosts(segment))
+        return frozenset(hosts)
 
     @cached_property
-    def arrivals(self) -> Mapping[HostId, list[Leg]]:
+    def arrivals(self) -> Mapping[HostId, list[CandidateAction]]:
         """The actions that may lead to each host."""
-        found: dict[HostId, list[Leg]] = {}
-        for leg in self.legs():
-            for host in options_of(leg.target):
+        by_host: dict[HostId, list[CandidateAction]] = {}
+        for candidate in self.candidates():
+            for host in options_of(candidate.target):
                 if host is not None:
-                    found.setdefault(host, []).append(leg)
-        return found
+                    by_host.setdefault(host, []).append(candidate)
+        return by_host
 
-    def touching(self, host: HostId) -> list[tuple[Leg, Truth]]:
-        """The actions that may touch a host, with the truth that they do if they happen."""
+    def touching(self, host: HostId) -> list[tuple[CandidateAction, Literal]]:
+        """Return the actions that may touch a host, each with the literal that it does."""
         return self._touching.get(host, [])
 
     @cached_property
-    def _touching(self) -> Mapping[HostId, list[tuple[Leg, Truth]]]:
-        found: dict[HostId, list[tuple[Leg, Truth]]] = {}
-        for leg in self.legs():
-            touched: dict[HostId | None, list[Truth]] = {}
-            for place in (leg.source, leg.target, leg.switched):
-                for host, truth in options_of(place).items():
-                    touched.setdefault(host, []).append(truth)
-            for host, truths in touched.items():
+    def _touching(self) -> Mapping[HostId, list[tuple[CandidateAction, Literal]]]:
+        by_host: dict[HostId, list[tuple[CandidateAction, Literal]]] = {}
+        for candidate in self.candidates():
+            touched: dict[HostId | None, list[Literal]] = {}
+            for value in (candidate.source, candidate.target, candidate.switched):
+                for host, literal in options_of(value).items():
+                    touched.setdefault(host, []).append(literal)
+            for host, literals in touched.items():
                 if host is not None:
-                    found.setdefault(host, []).append((leg, self.circuit.any(truths)))
-        return found
+                    by_host.setdefault(host, []).append((candidate, self.builder.any(literals)))
+        return by_host
 
-    def _leg(self, kind: ActionKind, **known: Any) -> Leg:
+    def _new_candidate(self, kind: ActionKind, **known: Any) -> CandidateAction:
         self._count += 1
-        return Leg(self._count, kind, **known)
+        return CandidateAction(self._count, kind, **known)
 
-    # Who may do what
+    # Which actions are possible.
 
     def _lay_out(self) -> None:
         for host in self.snapshot.hosts.values():
@@ -128,242 +137,273 @@ class Timeline:
                 self._lay_out_vm(vm)
 
     def _lay_out_host(self, host: Host) -> None:
-        claims = self.task.host_goals.get(host.id, [])
-        wanted = {claim.state for claim in claims}
+        conditions = self.task.host_conditions.get(host.id, [])
+        wanted = {condition.state for condition in conditions}
         if len(wanted) > 1:
-            raise Unreachable(tuple(claims), f"{host.id} cannot be both")
+            raise UnreachableState(
+                tuple(conditions),
+                f"{host.id} cannot be in both states",
+                "condition-conflict",
+            )
         after = wanted.pop() if wanted else self._free_state(host)
         if after is None or after is host.state:
             return
-        kind = switch(host.state, after)
+        kind = host_action_kind(host.state, after)
         if kind is None:
-            why = f"{host.id} is {host.state}, and no action makes it {after}"
-            raise Unreachable(tuple(claims), why)
-        there = YES if claims else self.circuit.truth()
-        self.circuit.hint(as_number(there), 0)  # look first at what can be done without it
-        leg = self._leg(kind, switched=host.id, there=there)
-        self._lengths[leg] = ((self._durations.host_ms(kind, host.id), there),)
-        self.switches[host.id] = HostCourse(host.id, host.state, after, leg)
+            why = f"{host.id} is {host.state}, and no action leads to {after}"
+            raise UnreachableState(tuple(conditions), why)
+        present = TRUE if conditions else self.builder.literal()
+        self.builder.hint(as_number(present), 0)  # try first to do without it
+        candidate = self._new_candidate(kind, switched=host.id, present=present)
+        self._lengths[candidate] = ((self._durations.host_ms(kind, host.id), present),)
+        self.host_schedules[host.id] = HostSchedule(host.id, host.state, after, candidate)
 
     def _free_state(self, host: Host) -> HostState | None:
-        """What a host of which nobody says what it is to become may be switched to."""
+        """Return the state to which a host without a condition may be switched, if any."""
         if host.state is HostState.STANDBY:
             return HostState.ON
-        if host.state is HostState.ON and self.task.may_sleep(host.id):
+        if host.state is HostState.ON and self.task.may_power_off(host.id):
             return HostState.STANDBY
         return None
 
     def _lay_out_agent(self, vm: Vm) -> None:
-        claims = self.task.vm_goals.get(vm.id, [])
-        course = None if vm.host is None else self.switches.get(vm.host)
+        conditions = self.task.vm_conditions.get(vm.id, [])
+        schedule = None if vm.host is None else self.host_schedules.get(vm.host)
         after = vm.state
-        if course is not None:
-            after = VmState.RUNNING if course.after is HostState.ON else VmState.SLEEPING
-        for claim in claims:
-            if claim.state not in (vm.state, after):
-                about_host = () if vm.host is None else self.task.host_goals.get(vm.host, ())
-                why = f"{vm.id} is an agent of {vm.host} and goes with it"
-                raise Unreachable((claim, *about_host), why)
-            if course is not None and vm.state is not after:
-                held = course.leg.there if claim.state is after else -course.leg.there
-                self.circuit.require(held)
-        if course is None or after is vm.state:
+        if schedule is not None:
+            after = VmState.RUNNING if schedule.after is HostState.ON else VmState.SLEEPING
+        for condition in conditions:
+            if condition.state not in (vm.state, after):
+                about_host = () if vm.host is None else self.task.host_conditions.get(vm.host, ())
+                why = f"{vm.id} is an agent of {vm.host} and follows its state"
+                raise UnreachableState((condition, *about_host), why, "agent-pinned")
+            if schedule is not None and vm.state is not after:
+                held = (
+                    schedule.candidate.present
+                    if condition.state is after
+                    else -schedule.candidate.present
+                )
+                self.builder.require(held)
+        if schedule is None or after is vm.state:
             return
-        follows = self._leg(course.leg.kind, vm=vm.id, there=course.leg.there, by_host=course.leg)
-        stations = [Station(one, vm.host, vm.consumption) for one in (vm.state, after)]
-        self.courses[vm.id] = Course(vm.id, stations, [follows])
+        follows = self._new_candidate(
+            schedule.candidate.kind,
+            vm=vm.id,
+            present=schedule.candidate.present,
+            by_host=schedule.candidate,
+        )
+        segments = [VmSegment(state, vm.host, vm.consumption) for state in (vm.state, after)]
+        self.schedules[vm.id] = VmSchedule(vm.id, segments, [follows])
 
     def _lay_out_vm(self, vm: Vm) -> None:
-        claims = self.task.vm_goals.get(vm.id, [])
-        wanted = {claim.state for claim in claims}
+        conditions = self.task.vm_conditions.get(vm.id, [])
+        wanted = {condition.state for condition in conditions}
         if len(wanted) > 1:
-            raise Unreachable(tuple(claims), f"{vm.id} cannot be both")
+            raise UnreachableState(
+                tuple(conditions),
+                f"{vm.id} cannot be in both states",
+                "condition-conflict",
+            )
         after = wanted.pop() if wanted else vm.state
-        kinds = ways(vm.state, after, self._moves_of(vm))
+        kinds = vm_action_kinds(vm.state, after, self._moves_of(vm))
         if kinds is None:
-            why = f"{vm.id} is {vm.state}, and no action makes it {after}"
-            raise Unreachable(tuple(claims), why)
+            why = f"{vm.id} is {vm.state}, and no action leads to {after}"
+            raise UnreachableState(tuple(conditions), why)
         if ActionKind.FORGE in kinds and vm.template is None:
-            raise Unreachable(tuple(claims), f"{vm.id} has no template to be forged from")
+            why = f"{vm.id} has no template from which it can be created"
+            raise UnreachableState(tuple(conditions), why, "no-template")
         grows = self.task.amounts.get(vm.id, {}) if after is VmState.RUNNING else {}
         if not kinds and not grows:
             return
-        course = Course(vm.id, [Station(vm.state, vm.host, vm.consumption)])
+        schedule = VmSchedule(vm.id, [VmSegment(vm.state, vm.host, vm.consumption)])
         for kind in kinds:
-            self._add_leg(course, kind, vm)
-        order_moves(course, self.circuit)
+            self._add_candidate(schedule, kind, vm)
+        order_moves(schedule, self.builder)
         for name, amount in grows.items():
-            self._add_growth(course, name, amount)
-        if course.legs:
-            self.courses[vm.id] = course
+            self._add_growth(schedule, name, amount)
+        if schedule.candidates:
+            self.schedules[vm.id] = schedule
 
     def _moves_of(self, vm: Vm) -> Sequence[ActionKind]:
-        if not self.reach.may_move(vm.id):
+        if not self.scope.may_move(vm.id):
             return ()
         over_links = self.routes is not None
-        choice = ways_to_move(vm, self.task, self._durations, over_links=over_links)
-        return choice * self.reach.moves
+        choice = move_kinds_of(vm, self.task, self._durations, over_links=over_links)
+        return choice * self.scope.moves
 
-    def _add_leg(self, course: Course, kind: ActionKind, vm: Vm) -> None:
-        before = course.last
-        leg = self._leg(kind, vm=vm.id)
-        after = _AFTER[kind]
+    def _add_candidate(self, schedule: VmSchedule, kind: ActionKind, vm: Vm) -> None:
+        before = schedule.last
+        candidate = self._new_candidate(kind, vm=vm.id)
+        after = _STATE_AFTER[kind]
         host = before.host
-        if kind in MOVES or kind in (ActionKind.BOOT, ActionKind.RESUME):
+        if kind in MOVE_KINDS or kind in (ActionKind.BOOT, ActionKind.RESUME):
             host = self._choice(vm, kind, before.host)
-            if host == before.host and kind in MOVES:
-                return  # there is nowhere to go
-            leg.target = host
+            if host == before.host and kind in MOVE_KINDS:
+                return  # no other host can take the VM
+            candidate.target = host
         elif not after.has_host:
             host = None
         if before.state.has_host and kind is not ActionKind.KILL:
-            leg.source = before.host
-        if kind in MOVES:
-            leg.there = self._moved(before.host, host)
-            for option, chosen in options_of(host).items():  # who left may not always come back
-                if not self._could_take(self.snapshot.hosts[option], vm):
-                    self.circuit.require(NO, (leg.there, chosen))
-        self._lengths[leg] = self._lengths_of(leg, vm)
-        course.legs.append(leg)
-        course.stations.append(Station(after, host, before.amounts))
+            candidate.source = before.host
+        if kind in MOVE_KINDS:
+            candidate.present = self._moved(before.host, host)
+            # A VM that moves twice may end where it began, but only if that host can take it.
+            for option, chosen in options_of(host).items():
+                if not self._can_host(self.snapshot.hosts[option], vm):
+                    self.builder.require(FALSE, (candidate.present, chosen))
+        self._lengths[candidate] = self._lengths_of(candidate, vm)
+        schedule.candidates.append(candidate)
+        schedule.segments.append(VmSegment(after, host, before.amounts))
 
-    def _add_growth(self, course: Course, name: ResourceName, amount: int) -> None:
-        before = course.last
-        leg = self._leg(ActionKind.ALLOCATE, vm=course.vm, resource=name, amount=amount)
-        self._lengths[leg] = ((self._durations.vm_ms(ActionKind.ALLOCATE, course.vm), YES),)
-        course.legs.append(leg)
+    def _add_growth(self, schedule: VmSchedule, name: ResourceName, amount: int) -> None:
+        before = schedule.last
+        candidate = self._new_candidate(
+            ActionKind.ALLOCATE, vm=schedule.vm, resource=name, amount=amount
+        )
+        self._lengths[candidate] = (
+            (self._durations.vm_ms(ActionKind.ALLOCATE, schedule.vm), TRUE),
+        )
+        schedule.candidates.append(candidate)
         amounts = {**before.amounts, name: amount}
-        course.stations.append(Station(before.state, before.host, amounts))
+        schedule.segments.append(VmSegment(before.state, before.host, amounts))
 
-    def _lengths_of(self, leg: Leg, vm: Vm) -> tuple[tuple[int, Truth], ...]:
-        """How long an action on a VM takes; a migration, depending on the way it takes."""
-        if leg.kind is not ActionKind.MIGRATE or self.routes is None:
-            return ((self._durations.vm_ms(leg.kind, vm.id), leg.there),)
-        found: dict[int, list[Truth]] = {}
-        for source, here in options_of(leg.source).items():
-            for target, there in options_of(leg.target).items():
+    def _lengths_of(self, candidate: CandidateAction, vm: Vm) -> tuple[tuple[int, Literal], ...]:
+        """Return the possible durations of an action; those of a migration depend on its route."""
+        if candidate.kind is not ActionKind.MIGRATE or self.routes is None:
+            return ((self._durations.vm_ms(candidate.kind, vm.id), candidate.present),)
+        durations: dict[int, list[Literal]] = {}
+        for source, here in options_of(candidate.source).items():
+            for target, there in options_of(candidate.target).items():
                 route = None if source == target else self.routes.between(source, target)
                 if route is not None:
                     ms = self._durations.move_ms(vm.id, route.mbps)
-                    found.setdefault(ms, []).append(self.circuit.all((here, there)))
-        if not found:
-            self.circuit.require(-leg.there)
-        return tuple((ms, self.circuit.any(truths)) for ms, truths in found.items())
+                    durations.setdefault(ms, []).append(self.builder.all((here, there)))
+        if not durations:
+            self.builder.require(-candidate.present)
+        return tuple((ms, self.builder.any(literals)) for ms, literals in durations.items())
 
     def _choice(self, vm: Vm, kind: ActionKind, now: Any) -> Any:
-        """The host that an action leads to: one of those that could take the VM."""
-        there = None if self.reach.hosts is None else self.reach.hosts.get(vm.id)
+        """Return the host that an action leads to: one of those that can take the VM."""
+        candidates = None if self.scope.hosts is None else self.scope.hosts.get(vm.id)
         known = self.snapshot.hosts
-        looked_at = known.values() if there is None else [known[host] for host in there]
-        hosts = [host.id for host in looked_at if self._could_take(host, vm)]
-        if kind in MOVES:  # staying is a choice as well
-            hosts += [one for one in options_of(now) if one not in hosts]
-        options = {host: self.circuit.truth() for host in hosts} if len(hosts) > 1 else {}
+        searched = known.values() if candidates is None else [known[host] for host in candidates]
+        hosts = [host.id for host in searched if self._can_host(host, vm)]
+        if kind in MOVE_KINDS:  # a VM may also stay
+            hosts += [host for host in options_of(now) if host not in hosts]
+        options = {host: self.builder.literal() for host in hosts} if len(hosts) > 1 else {}
         if not options:
             if not hosts:
-                self.circuit.require(NO)
+                self.builder.require(FALSE)
                 return None
             return hosts[0]
-        self.circuit.require_one(options.values())
-        # First look at what was named first, or else at staying.
-        first = hosts[0] if there is not None else self.snapshot.vms[vm.id].host
-        for host, truth in options.items():
-            self.circuit.hint(as_number(truth), int(host == first))
+        self.builder.require_one(options.values())
+        # The solver tries the first candidate first, or else that the VM stays.
+        first = hosts[0] if candidates is not None else self.snapshot.vms[vm.id].host
+        for host, literal in options.items():
+            self.builder.hint(as_number(literal), int(host == first))
         return one_of(options)
 
-    def _could_take(self, host: Host, vm: Vm) -> bool:
+    def _can_host(self, host: Host, vm: Vm) -> bool:
         if vm.vcpus > host.cores:
             return False
         if host.state is HostState.ON:
             return True
-        course = self.switches.get(host.id)
-        return course is not None and course.after is HostState.ON
+        schedule = self.host_schedules.get(host.id)
+        return schedule is not None and schedule.after is HostState.ON
 
-    def _moved(self, before: Any, after: Any) -> Truth:
-        """Whether a VM is elsewhere than before."""
-        circuit = self.circuit
+    def _moved(self, before: Any, after: Any) -> Literal:
+        """Return the literal that a VM is on another host than before."""
+        builder = self.builder
         here, there = options_of(before), options_of(after)
+        # A VM with a known host has moved exactly if it is not on that host afterwards.
         if len(here) == 1:
             (host,) = here
-            return -there.get(host, NO)
-        moved = circuit.truth()
+            return -there.get(host, FALSE)
+        moved = builder.literal()
         for host, was in here.items():
-            now = there.get(host, NO)
-            circuit.require(now, (was, -moved))
-            circuit.require(-now, (was, moved))
+            now = there.get(host, FALSE)
+            builder.require(now, (was, -moved))
+            builder.require(-now, (was, moved))
         return moved
 
-    # When
+    # Times.
 
     def _set_clock(self) -> None:
         lengths = [ms for options in self._lengths.values() for ms, _ in options]
-        asked_ms = self.task.asked_times_ms  # who asks for a time must be able to get it
-        self.unit_ms = gcd(*lengths, *(asked_ms or ())) or 1
-        whole_ms = self._longest_ms() if self.reach.in_parallel else self._all_ms()
-        if asked_ms is not None:  # everybody may have to wait, and for all of it
-            whole_ms += len(lengths) * sum(asked_ms) + self.unit_ms
+        rule_times_ms = self.task.referenced_times_ms  # the grid must contain the times of rules
+        self.unit_ms = gcd(*lengths, *(rule_times_ms or ())) or 1
+        whole_ms = self._longest_ms() if self.scope.in_parallel else self._all_ms()
+        if rule_times_ms is not None:  # every action may have to wait for all of these times
+            whole_ms += len(lengths) * sum(rule_times_ms) + self.unit_ms
         given_s = self.task.problem.horizon_s
         if given_s is not None:
             most_ms = given_s * 1000
-            whole_ms = most_ms if asked_ms is not None else min(whole_ms, most_ms)
+            whole_ms = most_ms if rule_times_ms is not None else min(whole_ms, most_ms)
         self.horizon = whole_ms // self.unit_ms
 
     def _longest_ms(self) -> int:
-        """What it takes if everybody goes his own way at once: first hosts wake, then VMs come."""
-        hosts = [self._most_ms(one.leg) for one in self.switches.values()]
+        """Return the duration if all happens in parallel: hosts are switched, then VMs move."""
+        hosts = [self._most_ms(schedule.candidate) for schedule in self.host_schedules.values()]
         vms = (
-            sum(self._most_ms(leg) for leg in course.legs if leg.by_host is None)
-            for course in self.courses.values()
+            sum(
+                self._most_ms(candidate)
+                for candidate in schedule.candidates
+                if candidate.by_host is None
+            )
+            for schedule in self.schedules.values()
         )
         return max(hosts, default=0) + max(vms, default=0)
 
     def _all_ms(self) -> int:
-        """What it takes if everything happens one after the other."""
+        """Return the duration if all actions happen one after the other."""
         return sum(map(self._most_ms, self._lengths))
 
-    def _most_ms(self, leg: Leg) -> int:
-        return max((ms for ms, _ in self._lengths[leg]), default=0)
+    def _most_ms(self, candidate: CandidateAction) -> int:
+        return max((ms for ms, _ in self._lengths[candidate]), default=0)
 
-    def _time_course(self, course: Course) -> None:
-        reached: Number = 0
-        for leg in course.legs:
-            if leg.by_host is not None:
+    def _time_schedule(self, schedule: VmSchedule) -> None:
+        reached: IntExpression = 0
+        for candidate in schedule.candidates:
+            if candidate.by_host is not None:
                 continue
-            self._time_leg(leg, reached)
-            reached = leg.end
+            self._time_candidate(candidate, reached)
+            reached = candidate.end
 
-    def _time_leg(self, leg: Leg, after: Number) -> None:
-        circuit = self.circuit
-        leg.unit_ms = self.unit_ms
-        leg.size = self._size(leg)
-        least, _ = circuit.bounds(leg.size)
-        latest = self.horizon - least if leg.there == YES else self.horizon
+    def _time_candidate(self, candidate: CandidateAction, after: IntExpression) -> None:
+        builder = self.builder
+        candidate.unit_ms = self.unit_ms
+        candidate.size = self._size(candidate)
+        least, _ = builder.bounds(candidate.size)
+        latest = self.horizon - least if candidate.present == TRUE else self.horizon
         if latest < 0:
-            circuit.require(NO)
+            builder.require(FALSE)
             latest = 0
-        leg.start = circuit.number(0, latest)
-        circuit.hint(leg.start, min(latest, circuit.bounds(after)[0]))
-        circuit.require_at_most(after - leg.start, 0)
-        if leg.there == YES and isinstance(leg.size, int):
-            leg.end = leg.start + leg.size
+        candidate.start = builder.number(0, latest)
+        builder.hint(candidate.start, min(latest, builder.bounds(after)[0]))
+        builder.require_at_most(after - candidate.start, 0)
+        if candidate.present == TRUE and isinstance(candidate.size, int):
+            candidate.end = candidate.start + candidate.size
             return
-        circuit.require_equal(leg.start, after, (-leg.there,))
-        leg.end = circuit.number(0, self.horizon)
-        takes = total((ms // self.unit_ms, truth) for ms, truth in self._lengths[leg])
-        circuit.require_equal(leg.end, leg.start + takes)
+        # An action outside the plan takes no time: it starts and ends with its predecessor.
+        builder.require_equal(candidate.start, after, (-candidate.present,))
+        candidate.end = builder.number(0, self.horizon)
+        takes = weighted_sum(
+            (ms // self.unit_ms, literal) for ms, literal in self._lengths[candidate]
+        )
+        builder.require_equal(candidate.end, candidate.start + takes)
 
-    def _size(self, leg: Leg) -> Number:
-        """How long an action takes if it happens."""
-        sizes = [ms // self.unit_ms for ms, _ in self._lengths[leg]]
+    def _size(self, candidate: CandidateAction) -> IntExpression:
+        """Return the duration of an action, if it happens."""
+        sizes = [ms // self.unit_ms for ms, _ in self._lengths[candidate]]
         if len(sizes) <= 1:
             return sizes[0] if sizes else 0
-        size = self.circuit.number(min(sizes), max(sizes))
-        for ms, truth in self._lengths[leg]:
-            self.circuit.require_equal(size, ms // self.unit_ms, (truth, leg.there))
+        size = self.builder.number(min(sizes), max(sizes))
+        for ms, literal in self._lengths[candidate]:
+            self.builder.require_equal(size, ms // self.unit_ms, (literal, candidate.present))
         return size
 
 
-_AFTER: Mapping[ActionKind, VmState] = {
+_STATE_AFTER: Mapping[ActionKind, VmState] = {
     ActionKind.MIGRATE: VmState.RUNNING,
     ActionKind.REINSTANTIATE: VmState.RUNNING,
     ActionKind.BOOT: VmState.RUNNING,
@@ -375,6 +415,8 @@ _AFTER: Mapping[ActionKind, VmState] = {
 }
 
 
-def possible(station: Station) -> Iterable[tuple[HostId, Truth]]:
-    """The hosts a VM may be on at a station."""
-    return ((host, truth) for host, truth in options_of(station.host).items() if host is not None)
+def possible_hosts(segment: VmSegment) -> Iterable[tuple[HostId, Literal]]:
+    """Yield the hosts that a VM may be on in a segment."""
+    return (
+        (host, literal) for host, literal in options_of(segment.host).items() if host is not None
+    )

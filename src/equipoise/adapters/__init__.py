@@ -1,0 +1,1 @@
+"""One folder per outside system. Never decides, and never takes "accepted" for "done"."""

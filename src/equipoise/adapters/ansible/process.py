@@ -1,0 +1,260 @@
+"""One run of Ansible in a worker process: start it, read its events, stop it, clean up.
+
+The process ends itself when its parent is gone. When Ansible is killed, its own workers live on in
+sessions of their own; this module finds them by an environment variable and kills them. The folder
+of a run is private and is removed, because it holds secrets. Events are not interpreted here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Lock, Timer
+from typing import Any, Final
+
+from equipoise.adapters.ansible.job import RunEnding, RunLog, RunnerEvent, runner_event
+from equipoise.adapters.ansible.run_files import inherited_environment
+from equipoise.errors import MissingExtra
+
+
+class StopSignal:
+    """A signal that stops the present run and all later ones. It cannot be reset."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._callback: Callable[[], object] | None = None
+        self._is_set = False
+
+    @property
+    def is_set(self) -> bool:
+        """Whether runs must stop."""
+        return self._is_set
+
+    def stop(self) -> None:
+        """Stop the present run and all later ones."""
+        with self._lock:
+            self._is_set = True
+            callback = self._callback
+        if callback is not None:
+            callback()
+
+    @contextmanager
+    def on_stop(self, callback: Callable[[], object]) -> Iterator[None]:
+        """Call ``callback`` when the signal is set; at once if it is set already."""
+        with self._lock:
+            self._callback, is_set = callback, self._is_set
+        if is_set:
+            callback()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._callback = None
+
+
+RUN_MARK: Final = "EQUIPOISE_ANSIBLE_RUN"
+"""The environment variable of every process of a run, in any session; its value is the folder."""
+
+
+def kill_leftovers(folder: Path) -> int:
+    """Kill every process of the run in this folder and return their number."""
+    killed = 0
+    # Until none is left: a process may have started a child in the meantime.
+    while pids := list(_marked_processes(folder)):
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+                killed += 1
+    return killed
+
+
+def _marked_processes(folder: Path) -> Iterator[int]:
+    mark = f"{RUN_MARK}={folder}".encode()
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # the process has ended, or it belongs to another user
+            if mark in (entry / "environ").read_bytes().split(b"\0") and _is_alive(entry):
+                yield int(entry.name)
+
+
+def _is_alive(entry: Path) -> bool:
+    # A killed process stays as a zombie until its parent collects it.
+    state = (entry / "stat").read_bytes().rsplit(b")", 1)[1].split()[0]
+    return state not in (b"Z", b"X")
+
+
+GRACE_S: Final = 20.0
+"""The time that a run has to end after it was stopped."""
+TAIL_CHARACTERS: Final = 1000
+PROGRAM: Final = "ansible-playbook"
+
+Listener = Callable[[RunnerEvent], object]
+
+
+def need_ansible() -> None:
+    """Raise ``MissingExtra`` if Ansible is not installed."""
+    if find_spec("ansible_runner") is None or shutil.which(PROGRAM, path=_search_path()) is None:
+        raise MissingExtra("ansible", "acting on hosts by Ansible")
+
+
+def run_ansible(
+    files: Mapping[str, str],
+    settings: Mapping[str, str],
+    timeout_s: int,
+    listener: Listener,
+    stop_signal: StopSignal,
+) -> RunLog:
+    """Run Ansible in a folder with these files, and return its log when it has ended."""
+    with _run_folder(files) as folder:
+        own = {
+            "ANSIBLE_CONFIG": str(folder / "ansible.cfg"),
+            "ANSIBLE_HOME": str(folder / "home"),
+            "PATH": _search_path(),
+            RUN_MARK: str(folder),
+        }
+        order = {"folder": str(folder), "timeout_s": timeout_s, "environment": {**settings, **own}}
+        with _WorkerProcess(folder) as worker:
+            return worker.run(order, timeout_s, listener, stop_signal)
+
+
+class _WorkerProcess:
+    """The worker process. Leaving the context guarantees that it has ended."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._events: list[RunnerEvent] = []
+        self._end: Mapping[str, Any] | None = None
+        self._is_late = self._is_interrupted = False
+        self._kill_timer: Timer | None = None
+
+    def __enter__(self) -> _WorkerProcess:
+        with (self._folder / "stderr").open("w", encoding="utf-8") as stderr:
+            self._process = subprocess.Popen(
+                (sys.executable, "-P", "-m", "equipoise.adapters.ansible.worker"),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+                env=inherited_environment(os.environ),
+                start_new_session=True,  # Ctrl-C goes to this process, which stops the worker
+            )
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            with suppress(OSError):
+                pipe.close()
+        if self._end is None:
+            kill_leftovers(self._folder)
+
+    def run(
+        self, order: Mapping[str, Any], timeout_s: int, listener: Listener, stop_signal: StopSignal
+    ) -> RunLog:
+        """Send the order and read events until the run ends."""
+        with _after(timeout_s + GRACE_S, self._kill_when_late):
+            try:
+                self._send_order(order)
+                with stop_signal.on_stop(self._interrupt):
+                    self._read_events(listener)
+            except KeyboardInterrupt:
+                self._interrupt()
+                with suppress(KeyboardInterrupt):  # a second Ctrl-C ends the wait
+                    self._read_events(lambda _event: None)
+        if self._kill_timer is not None:
+            self._kill_timer.cancel()
+        return self._run_log()
+
+    def _send_order(self, order: Mapping[str, Any]) -> None:
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # the worker has died; its stderr is read later
+            self._process.stdin.write(json.dumps(order) + "\n")
+            self._process.stdin.flush()
+
+    def _read_events(self, listener: Listener) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            document = json.loads(line)
+            if "end" in document:
+                self._end = document["end"]
+                return
+            event = runner_event(document["event"])
+            self._events.append(event)
+            listener(event)
+
+    def _interrupt(self) -> None:
+        self._is_interrupted = True
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            self._process.stdin.close()  # the worker ends the run when its input ends
+        self._kill_timer = Timer(GRACE_S, self._process.kill)
+        self._kill_timer.daemon = True
+        self._kill_timer.start()
+
+    def _kill_when_late(self) -> None:
+        self._is_late = True
+        self._process.kill()
+
+    def _run_log(self) -> RunLog:
+        if self._end is None:
+            ending = RunEnding.TIME_UP if self._is_late else RunEnding.DIED
+            if self._is_interrupted:
+                ending = RunEnding.INTERRUPTED
+            stderr = (self._folder / "stderr").read_text("utf-8", "replace")
+            return RunLog(
+                ending=ending,
+                events=tuple(self._events),
+                tail=stderr[-TAIL_CHARACTERS:],
+                is_interrupted=self._is_interrupted,
+            )
+        endings = {"timeout": RunEnding.TIME_UP, "canceled": RunEnding.INTERRUPTED}
+        return RunLog(
+            ending=endings.get(self._end["status"], RunEnding.BY_ITSELF),
+            events=tuple(self._events),
+            stats=self._end["stats"],
+            rc=self._end["rc"],
+            tail=self._end["tail"],
+            is_interrupted=self._is_interrupted,
+        )
+
+
+@contextmanager
+def _run_folder(files: Mapping[str, str]) -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="equipoise-")).resolve()  # only the owner can read it
+    try:
+        for name, text in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch(mode=0o600)
+            path.write_text(text, encoding="utf-8")
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _after(delay_s: float, callback: Callable[[], object]) -> Iterator[None]:
+    """Call ``callback`` if the body takes longer than ``delay_s``."""
+    timer = Timer(delay_s, callback)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _search_path() -> str:
+    """Return the search path for programs; the present Python environment comes first."""
+    own = str(Path(sys.executable).parent)
+    return os.pathsep.join(filter(None, (own, os.environ.get("PATH", ""))))

@@ -1,0 +1,1 @@
+"""BtrPlace: its file formats (``format``), and its planner as a scheduler under test."""

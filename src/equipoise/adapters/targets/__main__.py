@@ -1,0 +1,36 @@
+"""Make the environments of the named schedulers under test, or of all of them."""
+
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from equipoise.adapters.btrplace import java_build
+from equipoise.adapters.targets.environment import PYTHON_TARGETS, make_environment
+from equipoise.errors import EquipoiseError
+
+SETUP_COMMANDS: Final[Mapping[str, Callable[[], Path]]] = {
+    **{name: partial(make_environment, name) for name in PYTHON_TARGETS},
+    java_build.PINNED.name: lambda: java_build.make_build().lib,
+}
+
+
+def main(names: list[str]) -> int:
+    """Make each environment, print its path, and return the exit code."""
+    for name in names or list(SETUP_COMMANDS):
+        if name not in SETUP_COMMANDS:
+            names_text = ", ".join(SETUP_COMMANDS)
+            sys.stderr.write(f"unknown target {name!r}; the targets are {names_text}\n")
+            return 2
+        sys.stderr.write(f"making the environment of {name}: the first time takes minutes ...\n")
+        try:
+            sys.stdout.write(f"{SETUP_COMMANDS[name]()}\n")
+        except EquipoiseError as error:
+            sys.stderr.write(f"{error}\n")
+            return 3
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,435 @@
+"""Assesses a cluster for rebalancing: builds the arrays of units, hosts, rules and loads."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.balance.pinned import pinned_vms
+from equipoise.balance.rebalance.cluster_arrays import WRITTEN_ARRAYS, ClusterArrays, MoveCostModel
+from equipoise.balance.rebalance.history import DemandHistory, observed_migration_speeds
+from equipoise.balance.rules import PlacementRules
+from equipoise.capacity.entitlement import vm_entitlements
+from equipoise.capacity.imbalance import imbalance
+from equipoise.capacity.waterfill import NO_INDEX, Floats, Ints
+from equipoise.model.action import Boot, Migrate, Resume
+from equipoise.model.estimate import Estimates
+from equipoise.model.host import HostState
+from equipoise.model.policy import BalancePolicy, HostOverride
+from equipoise.model.quantity import HostId, ResourceName, VmId
+from equipoise.model.state.snapshot import Snapshot
+from equipoise.model.vm import Vm, VmState
+
+
+def group_into_units(vms: Sequence[Vm], rules: PlacementRules) -> tuple[tuple[VmId, ...], ...]:
+    """Return the units: VMs that a rule keeps together and that share a host move as one."""
+    if not rules.together:
+        return tuple((vm.id,) for vm in vms)
+    host_of = {vm.id: vm.host for vm in vms}
+    unit_of = {vm.id: [vm.id] for vm in vms}
+    for group in rules.together:
+        first_on_host: dict[HostId | None, VmId] = {}
+        for name in filter(host_of.__contains__, group.vms):
+            unit = unit_of[first_on_host.setdefault(host_of[name], name)]
+            if unit_of[name] is not unit:
+                unit += unit_of[name]
+                unit_of |= dict.fromkeys(unit_of[name], unit)
+    # All members of a unit map to the same list; the first member represents it.
+    return tuple(tuple(names) for vm, names in unit_of.items() if names[0] == vm)
+
+
+def incoming_vms(snapshot: Snapshot) -> list[tuple[VmId, HostId]]:
+    """Return the VMs that an action brings to a host; until its end they count on both hosts."""
+    incoming = []
+    for running in snapshot.in_flight.values():
+        action = running.step.action
+        if isinstance(action, Migrate | Boot | Resume):
+            vm = snapshot.vms.get(action.vm)
+            if vm is not None and vm.host != action.target:
+                incoming.append((vm.id, action.target))
+    return incoming
+
+
+def max_per_unit(
+    figures: NDArray[Any], unit_of: Ints, units: int, incoming: NDArray[Any] | list[int]
+) -> NDArray[Any]:
+    """Return the largest figure of the VMs of each unit, followed by the incoming figures."""
+    largest = figures
+    if units < len(figures):
+        largest = np.zeros(units, dtype=figures.dtype)
+        np.maximum.at(largest, unit_of, figures)
+    return np.concatenate([largest, np.asarray(incoming, dtype=figures.dtype)])
+
+
+def sum_per_unit(figures: Floats, unit_of: Ints, units: int, incoming: list[int]) -> Floats:
+    """Return the sum over the VMs of each unit, followed by the figures of incoming VMs."""
+    sums = figures if units == len(figures) else sum_per_row(figures, unit_of, units)
+    return np.ascontiguousarray(np.concatenate([sums, figures[incoming]]))
+
+
+def sum_per_row(figures: Floats, place: Ints, count: int) -> Floats:
+    """Return the sum of the figures with the same row number."""
+    columns = [
+        np.bincount(place, weights=figures[:, column], minlength=count)
+        for column in range(figures.shape[1])
+    ]
+    return np.ascontiguousarray(np.stack(columns, axis=1))
+
+
+def flatten(lists: Iterable[Sequence[int]]) -> tuple[Ints, Ints]:
+    """Return the lists joined into one array, and the index at which each list begins."""
+    items = list(lists)
+    first = np.concatenate([[0], np.cumsum([len(item) for item in items])]).astype(np.int64)
+    return np.array([value for item in items for value in item], dtype=np.int64), first
+
+
+COMPILED_PAIRS_MIN: Final = 500
+"""With more pairs of a VM and a host than this, compiled kernels are faster."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assessment:
+    """A cluster as arrays, with the names of their rows. A search writes to the arrays."""
+
+    arrays: ClusterArrays
+    members: tuple[tuple[VmId, ...], ...]
+    """The VMs of each unit. An incoming VM is a second unit, on its target host."""
+    host_ids: tuple[HostId, ...]
+    hosts: Ints
+    """The rows of the hosts that are rebalanced: on, with capacity, not excluded by the policy."""
+    resources: tuple[str, ...]
+    fast: bool
+    history: DemandHistory
+    unit_of: Ints
+    """The unit of each VM of the history."""
+    incoming: tuple[int, ...]
+    """The history row of each incoming unit; ``NO_INDEX`` if the VM does not run yet."""
+
+    def copy(self) -> Assessment:
+        """Return an assessment with its own copy of every array that a search writes."""
+        arrays = self.arrays
+        written = {name: getattr(arrays, name).copy() for name in WRITTEN_ARRAYS}
+        return replace(self, arrays=arrays._replace(**written))
+
+    def units(self, figures: Floats) -> Floats:
+        """Return figures per VM of the history as sums per unit."""
+        units = len(self.members) - len(self.incoming)
+        running = [row for row in self.incoming if row != NO_INDEX]
+        sums = sum_per_unit(figures, self.unit_of, units, running)
+        if len(running) == len(self.incoming):
+            return sums
+        padded = np.zeros((len(self.members), sums.shape[1]))
+        padded[:units] = sums[:units]
+        padded[units:][np.array(self.incoming) != NO_INDEX] = sums[units:]
+        return padded
+
+    def loads(self) -> Floats:
+        """Return entitlement divided by capacity, per rebalanced host and resource."""
+        capacity = self.arrays.capacity[self.hosts]
+        loads: Floats = self.arrays.host_load[self.hosts] / capacity
+        loads[np.isinf(capacity)] = np.nan
+        return loads
+
+    def imbalance(self, weight: Floats | None = None) -> float:
+        """Return the imbalance, with the given weights or those of the current loads."""
+        return imbalance(self.loads(), weight)
+
+
+def assess(snapshot: Snapshot, rules: PlacementRules, estimates: Estimates) -> Assessment:
+    """Return the arrays of a snapshot."""
+    return _Assessor(snapshot, rules, estimates).assess()
+
+
+class _Assessor:
+    """Builds the arrays of one snapshot."""
+
+    def __init__(self, snapshot: Snapshot, rules: PlacementRules, estimates: Estimates) -> None:
+        self._snapshot, self._rules, self._estimates = snapshot, rules, estimates
+        self._policy = snapshot.settings.balance
+        self._vms = [vm for vm in snapshot.vms.values() if vm.state is VmState.RUNNING]
+        self._host_ids = tuple(snapshot.hosts)
+        self._row = {host: row for row, host in enumerate(self._host_ids)}
+        self._place = {vm.id: place for place, vm in enumerate(self._vms)}
+        self._named = _named_resources(snapshot)
+        self._speeds = observed_migration_speeds(snapshot)
+
+    def assess(self) -> Assessment:
+        snapshot, policy = self._snapshot, self._policy
+        fast = len(self._vms) * len(self._host_ids) > COMPILED_PAIRS_MIN
+        members = group_into_units(self._vms, self._rules)
+        arriving = incoming_vms(snapshot)
+        unit_vms = (*members, *((vm,) for vm, _ in arriving))
+        incoming = [snapshot.vms[vm] for vm, _ in arriving]
+        vm_host = np.array([self._row[_host(vm)] for vm in self._vms], dtype=np.int64)
+        unit_of = self._unit_of(members)
+        goes_to = [self._row[host] for _, host in arriving]
+        unit_host = max_per_unit(
+            vm_host, unit_of, len(members), goes_to
+        )  # all VMs of a unit are on one host
+        history = DemandHistory(snapshot, self._vms, self._named)
+        rows = self._rows(history, unit_of, len(members), arriving, fast=fast)
+        reservable, capacity = self._capacities()
+        sums = {
+            name: sum_per_row(column, unit_host, len(reservable)) for name, column in rows.items()
+        }
+        open_, hosts = self._open_hosts()
+        allowed, allowed_row = self._allowed(unit_vms)
+        groups = self._groups(unit_vms)
+        arrays = ClusterArrays(
+            unit_host=unit_host,
+            movable=self._movable(members, len(unit_vms)),
+            allowed_row=allowed_row,
+            vcpus=max_per_unit(_vcpus(self._vms), unit_of, len(members), _vcpus(incoming)),
+            partner=self._partners(unit_vms, members),
+            move_s=max_per_unit(
+                self._move_s(self._vms), unit_of, len(members), self._move_s(incoming)
+            ),
+            **rows,
+            open=open_,
+            cores=np.array([host.cores for host in snapshot.hosts.values()], dtype=np.int64),
+            kind=self._kinds(),
+            stable_s=history.stable_s(
+                vm_host, capacity[:, 0], policy.stable_s_min, policy.horizon_s
+            ),
+            reservable=reservable,
+            capacity=capacity,
+            inverse=1.0 / capacity,
+            **{f"host_{name}": column for name, column in sums.items()},
+            allowed=allowed,
+            group_of=groups[0],
+            group_first=groups[1],
+            member=groups[2],
+            member_first=groups[3],
+            cost_model=_cost_model(policy),
+        )
+        return Assessment(
+            arrays=arrays,
+            members=unit_vms,
+            host_ids=self._host_ids,
+            hosts=hosts,
+            resources=("cpu", "memory", *self._named),
+            fast=fast,
+            history=history,
+            unit_of=unit_of,
+            incoming=tuple(self._place.get(vm, NO_INDEX) for vm, _ in arriving),
+        )
+
+    def _rows(
+        self,
+        history: DemandHistory,
+        unit_of: Ints,
+        units: int,
+        arriving: Sequence[tuple[VmId, HostId]],
+        *,
+        fast: bool,
+    ) -> dict[str, Floats]:
+        """Return the columns of all units, by name."""
+        figures = {
+            "load": self._entitlements(history, fast=fast),
+            "demand": history.now,
+            "demand_min": history.least,
+            "demand_max": history.most,
+            "reserved": self._reserved(self._vms),
+        }
+        incoming = [self._place[vm] for vm, _ in arriving if vm in self._place]
+        rows = {
+            name: sum_per_unit(column, unit_of, units, incoming) for name, column in figures.items()
+        }
+        if len(incoming) < len(arriving):  # VMs that start have no history
+            rows |= self._starting(rows, units, arriving)
+        return rows
+
+    def _unit_of(self, members: Sequence[tuple[VmId, ...]]) -> Ints:
+        if len(members) == len(self._vms):
+            return np.arange(len(members))
+        unit_of = np.zeros(len(self._vms), dtype=np.int64)
+        for unit, names in enumerate(members):
+            for name in names:
+                unit_of[self._place[name]] = unit
+        return unit_of
+
+    def _entitlements(self, history: DemandHistory, *, fast: bool) -> Floats:
+        """Return the entitlement to CPU and memory, and the demand of other resources."""
+        amounts = history.now.copy()
+        amounts[:, :2] = vm_entitlements(self._snapshot, self._vms, fast=fast)
+        return amounts
+
+    def _reserved(self, vms: Sequence[Vm]) -> Floats:
+        reserved = np.empty((len(vms), 2 + len(self._named)))
+        reserved[:, 0] = [vm.cpu.reservation_mhz for vm in vms]
+        reserved[:, 1] = [vm.memory.reservation_mib for vm in vms]
+        for column, name in enumerate(self._named, start=2):
+            reserved[:, column] = [vm.consumption.get(name, 0) for vm in vms]
+        return reserved
+
+    def _starting(
+        self,
+        rows: dict[str, Floats],
+        units: int,
+        arriving: Sequence[tuple[VmId, HostId]],
+    ) -> dict[str, Floats]:
+        """Return the columns with rows for all incoming VMs, in their order.
+
+        A VM that does not run yet has only its reservation.
+        """
+        reserved = self._reserved([self._snapshot.vms[vm] for vm, _ in arriving])
+        extended = {}
+        running = [vm in self._place for vm, _ in arriving]
+        for name, column in rows.items():
+            added = reserved.copy() if name == "reserved" else np.zeros_like(reserved)
+            added[running] = column[units:]
+            extended[name] = np.concatenate([column[:units], added])
+        return extended
+
+    def _capacities(self) -> tuple[Floats, Floats]:
+        """Return what can be reserved on each host, and the capacity used for loads."""
+        reservable = np.zeros((len(self._host_ids), 2 + len(self._named)))
+        for row, host in enumerate(self._snapshot.hosts.values()):
+            reservable[row, :2] = host.usable_cpu_mhz, host.usable_memory_mib
+            reservable[row, 2:] = [host.capacity.get(name, 0) for name in self._named]
+        capacity = np.maximum(reservable, 1.0)
+        # Infinite capacity makes the load zero, so that a resource a host lacks never matters.
+        capacity[:, 2:][reservable[:, 2:] == 0] = np.inf
+        return reservable, capacity
+
+    def _open_hosts(self) -> tuple[Ints, Ints]:
+        """Return which hosts accept units, and the rows of the hosts that are rebalanced."""
+        overrides, idle = self._policy.hosts, self._kept_free()
+        open_ = np.zeros(len(self._host_ids), dtype=np.int64)
+        hosts = []
+        for row, host in enumerate(self._snapshot.hosts.values()):
+            excluded = overrides.get(host.id) is HostOverride.OFF or host.id in idle
+            no_capacity = min(host.usable_cpu_mhz, host.usable_memory_mib) <= 0
+            if (
+                host.state is HostState.ON
+                and host.requested is None
+                and not (excluded or no_capacity)
+            ):
+                hosts.append(row)
+                open_[row] = host.id not in overrides
+        return open_, np.array(hosts, dtype=np.int64)
+
+    def _kept_free(self) -> frozenset[HostId]:
+        """Return the hosts from which rules ban all VMs, such as failover hosts."""
+        if not self._rules.bans:
+            return frozenset()
+        movable_vms = frozenset(vm.id for vm in self._vms if not vm.agent)
+        banned = [ban.hosts for ban in self._rules.bans if movable_vms and ban.vms >= movable_vms]
+        return frozenset().union(*banned)
+
+    def _movable(self, members: Sequence[tuple[VmId, ...]], count: int) -> Ints:
+        pinned = pinned_vms(self._snapshot).keys()
+        movable = np.zeros(count, dtype=np.int64)
+        movable[: len(members)] = [pinned.isdisjoint(names) for names in members] if pinned else 1
+        return movable
+
+    def _move_s(self, vms: Sequence[Vm]) -> Floats:
+        speeds, move_ms = self._speeds, self._estimates.move_ms
+        if speeds:
+            durations_ms = [move_ms(vm, speeds.get(vm.id)) for vm in vms]
+        else:
+            durations_ms = [move_ms(vm) for vm in vms]
+        return np.array(durations_ms, dtype=np.float64) / 1000
+
+    def _kinds(self) -> Ints:
+        """Return a number per host; hosts with equal labels for fault-tolerant pairs share one."""
+        kinds: dict[tuple[str, ...], int] = {}
+        numbers = [
+            kinds.setdefault(
+                tuple(host.labels.get(key, "") for key in self._rules.ft_labels), len(kinds)
+            )
+            for host in self._snapshot.hosts.values()
+        ]
+        return np.array(numbers, dtype=np.int64)
+
+    def _partners(
+        self, unit_vms: Sequence[tuple[VmId, ...]], members: Sequence[tuple[VmId, ...]]
+    ) -> Ints:
+        """Return the unit of the fault-tolerant partner of each unit."""
+        vms = self._snapshot.vms
+        of_unit = {vm: unit for unit, names in enumerate(members) for vm in names}
+        partners = np.full(len(unit_vms), NO_INDEX, dtype=np.int64)
+        for unit, names in enumerate(unit_vms) if self._rules.ft_labels else ():
+            for name in names:
+                pair = vms[name].ft_pair
+                if pair in of_unit:
+                    partners[unit] = of_unit[pair]
+        return partners
+
+    def _allowed(self, unit_vms: Sequence[tuple[VmId, ...]]) -> tuple[Ints, Ints]:
+        """Return the table of allowed hosts, and the row of each unit in it."""
+        banned: dict[VmId, list[int]] = defaultdict(list)
+        for number, ban in enumerate(self._rules.bans):
+            for vm in ban.vms:
+                banned[vm].append(number)
+        rows: dict[tuple[int, ...], int] = {(): 0}
+        table = [np.ones(len(self._host_ids), dtype=np.int64)]
+        allowed_row = np.zeros(len(unit_vms), dtype=np.int64)
+        for unit, names in enumerate(unit_vms) if banned else ():
+            bans = tuple(sorted({number for name in names for number in banned.get(name, ())}))
+            if bans not in rows:
+                rows[bans] = len(table)
+                row_allowed = table[0].copy()
+                for number in bans:
+                    row_allowed[[self._row[host] for host in self._rules.bans[number].hosts]] = 0
+                table.append(row_allowed)
+            allowed_row[unit] = rows[bans]
+        return np.stack(table), allowed_row
+
+    def _groups(self, unit_vms: Sequence[tuple[VmId, ...]]) -> tuple[Ints, Ints, Ints, Ints]:
+        """Return the groups of each unit and the units of each group, both flattened."""
+        if not self._rules.apart:
+            no_units = np.zeros(0, dtype=np.int64)
+            return no_units, np.zeros(len(unit_vms) + 1, dtype=np.int64), no_units, np.zeros(1, int)
+        units_of: dict[VmId, list[int]] = defaultdict(list)
+        for unit, names in enumerate(unit_vms):
+            for name in names:
+                units_of[name].append(unit)
+        members = [
+            sorted({unit for vm in group.vms for unit in units_of.get(vm, ())})
+            for group in self._rules.apart
+        ]
+        of_unit: list[list[int]] = [[] for _ in unit_vms]
+        for number, units in enumerate(members):
+            for unit in units:
+                of_unit[unit].append(number)
+        return (*flatten(of_unit), *flatten(members))
+
+
+def _host(vm: Vm) -> HostId:
+    assert vm.host is not None, "a running VM has a host"
+    return vm.host
+
+
+def _named_resources(snapshot: Snapshot) -> tuple[ResourceName, ...]:
+    """Return the named resources that some host offers and some VM uses."""
+    offered = {name for host in snapshot.hosts.values() for name in host.capacity}
+    if not offered:
+        return ()
+    used = {
+        name
+        for vm in snapshot.vms.values()
+        for name in (*vm.consumption, *vm.demand.named)
+        if name in offered
+    }
+    return tuple(sorted(used))
+
+
+def _cost_model(policy: BalancePolicy) -> MoveCostModel:
+    return MoveCostModel(
+        policy.cost_benefit,
+        policy.spread,
+        policy.evenness,
+        float(policy.horizon_s),
+        float(policy.migration_cpu_mhz),
+        policy.slowdown,
+    )
+
+
+def _vcpus(vms: Sequence[Vm]) -> NDArray[np.int64]:
+    return np.array([vm.vcpus for vm in vms], dtype=np.int64)

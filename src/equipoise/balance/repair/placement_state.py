@@ -1,0 +1,441 @@
+"""The placement state of a repair search: the host of every VM and the open problems.
+
+A search applies moves to it and undoes them. It tracks every open problem: a VM that must leave its
+host, VMs that must not share or must share a host, a host with more reserved than it has.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from equipoise.balance.pinned import pinned_vms
+from equipoise.balance.rules import FT_PAIR_RULE, HostBan, PlacementRules, RuleGroup
+from equipoise.model.host import Host, HostState
+from equipoise.model.policy import HostOverride
+from equipoise.model.quantity import HostId, RuleId, VmId
+from equipoise.model.state.snapshot import Snapshot
+from equipoise.model.vm import Vm, VmState
+
+
+class ProblemKind:
+    """The kinds of problems; each is the code of the fault if the problem cannot be repaired.
+
+    They are plain strings and no enum, because a search hashes problems very often.
+    """
+
+    MUST_MOVE: Final = "no-target-host"
+    """A VM has no host, or must leave its host."""
+    KEEP_APART: Final = "keep-apart"
+    """VMs of a group share a host."""
+    KEEP_TOGETHER: Final = "keep-together"
+    """VMs of a group are on different hosts."""
+    FT_INCOMPATIBLE: Final = "ft-incompatible"
+    """A fault-tolerant pair is on hosts that are not compatible."""
+    OVER_RESERVED: Final = "over-reserved"
+    """The reservations on a host exceed its capacity."""
+
+
+class PlacementProblem(NamedTuple):
+    """Something that a move has to repair."""
+
+    kind: str
+    """One of ``ProblemKind``."""
+    subject: str
+    """The VM or the host, or the number of the group."""
+
+
+class PlacementState:
+    """The host of each VM and the free capacity; ``place`` keeps the open problems up to date."""
+
+    def __init__(
+        self, snapshot: Snapshot, rules: PlacementRules, new_vms: Iterable[Vm] = ()
+    ) -> None:
+        self.snapshot, self.rules = snapshot, rules
+        self.vms: dict[VmId, Vm] = {
+            vm.id: vm for vm in snapshot.vms.values() if vm.state is VmState.RUNNING
+        }
+        new = {vm.id: vm for vm in new_vms}
+        self.host_of: dict[VmId, HostId | None] = {vm.id: vm.host for vm in self.vms.values()}
+        self.vms |= new
+        self.host_of |= dict.fromkeys(new)
+        self.pinned = pinned_vms(snapshot).keys() - new.keys()
+        self.names = _resource_names(self.vms.values())
+        self.free = {host.id: _host_capacity(host, self.names) for host in snapshot.hosts.values()}
+        self._pressure: dict[HostId, float] | None = None
+        self.residents: dict[HostId, dict[VmId, None]] = {host: {} for host in snapshot.hosts}
+        self.closed = _closed_hosts(snapshot)
+        self._bans: dict[VmId, list[HostBan]] = defaultdict(list)
+        for ban in rules.bans:
+            for vm in ban.vms:
+                self._bans[vm].append(ban)
+        self._apart = _groups_by_vm(rules.apart)
+        self._together = _groups_by_vm(rules.together)
+        self.needs = {vm: _vm_claim(claimant, self.names) for vm, claimant in self.vms.items()}
+        for vm, host in self.host_of.items():
+            if host is not None:
+                self.commit(vm, host)
+        for promised_vm, host_id in _promised_claims(snapshot):
+            needs = _vm_claim(promised_vm, self.names)
+            self.free[host_id] = [a - b for a, b in zip(self.free[host_id], needs, strict=True)]
+        self.problems: dict[PlacementProblem, list[VmId]] = {}
+        """The open problems, each with the VMs of which one must move."""
+        self.abandoned: set[PlacementProblem] = set()
+
+    def open_hosts(self) -> list[HostId]:
+        """Return the hosts that accept VMs."""
+        return [host for host in self.snapshot.hosts if host not in self.closed]
+
+    def banning_rules(self, vm: VmId, host: HostId) -> list[RuleId]:
+        """Return the rules that ban a VM from a host."""
+        return [ban.rule for ban in self._bans.get(vm, ()) if host in ban.hosts]
+
+    def shortages(self, vm: VmId, host: HostId) -> list[tuple[str, float, float]]:
+        """Return the resources that a host lacks for a VM: name, need and free amount."""
+        return [
+            (name, need, free)
+            for name, need, free in zip(self.names, self.needs[vm], self.free[host], strict=True)
+            if need > max(0, free)
+        ]
+
+    def conflicts(self, vm: VmId, host: HostId) -> list[tuple[RuleId, VmId]]:
+        """Return the VMs on a host that a VM must be apart from, each with the rule."""
+        residents = self.residents[host]
+        return [
+            (self.rules.apart[number].rule, other)
+            for number in self._apart.get(vm, ())
+            for other in self.rules.apart[number].vms
+            if other != vm and other in residents
+        ]
+
+    def is_ft_mismatch(self, vm: VmId, host: HostId) -> bool:
+        """Return whether a host is not compatible with the host of the FT partner."""
+        pair = self.vms[vm].ft_pair
+        pair_host = None if pair is None else self.host_of.get(pair)
+        if pair_host is None or not self.rules.ft_labels:
+            return False
+        return self._labels(pair_host) != self._labels(host)
+
+    def separated_count(self, vm: VmId, host: HostId) -> int:
+        """Return how many VMs that must be together with a VM would be elsewhere."""
+        return sum(
+            self.host_of.get(other) not in (None, host)
+            for number in self._together.get(vm, ())
+            for other in self.rules.together[number].vms
+            if other != vm
+        )
+
+    def separating_rules(self, vm: VmId, host: HostId) -> list[RuleId]:
+        """Return the keep-together rules that a VM on a host would break."""
+        return [
+            self.rules.together[number].rule
+            for number in self._together.get(vm, ())
+            if any(
+                self.host_of.get(other) not in (None, host)
+                for other in self.rules.together[number].vms
+                if other != vm
+            )
+        ]
+
+    def oversized_resource(self, vm: VmId, host: HostId) -> str:
+        """Return a resource of which a VM needs more than a host has; empty if there is none."""
+        capacity = _host_capacity(self.snapshot.hosts[host], self.names)
+        short = (
+            name
+            for name, need, amount in zip(self.names, self.needs[vm], capacity, strict=True)
+            if need > amount
+        )
+        return next(short, "")
+
+    def has_obstacle(self, vm: VmId, host: HostId) -> bool:
+        """Return whether anything prevents a VM from being on a host now."""
+        return bool(
+            self.vms[vm].vcpus > self.snapshot.hosts[host].cores
+            or self.banning_rules(vm, host)
+            or self.shortages(vm, host)
+            or self.conflicts(vm, host)
+            or self.separated_count(vm, host)
+            or self.is_ft_mismatch(vm, host)
+        )
+
+    def place(self, vm: VmId, host: HostId | None) -> HostId | None:
+        """Place a VM on a host or on none; return its host before."""
+        before = self.host_of[vm]
+        if before is not None:
+            self.release(vm, before)
+        if host is not None:
+            self.commit(vm, host)
+        self.host_of[vm] = host
+        for problem in self._problems_touching(vm, before, host):
+            self.refresh_problem(problem)
+        return before
+
+    def members(self, problem: PlacementProblem) -> list[VmId]:
+        """Return the VMs of which one must move to repair a problem."""
+        known = self.problems.get(problem)
+        return self._members(problem) if known is None else known
+
+    def _members(self, problem: PlacementProblem) -> list[VmId]:
+        match problem.kind:
+            case ProblemKind.MUST_MOVE:
+                return [VmId(problem.subject)]
+            case ProblemKind.OVER_RESERVED:
+                return list(self.residents[HostId(problem.subject)])
+            case ProblemKind.KEEP_APART:
+                return self._vms_sharing_hosts(self.rules.apart[int(problem.subject)])
+            case ProblemKind.KEEP_TOGETHER:
+                group = self.rules.together[int(problem.subject)]
+                return [vm for vm in group.vms if self.host_of.get(vm) is not None]
+            case _:
+                vm = VmId(problem.subject)
+                pair = self.vms[vm].ft_pair
+                return [vm] if pair is None else [vm, pair]
+
+    def min_moves(self) -> int:
+        """Return a lower bound of the moves that repair all open problems.
+
+        Problems are counted only if they share no VM: one move could repair two that do.
+        """
+        counted: set[VmId] = set()
+        moves = 0
+        for problem in self.problems:
+            if problem.kind == ProblemKind.MUST_MOVE and problem not in self.abandoned:
+                counted.add(VmId(problem.subject))
+                moves += self.host_of[VmId(problem.subject)] is not None
+        for problem, vms in self.problems.items():
+            if problem.kind == ProblemKind.MUST_MOVE or problem in self.abandoned:
+                continue
+            if counted.isdisjoint(vms):
+                counted.update(vms)
+                moves += self._min_moves_for(problem, vms)
+        return moves
+
+    def _min_moves_for(self, problem: PlacementProblem, vms: list[VmId]) -> int:
+        """Return a lower bound of the moves that repair one problem."""
+        if problem.kind == ProblemKind.KEEP_APART:
+            return len(vms) - len({self.host_of[vm] for vm in vms})
+        if problem.kind == ProblemKind.KEEP_TOGETHER:
+            hosts = [self.host_of[vm] for vm in vms]
+            return len(hosts) - max(map(hosts.count, hosts))
+        return 1
+
+    def _vms_sharing_hosts(self, group: RuleGroup) -> list[VmId]:
+        """Return the VMs of a group that are not alone on their host."""
+        by_host: dict[HostId, list[VmId]] = defaultdict(list)
+        for vm in group.vms:
+            host = self.host_of.get(vm)
+            if host is not None:
+                by_host[host].append(vm)
+        return [vm for vms in by_host.values() if len(vms) > 1 for vm in vms]
+
+    def _labels(self, host: HostId) -> tuple[str, ...]:
+        labels = self.snapshot.hosts[host].labels
+        return tuple(labels.get(key, "") for key in self.rules.ft_labels)
+
+    def commit(self, vm: VmId, host: HostId) -> None:
+        """Take capacity on a host for a VM."""
+        free, (cpu_mhz, memory_mib, *more) = self.free[host], self.needs[vm]
+        free[0] -= cpu_mhz
+        free[1] -= memory_mib
+        for index, need in enumerate(more, start=2):
+            free[index] -= need
+        self.residents[host][vm] = None
+        if self._pressure is not None:
+            self._pressure[host] += self._weight(vm, host)
+
+    def release(self, vm: VmId, host: HostId) -> None:
+        """Give back the capacity of a VM on a host."""
+        free = self.free[host]
+        for index, need in enumerate(self.needs[vm]):
+            free[index] += need
+        del self.residents[host][vm]
+        if self._pressure is not None:
+            self._pressure[host] -= self._weight(vm, host)
+
+    @property
+    def pressure(self) -> Mapping[HostId, float]:
+        """The demand on each host as a part of its capacity, CPU plus memory."""
+        if self._pressure is None:
+            self._pressure = {
+                host: sum(self._weight(vm, host) for vm in vms)
+                for host, vms in self.residents.items()
+            }
+        return self._pressure
+
+    def _weight(self, vm: VmId, host: HostId) -> float:
+        demand, capacity = self.vms[vm].demand, self.snapshot.hosts[host]
+        cpu = demand.cpu_mhz / max(1, capacity.usable_cpu_mhz)
+        return cpu + demand.memory_mib / max(1, capacity.usable_memory_mib)
+
+    def find_problems(self) -> None:
+        """Find all problems.
+
+        VMs with large reservations come first, because they fit on the fewest hosts.
+        """
+        nowhere = [vm for vm, host in self.host_of.items() if host is None]
+        leaving = [
+            vm
+            for host in self.snapshot.hosts.values()
+            if host.requested is not None
+            for vm in self.residents[host.id]
+        ]
+        for vm in sorted(
+            {*nowhere, *leaving, *(vm for vm in self._bans if vm in self.host_of)},
+            key=lambda vm: (-sum(self.needs[vm]), vm),
+        ):
+            self.refresh_problem(PlacementProblem(ProblemKind.MUST_MOVE, vm))
+        for paired in self.vms.values() if self.rules.ft_labels else ():
+            if paired.ft_pair is not None:
+                self.refresh_problem(_ft_mismatch(paired.id, paired.ft_pair))
+        for number in range(len(self.rules.apart)):
+            self.refresh_problem(PlacementProblem(ProblemKind.KEEP_APART, str(number)))
+        for number in range(len(self.rules.together)):
+            self.refresh_problem(PlacementProblem(ProblemKind.KEEP_TOGETHER, str(number)))
+        for host in self.snapshot.hosts:
+            self.refresh_problem(PlacementProblem(ProblemKind.OVER_RESERVED, host))
+
+    def _problems_touching(
+        self, vm: VmId, before: HostId | None, after: HostId | None
+    ) -> Iterator[PlacementProblem]:
+        """Yield the problems that a move of a VM can create or repair."""
+        yield PlacementProblem(ProblemKind.MUST_MOVE, vm)
+        pair = self.vms[vm].ft_pair
+        if pair is not None:
+            yield _ft_mismatch(vm, pair)
+        yield from (
+            PlacementProblem(ProblemKind.KEEP_APART, str(number))
+            for number in self._apart.get(vm, ())
+        )
+        yield from (
+            PlacementProblem(ProblemKind.KEEP_TOGETHER, str(number))
+            for number in self._together.get(vm, ())
+        )
+        yield from (
+            PlacementProblem(ProblemKind.OVER_RESERVED, host)
+            for host in (before, after)
+            if host is not None
+        )
+
+    def refresh_problem(self, problem: PlacementProblem) -> None:
+        """Add or remove a problem, depending on whether it exists."""
+        if self._exists(problem):
+            self.problems[problem] = self._members(problem)
+        else:
+            self.problems.pop(problem, None)
+
+    def _exists(self, problem: PlacementProblem) -> bool:
+        match problem.kind:
+            case ProblemKind.MUST_MOVE:
+                vm = VmId(problem.subject)
+                host = self.host_of[vm]
+                return host is None or not self._may_stay(vm, host)
+            case ProblemKind.OVER_RESERVED:
+                return min(self.free[HostId(problem.subject)]) < 0
+            case ProblemKind.KEEP_APART:
+                return bool(self._vms_sharing_hosts(self.rules.apart[int(problem.subject)]))
+            case ProblemKind.KEEP_TOGETHER:
+                group = self.rules.together[int(problem.subject)]
+                hosts = {self.host_of.get(vm) for vm in group.vms} - {None}
+                return len(hosts) > 1
+            case _:
+                vm = VmId(problem.subject)
+                host = self.host_of.get(vm)
+                return vm in self.vms and host is not None and self.is_ft_mismatch(vm, host)
+
+    def _may_stay(self, vm: VmId, host: HostId) -> bool:
+        current = self.snapshot.hosts[host]
+        leaves = current.state is HostState.ON and current.requested is not None
+        return (self.vms[vm].agent or not leaves) and not self.banning_rules(vm, host)
+
+
+def _ft_mismatch(vm: VmId, pair: VmId) -> PlacementProblem:
+    """Return the problem of a pair; it is the same for both VMs."""
+    return PlacementProblem(ProblemKind.FT_INCOMPATIBLE, min(vm, pair))
+
+
+def _closed_hosts(snapshot: Snapshot) -> dict[HostId, str]:
+    """Return the hosts that accept no VMs, each with the reason."""
+    overrides = snapshot.settings.balance.hosts
+    closed = {}
+    for host in snapshot.hosts.values():
+        if host.state is not HostState.ON:
+            closed[host.id] = f"it is {_state_phrase(host.state)}"
+        elif host.requested is not None:
+            closed[host.id] = f"it goes into {host.requested}"
+        elif min(host.usable_cpu_mhz, host.usable_memory_mib) <= 0:
+            closed[host.id] = "it has no capacity"
+        elif host.id in overrides:
+            verb = "excludes" if overrides[host.id] is HostOverride.OFF else "closes"
+            closed[host.id] = f"the balance policy {verb} it"
+    return closed
+
+
+def _promised_claims(snapshot: Snapshot) -> Iterator[tuple[Vm, HostId]]:
+    """Yield VMs that hold capacity on a host without running there.
+
+    These are VMs on their way to a host, and agents of a host in standby.
+    """
+    for vm in snapshot.vms.values():
+        if vm.agent and vm.state is VmState.SLEEPING and vm.host is not None:
+            yield vm, vm.host
+    for running in snapshot.in_flight.values():
+        footprint = running.step.footprint
+        busy_vm = None if footprint.vm is None else snapshot.vms.get(footprint.vm)
+        if busy_vm is None or footprint.target is None or footprint.target == busy_vm.host:
+            continue
+        if footprint.target in snapshot.hosts:
+            yield busy_vm, footprint.target
+
+
+def _state_phrase(state: HostState) -> str:
+    return "failed" if state is HostState.FAILED else f"in {state}"
+
+
+def _resource_names(vms: Iterable[Vm]) -> tuple[str, ...]:
+    consumptions = [vm.consumption for vm in vms if vm.consumption]
+    named = sorted(
+        {name for consumption in consumptions for name, amount in consumption.items() if amount}
+    )
+    return ("MHz of CPU", "MiB of memory", *named)
+
+
+def _host_capacity(host: Host, names: tuple[str, ...]) -> list[float]:
+    capacity = {str(name): amount for name, amount in host.capacity.items()}
+    more = (capacity.get(name, 0) for name in names[2:])
+    return [host.usable_cpu_mhz, host.usable_memory_mib, *more]
+
+
+def _vm_claim(vm: Vm, names: tuple[str, ...]) -> tuple[float, ...]:
+    reservations = (vm.cpu.reservation_mhz, vm.memory.reservation_mib)
+    if not vm.consumption:
+        return reservations + (0,) * (len(names) - 2)
+    consumed = {str(name): amount for name, amount in vm.consumption.items()}
+    return (*reservations, *(consumed.get(name, 0) for name in names[2:]))
+
+
+def _groups_by_vm(groups: tuple[RuleGroup, ...]) -> dict[VmId, list[int]]:
+    """Return the numbers of the groups of each VM."""
+    groups_of: dict[VmId, list[int]] = defaultdict(list)
+    for number, group in enumerate(groups):
+        for vm in group.vms:
+            groups_of[vm].append(number)
+    return groups_of
+
+
+def problem_rules(placement_state: PlacementState, problem: PlacementProblem) -> list[RuleId]:
+    """Return the rules that a problem breaks."""
+    match problem.kind:
+        case ProblemKind.KEEP_APART:
+            rule = placement_state.rules.apart[int(problem.subject)].rule
+            return [rule, *placement_state.rules.ft_apart_rules] if rule == FT_PAIR_RULE else [rule]
+        case ProblemKind.KEEP_TOGETHER:
+            return [placement_state.rules.together[int(problem.subject)].rule]
+        case ProblemKind.FT_INCOMPATIBLE:
+            return list(placement_state.rules.ft_compatible_rules)
+        case ProblemKind.MUST_MOVE:
+            vm = VmId(problem.subject)
+            host = placement_state.host_of[vm]
+            return [] if host is None else placement_state.banning_rules(vm, host)
+        case _:
+            return []

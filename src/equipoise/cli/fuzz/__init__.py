@@ -1,0 +1,1 @@
+"""The commands about campaigns: fuzz and fuzz experiment."""

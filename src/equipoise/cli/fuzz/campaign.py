@@ -1,0 +1,271 @@
+"""``equipoise fuzz``: runs a campaign against a scheduler, or judges saved cases again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from equipoise.adapters.targets.scheduler import SchedulerEntry
+from equipoise.api.loading import read_bytes
+from equipoise.cli.file_io import check_writable, write_file
+from equipoise.cli.fuzz.document import campaign_document
+from equipoise.cli.fuzz.options import FuzzOptions, PreparedCampaign, prepare_campaign
+from equipoise.cli.output import console, make_table, print_json, printable, progress_console
+from equipoise.errors import InputProblem, InternalError, Interrupted, InvalidInput
+from equipoise.fuzz.campaign import CampaignReport
+from equipoise.fuzz.campaign.baseline import Baseline, judge_baseline
+from equipoise.fuzz.campaign.interrupt import interruptible
+from equipoise.fuzz.campaign.text_report import report_lines
+from equipoise.fuzz.campaign.workers import open_pool, process_count
+from equipoise.fuzz.registry import make_scheduler, registered_schedulers
+from equipoise.fuzz.reports import CampaignAccount
+from equipoise.fuzz.reports.account import stored_finding
+from equipoise.fuzz.trial import OracleFailure, TrialOutcome
+from equipoise.fuzz.trial.stored import (
+    StoredTrial,
+    case_of,
+    read_lines,
+    specification_text,
+    trial_of,
+    write_line,
+)
+from equipoise.model.quantity import format_count
+
+Settings = tuple[tuple[str, str], ...]
+
+
+def replay_cases(
+    prepared: PreparedCampaign, stored: Iterable[StoredTrial], *, save: bool
+) -> tuple[PreparedCampaign, CampaignReport]:
+    """Judge cases again; settings of the command line replace those of a case.
+
+    The returned campaign has the settings that all cases have in common.
+    """
+    cases: dict[Settings, list[StoredTrial]] = {}
+    for case in stored:
+        cases.setdefault(_case_settings(prepared, case.settings), []).append(case)
+    if save and len(cases) > 1:
+        what = "the cases have different settings, but a saved file has one"
+        problem = InputProblem(
+            key="", what=what, cure="choose them with --with", code="option-conflict"
+        )
+        raise InvalidInput("--save", [problem])
+    reports = [_replay_report(prepared, settings, group) for settings, group in cases.items()]
+    if not reports:
+        return prepared, prepared.campaign.replay(())
+    common = set.intersection(*map(set, cases))
+    settings = {name: value for name, value in next(iter(cases)) if (name, value) in common}
+    return replace(prepared, settings=settings), _merge_reports(reports)
+
+
+def _case_settings(prepared: PreparedCampaign, saved: Mapping[str, str]) -> Settings:
+    """Return the settings of the target for a case; those of another target are ignored."""
+    able = prepared.known.settings
+    own = {name: value for name, value in saved.items() if value in able.get(name, ())}
+    usual = {name: values[0] for name, values in able.items()}
+    return tuple(sorted({**usual, **own, **prepared.set_by_hand}.items()))
+
+
+def _replay_report(
+    prepared: PreparedCampaign, settings: Settings, cases: Iterable[StoredTrial]
+) -> CampaignReport:
+    make = partial(make_scheduler, prepared.known.name, settings)
+    try:
+        return replace(prepared.campaign, scheduler=make).replay(map(trial_of, cases))
+    finally:
+        close = getattr(make(), "close", None)
+        if close is not None:
+            close()
+
+
+def _merge_reports(reports: list[CampaignReport]) -> CampaignReport:
+    first, *others = reports
+    for report in others:
+        first.interrupted |= report.interrupted
+        first.tests += report.tests
+        first.seconds += report.seconds
+        first.outcomes.update(report.outcomes)
+        first.seen.update(report.seen)
+        first.verdicts.update(report.verdicts)
+        first.findings.extend(report.findings)
+    return first
+
+
+UNJUDGED_CASES_FILE = Path("equipoise-oracle.jsonl")
+"""File of a trial that the specification cannot judge, without ``--save``."""
+
+
+def run(target: str, requested: FuzzOptions, *, as_json: bool) -> int:
+    """Run a campaign or judge saved cases again; 1 if a defect is not known."""
+    if requested.save is not None:
+        check_writable(requested.save)
+    requested.files.check()
+    process_count(requested.workers)
+    prepared = prepare_campaign(target, requested)
+    with ExitStack() as stack:
+        if requested.replay is None:  # a replay closes its own schedulers
+            stack.callback(_close_scheduler, prepared)
+        with interruptible(_announce_interrupt):
+            prepared, report, known = _run_or_replay(prepared, requested, quiet=as_json)
+    unusual = {
+        name: value for name, value in prepared.settings.items() if not _is_default(prepared, name)
+    }
+    if requested.save is not None:
+        lines = (
+            write_line(
+                stored_finding(finding, report).but(
+                    settings=unusual, target_version=prepared.known.version
+                )
+            )
+            for finding in report.findings
+        )
+        write_file(requested.save, b"".join(lines))
+    tested = prepared.campaign.constraints if requested.replay is None else ()
+    requested.files.write(CampaignAccount(report, tested, prepared.known.version, unusual))
+    if as_json:
+        print_json(campaign_document(report, prepared.known, prepared.settings, known))
+    else:
+        _show(report, known)
+    if report.interrupted:
+        raise Interrupted
+    return 1 if _fails(report, known) else 0
+
+
+def _run_or_replay(
+    prepared: PreparedCampaign, requested: FuzzOptions, *, quiet: bool
+) -> tuple[PreparedCampaign, CampaignReport, Baseline | None]:
+    try:
+        if requested.replay is not None:
+            stored = read_lines(read_bytes(requested.replay), str(requested.replay))
+            return *replay_cases(prepared, stored, save=requested.save is not None), None
+        known = (
+            None
+            if prepared.familiar is None
+            else judge_baseline(prepared.make(), prepared.familiar)
+        )
+        if known is None and prepared.known.version:
+            _announce_no_baseline(prepared.known)
+        with open_pool(requested.workers) as pool:
+            return prepared, prepared.campaign.run(None if quiet else _print_progress, pool), known
+    except OracleFailure as error:
+        path = requested.save or UNJUDGED_CASES_FILE
+        demand = error.trial.demand
+        kept = StoredTrial(
+            target=prepared.known.name, constraint=demand.name, outcome=TrialOutcome.CRASH,
+            message=error.why, seed=requested.seed, specification=specification_text(demand),
+            case=case_of(error.trial),
+        )  # fmt: skip
+        write_file(path, write_line(kept))
+        if demand.library_name is None:
+            raise _constraint_error(error, path) from error
+        raise InternalError(f"{error}; please report it, with the case in {path}") from error
+
+
+def _constraint_error(error: OracleFailure, path: Path) -> InvalidInput:
+    """Return the error about a constraint of ``--spec`` that cannot judge a trial."""
+    what = f"cannot judge every trial: {error.why}"
+    cure = f"the case is in {path}"
+    return InvalidInput("--spec", [InputProblem(key=error.trial.demand.name, what=what, cure=cure)])
+
+
+def _close_scheduler(prepared: PreparedCampaign) -> None:
+    close = getattr(prepared.make(), "close", None)
+    if close is not None:
+        close()
+
+
+def _is_default(prepared: PreparedCampaign, name: str) -> bool:
+    return prepared.settings[name] == prepared.known.settings[name][0]
+
+
+def _fails(report: CampaignReport, known: Baseline | None) -> bool:
+    if known is None:
+        return report.defects > 0
+    return bool(known.new(report) or known.disappeared)
+
+
+def run_list(*, as_json: bool) -> int:
+    """List the schedulers that can be tested, and the constraints of each."""
+    entries = list(registered_schedulers())
+    if as_json:
+        print_json([_target_row(entry) for entry in entries])
+        return 0
+    rows = make_table("target", "description", "question", "constraints", "settings")
+    for entry in entries:
+        missing = entry.missing()
+        note = f" (missing: {missing})" if missing else ""
+        rows.add_row(
+            entry.name,
+            printable(f"{entry.about} {entry.version}".strip() + note),
+            entry.question,
+            str(len(entry.constraints)) if entry.constraints else "all",
+            printable(_settings_text(entry)),
+        )
+    console().print(rows)
+    return 0
+
+
+def _settings_text(known: SchedulerEntry) -> str:
+    return " ".join(f"{name}={'|'.join(values)}" for name, values in known.settings.items())
+
+
+def _target_row(known: SchedulerEntry) -> dict[str, object]:
+    return {
+        "target": known.name,
+        "about": known.about,
+        "version": known.version,
+        "question": known.question,
+        "constraints": list(known.constraints),
+        "settings": {name: list(values) for name, values in known.settings.items()},
+        "missing": known.missing(),
+    }
+
+
+def _print_progress(report: CampaignReport) -> None:
+    defects = format_count(report.defects, "defect")
+    line = f"{report.tests:,} trials, {report.tests_per_s:,.0f} per second, {defects}"
+    progress_console().print(line)
+
+
+def _announce_interrupt() -> None:
+    # A signal can arrive while a stream writes a line, and streams are not reentrant.
+    os.write(2, b"interrupted: printing the findings so far; Ctrl-C again stops at once\n")
+
+
+def _announce_no_baseline(known: SchedulerEntry) -> None:
+    line = f"no known findings of {known.name} {known.version}: every defect counts"
+    progress_console().print(printable(line))
+
+
+def _show(report: CampaignReport, known: Baseline | None) -> None:
+    out = console()
+    others = {
+        outcome.value: count for outcome, count in report.outcomes.items() if outcome != "agree"
+    }
+    rest = "".join(f", {count:,} {word}" for word, count in sorted(others.items()))
+    speed = f"{format_count(report.tests, 'trial')}, {report.tests_per_s:,.0f} per second"
+    ended = "; interrupted" if report.interrupted else ""
+    out.print(f"{printable(report.target)}: {speed}; {report.agreed:,} agree{rest}{ended}")
+    for line in report_lines(report):
+        if not line.startswith(" "):
+            out.print()
+        out.print(line, markup=False, soft_wrap=True)
+    if known is not None:
+        for line in _baseline_lines(report, known):
+            out.print(line, markup=False, soft_wrap=True)
+
+
+def _baseline_lines(report: CampaignReport, known: Baseline) -> Sequence[str]:
+    new = known.new(report)
+    found = format_count(len(report.findings), "finding")
+    gone = format_count(len(known.disappeared), "known finding")
+    lines = ["", f"{found}, {len(new)} of them new; {gone} not found again"]
+    lines += [
+        f"new: {finding.verdict.outcome}, {finding.constraint}, {finding.mode}" for finding in new
+    ]
+    lines += [f"gone: {stored.outcome}, {stored.constraint}" for stored in known.disappeared]
+    return lines

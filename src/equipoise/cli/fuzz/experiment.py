@@ -1,0 +1,133 @@
+"""``equipoise fuzz experiment``: repeats the experiments of the SafePlace paper."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from equipoise.adapters.targets.scheduler import SchedulerEntry
+from equipoise.cli.fuzz.options import find_target
+from equipoise.cli.output import console, make_table, print_json, printable, progress_console
+from equipoise.errors import InputProblem, InvalidInput
+from equipoise.fuzz.experiments import (
+    EXPERIMENTS,
+    Experiment,
+    ExperimentResult,
+    ResultTable,
+    Subject,
+    subject_of,
+)
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+
+def run_list(*, as_json: bool) -> int:
+    """List the experiments."""
+    if as_json:
+        print_json(
+            [{"name": name, "about": experiment.about} for name, experiment in EXPERIMENTS.items()]
+        )
+        return 0
+    rows = make_table("experiment", "comparison")
+    for name, experiment in EXPERIMENTS.items():
+        rows.add_row(name, experiment.about)
+    console().print(rows)
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentOptions:
+    """Options of an experiment besides its name."""
+
+    target: str
+    tests: int
+    seed: int
+    sizes: Mapping[str, tuple[int, int]]
+    """Numbers of hosts and VMs from the command line."""
+
+
+def run(name: str, requested: ExperimentOptions, *, as_json: bool) -> int:
+    """Run an experiment with a scheduler and print its tables."""
+    experiment, known = _find_experiment(name), find_target(requested.target)
+    for problem in (known.missing(), experiment.lacks(known)):
+        if problem:
+            raise InvalidInput(requested.target, [InputProblem(key="", what=problem)])
+    known = replace(known, options=known.options.but(**requested.sizes))
+    subject = subject_of(
+        known, experiment.constraints(known), tests=requested.tests, seed=requested.seed,
+        tell=_print_progress,
+    )  # fmt: skip
+    result = experiment.run(subject)
+    if as_json:
+        print_json(_experiment_document(name, subject, result))
+    else:
+        _show(name, experiment, subject, result)
+    return 0
+
+
+def _find_experiment(name: str) -> Experiment:
+    experiment = EXPERIMENTS.get(name)
+    if experiment is None:
+        close = get_close_matches(name, EXPERIMENTS, n=1)
+        cure = f"did you mean {close[0]}?" if close else f"use one of {', '.join(EXPERIMENTS)}"
+        problem = InputProblem(key="", what="is no experiment", cure=cure, code="unknown-name")
+        raise InvalidInput(name, [problem])
+    return experiment
+
+
+def _print_progress(what: str, done: int, of: int) -> None:
+    if sys.stderr.isatty():
+        progress_console().print(f"{what}: {done:,} of {of:,}")
+
+
+def _experiment_document(
+    name: str, subject: Subject, result: ExperimentResult
+) -> dict[str, object]:
+    return {
+        "experiment": name,
+        "target": subject.known.name,
+        "version": subject.known.version,
+        "seed": subject.seed,
+        "tests": len(subject.trials),
+        "tables": [
+            {
+                "title": table.title,
+                "columns": list(table.columns),
+                "rows": [dict(row) for row in table.rows],
+            }
+            for table in result.tables
+        ],
+        "notes": list(result.notes),
+    }
+
+
+def _show(name: str, experiment: Experiment, subject: Subject, result: ExperimentResult) -> None:
+    out = console()
+    out.print(f"{name}: {experiment.about}", markup=False)
+    out.print(
+        f"{printable(_target_label(subject.known))}, {len(subject.trials):,} trials, "
+        f"seed {subject.seed}"
+    )
+    for table in result.tables:
+        out.print()
+        out.print(table.title if table.rows else f"{table.title}: none", markup=False)
+        if table.rows:
+            out.print(_as_rich_table(table))
+    for note in result.notes:
+        out.print(note, markup=False, soft_wrap=True)
+
+
+def _target_label(known: SchedulerEntry) -> str:
+    return f"{known.name} {known.version}".strip()
+
+
+def _as_rich_table(table: ResultTable) -> RichTable:
+    rows = make_table(*table.columns, right=table.numbers)
+    for row in table.rows:
+        cells = (row[name] for name in table.columns)
+        rows.add_row(*(f"{cell:,}" if isinstance(cell, int) else printable(cell) for cell in cells))
+    return rows

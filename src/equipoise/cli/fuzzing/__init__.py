@@ -1,1 +1,0 @@
-"""Fuzzing: campaigns from the command line."""

@@ -1,1 +1,0 @@
-"""Hosts: the commands that touch real machines."""

@@ -1,0 +1,1 @@
+"""The commands about plans: solve makes one, check judges one."""

@@ -1,4 +1,0 @@
-"""Planning: the commands that make plans and say what came of it.
-
-Enter by ``solve.run``.
-"""

@@ -1,0 +1,1 @@
+"""The commands about runs in virtual time: simulate, scenarios, report, demo."""

@@ -1,0 +1,1 @@
+"""The commands about the specification language: check, list, show, judge, functions."""

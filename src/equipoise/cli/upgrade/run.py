@@ -1,0 +1,176 @@
+"""``equipoise upgrade``: runs a campaign, or predicts it on the simulator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from time import sleep
+from typing import Final
+
+from equipoise import files
+from equipoise.api.loading import read_bytes
+from equipoise.cli.output import print_json, show_spinner
+from equipoise.cli.upgrade import command_queue, outputs
+from equipoise.cli.upgrade.engine_factory import PacedEngine, make_engine
+from equipoise.cli.upgrade.outputs import UpgradeOutputs
+from equipoise.cli.upgrade.resume_check import check_resumable, check_same_campaign
+from equipoise.cli.upgrade.show import show_campaign
+from equipoise.control.ports import UpgradeEngine
+from equipoise.control.upgrade_loop import UpgradeLoop
+from equipoise.documents.upgrade import upgrade_document
+from equipoise.errors import InputProblem, InvalidInput
+from equipoise.model.event import Event
+from equipoise.model.upgrade.campaign import PAPER_READINGS, UpgradeCampaign, UpgradeSimulation
+from equipoise.model.upgrade.event import SIMULATED_ENGINE, CampaignStatus
+from equipoise.sim.builtin import builtin_campaign
+from equipoise.sim.upgrade.engine import SimulatedEngine
+from equipoise.spec.rules import check_rules
+from equipoise.store import Journal, MemoryJournal, open_journal
+from equipoise.upgrade.state import UpgradeState
+from equipoise.upgrade.summary import CampaignSummary, summarise_campaign
+
+WAIT_S: Final = 0.5
+"""Time between two reads of the command queue while a run waits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpgradeOptions:
+    """Changes of the campaign, its engine, its journal and its commands."""
+
+    paper: bool = False
+    dry_run: bool = False
+    engine: str = SIMULATED_ENGINE
+    access: Path | None = None
+    journal_url: str | None = None
+    commands: tuple[str, ...] = ()
+    requests: tuple[Path, ...] = ()
+    wait: bool = False
+    pace: float | None = None
+    seed: int | None = None
+
+    def check(self) -> None:
+        """Reject options that contradict each other."""
+        if self.wait and (self.journal_url is None or self.dry_run):
+            what = "a run without a journal cannot receive commands while it waits"
+            cure = "add --journal and leave out --dry-run"
+            raise _option_conflict("--wait", what, cure)
+        if self.pace is not None and self.engine != SIMULATED_ENGINE:
+            what = f"the engine {self.engine} runs in real time"
+            raise _option_conflict("--pace", what, "leave it out")
+
+
+def _option_conflict(option: str, what: str, cure: str) -> InvalidInput:
+    problem = InputProblem(key="", what=what, cure=cure, code="option-conflict")
+    return InvalidInput(option, [problem])
+
+
+def run(name: str, options: UpgradeOptions, extra_outputs: UpgradeOutputs, *, as_json: bool) -> int:
+    """Run a campaign, or predict it, and print the result.
+
+    If another process runs the campaign, that process only receives the commands.
+    """
+    options.check()
+    campaign = apply_options(load_campaign(name), options)
+    extra_outputs.check(campaign)
+    url = None if options.dry_run else options.journal_url
+    own_queue = MemoryJournal()  # without a database the queue lasts as long as the run
+    with open_journal(url) if url else MemoryJournal() as journal:
+        open_queue = (
+            partial(open_journal, url, journal=command_queue.QUEUE_JOURNAL)
+            if url
+            else lambda: own_queue
+        )
+        is_ours = journal.try_lock()
+        if is_ours:
+            check_resumable(journal, campaign, name, options.engine)
+        else:
+            check_same_campaign(journal, campaign, name)
+        queue = command_queue.CommandQueue(journal, open_queue, campaign)
+        replies = queue.submit(options.commands, options.requests, wait=not is_ours)
+        if not is_ours or any(reply.refused for reply in replies):
+            return command_queue.print_replies(campaign, replies, as_json=as_json)
+        events = _run_campaign(campaign, name, options, journal, open_queue)
+    return _print_result(campaign, events, options, extra_outputs, as_json=as_json)
+
+
+def _run_campaign(
+    campaign: UpgradeCampaign,
+    name: str,
+    options: UpgradeOptions,
+    journal: Journal,
+    open_queue: command_queue.OpenQueue,
+) -> list[Event]:
+    """Run a campaign, or the rest of it, and return all its events."""
+    # A dry run makes the engine as well, because that checks access and names.
+    real_engine = make_engine(options.engine, campaign, name, options.access)
+    engine: UpgradeEngine = SimulatedEngine(campaign) if options.dry_run else real_engine
+    if options.pace is not None and not options.dry_run:
+        assert isinstance(engine, SimulatedEngine)
+        engine = PacedEngine(engine, options.pace)
+    with open_queue() as listed, show_spinner(f"upgrading {campaign.name}"):
+        loop = UpgradeLoop(engine, journal, campaign, listed, options.engine)
+        if options.dry_run:
+            loop.run(between_iterations=lambda state: command_queue.approve_all(state, listed))
+        else:
+            loop.run(_wait_for_commands if options.wait else _stop_when_idle)
+        return list(journal.events())
+
+
+def _wait_for_commands(_state: UpgradeState) -> bool:
+    sleep(WAIT_S)
+    return True
+
+
+def _stop_when_idle(_state: UpgradeState) -> bool:
+    return False
+
+
+def _print_result(
+    campaign: UpgradeCampaign,
+    events: list[Event],
+    options: UpgradeOptions,
+    extra_outputs: UpgradeOutputs,
+    *,
+    as_json: bool,
+) -> int:
+    made = summarise_campaign(events)
+    lines = extra_outputs.make(campaign, events)
+    if as_json:
+        answer = upgrade_document(campaign, made, dry_run=options.dry_run)
+        print_json(answer | ({"comparison": outputs.comparison_document(lines)} if lines else {}))
+    else:
+        show_campaign(campaign, made, dry_run=options.dry_run)
+        if lines:
+            outputs.show_comparison(lines)
+    return exit_code(made, dry_run=options.dry_run)
+
+
+def exit_code(made: CampaignSummary, *, dry_run: bool = False) -> int:
+    """Return 0 if every set was applied or undone without an SLA violation, else 1.
+
+    In a dry run no task fails, so a set that is undone can never succeed.
+    """
+    bad = ("refused", "undone") if dry_run else ("refused",)
+    hopeless = any(result.outcome in bad for result in made.sets.values())
+    fine = made.status is CampaignStatus.COMPLETED and not hopeless and not made.violations
+    return 0 if fine else 1
+
+
+def load_campaign(name: str) -> UpgradeCampaign:
+    """Read a campaign from a file, or a built-in one."""
+    path = Path(name)
+    if path.suffix or path.exists():
+        return files.parse_campaign(read_bytes(path), name, check_rules)
+    return builtin_campaign(name)
+
+
+def apply_options(campaign: UpgradeCampaign, options: UpgradeOptions) -> UpgradeCampaign:
+    """Return the campaign with the changes of the options."""
+    if options.paper:
+        campaign = campaign.but(settings=campaign.settings.but(readings=PAPER_READINGS))
+    if options.seed is not None:
+        campaign = campaign.but(seed=options.seed)
+    if options.dry_run:  # the prediction: no task fails and no tenant scales
+        campaign = campaign.but(simulation=UpgradeSimulation())
+    return campaign

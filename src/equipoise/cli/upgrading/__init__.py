@@ -1,1 +1,0 @@
-"""The faces of the upgrade: run, preview and tell a campaign."""

@@ -1,0 +1,141 @@
+"""The loop of an upgrade: events to the journal and the coordinator, decisions to the engine.
+
+A decision is in the journal before the engine receives it. A loop that starts on a journal with
+events continues where the last one stopped. Commands of administrators come from a second
+journal: each is recorded once, with its number and the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from equipoise.control.ports import EventLog, RealTimeEngine, UpgradeEngine
+from equipoise.model.event import Event
+from equipoise.model.upgrade.campaign import UpgradeCampaign
+from equipoise.model.upgrade.event import (
+    SIMULATED_ENGINE,
+    CampaignStarted,
+    UpgradeCommanded,
+    UpgradeRequested,
+)
+from equipoise.roles import check_removal
+from equipoise.upgrade import Coordinator, instruction
+from equipoise.upgrade.state import IterationPhase, UpgradeState
+
+
+class UpgradeLoop:
+    """One campaign with one engine and one journal."""
+
+    def __init__(
+        self,
+        engine: UpgradeEngine,
+        journal: EventLog,
+        campaign: UpgradeCampaign,
+        commands: EventLog | None = None,
+        engine_name: str = SIMULATED_ENGINE,
+    ) -> None:
+        """Start or continue a campaign.
+
+        ``commands`` is the journal to which administrators post commands and requests.
+        """
+        self._engine = engine
+        self._journal = journal
+        self._commands = commands
+        self._commands_recorded = 0
+        """The number of posted commands that are in the journal of the run."""
+        self.coordinator = Coordinator(check_removal)
+        self._now_ms = 0
+        if len(journal):
+            self._recover()
+        else:
+            # In one append: a crash in between would leave a campaign without requests, which is
+            # complete at once.
+            started = CampaignStarted(at_ms=0, campaign=campaign, engine=engine_name)
+            requests = (UpgradeRequested(at_ms=0, request=each) for each in campaign.requests)
+            self._record(started, *requests)
+
+    @property
+    def now_ms(self) -> int:
+        """The time of the latest event, or up to which the loop has waited."""
+        return self._now_ms
+
+    def _recover(self) -> None:
+        """Apply the recorded events, and send the open schedule to the engine again."""
+        for event in self._journal.events():
+            self.coordinator.handle(event)
+            self._engine.on_event(event)
+            self._now_ms = max(self._now_ms, event.at_ms)
+            if isinstance(event, UpgradeCommanded | UpgradeRequested):
+                self._commands_recorded = max(self._commands_recorded, event.number)
+        schedule = self.coordinator.state.open_batch
+        if schedule is not None:
+            self._engine.perform(schedule.schedule)
+
+    def run(
+        self,
+        wait: Callable[[UpgradeState], bool] = lambda _state: False,
+        between_iterations: Callable[[UpgradeState], None] = lambda _state: None,
+    ) -> None:
+        """Run until the campaign ends, or until no event will ever come.
+
+        When nothing is left to wait for, the loop calls ``wait``, which may wait for commands and
+        returns whether the run continues. ``between_iterations`` may post commands.
+        """
+        while True:
+            if self.coordinator.state.phase is IterationPhase.IDLE:
+                between_iterations(self.coordinator.state)
+            self._record_new_commands()
+            if self.coordinator.ended:
+                return
+            if not self.step() and not wait(self.coordinator.state):
+                self._record(self.coordinator.end_paused(self._now_ms))
+
+    def step(self) -> bool:
+        """Record one event: of the engine, a decision, or the next one that comes.
+
+        Return ``False`` if there is nothing to wait for.
+        """
+        # Events come before decisions, so that each decision knows all that has happened so far.
+        event = self._engine.next_event(self._now_ms) or self.coordinator.decide(self._now_ms)
+        if event is not None:
+            self._record(event)
+            return True
+        until_ms = self._wait_limit_ms(self.coordinator.alarm_ms())
+        event = self._engine.next_event(until_ms)
+        if event is not None:
+            self._record(event)
+        elif until_ms is not None:
+            self._now_ms = max(self._now_ms, until_ms)
+        return event is not None or until_ms is not None
+
+    def _wait_limit_ms(self, alarm_ms: int | None) -> int | None:
+        """Return how long to wait for the engine: to the next alarm, or to the next poll."""
+        engine = self._engine
+        if self._commands is None or not isinstance(engine, RealTimeEngine):
+            return alarm_ms
+        if alarm_ms is None and engine.is_idle():
+            return None
+        poll_ms = max(self._now_ms, engine.now_ms()) + engine.poll_ms()
+        return poll_ms if alarm_ms is None else min(alarm_ms, poll_ms)
+
+    def _record_new_commands(self) -> None:
+        """Record the commands and requests that were posted since the last call."""
+        if self._commands is None:
+            return
+        for event in self._commands.events(self._commands_recorded):
+            assert isinstance(event, UpgradeCommanded | UpgradeRequested), "not a command"
+            if isinstance(self._engine, RealTimeEngine):
+                self._now_ms = max(self._now_ms, self._engine.now_ms())
+            self._commands_recorded += 1
+            self._record(event.but(at_ms=self._now_ms, number=self._commands_recorded))
+
+    def _record(self, *events: Event) -> None:
+        """Append events, then apply them and send schedules to the engine: never before."""
+        self._journal.append(events)
+        for event in events:
+            self._now_ms = max(self._now_ms, event.at_ms)
+            self.coordinator.handle(event)
+            self._engine.on_event(event)
+            schedule = instruction(event)
+            if schedule is not None:
+                self._engine.perform(schedule)

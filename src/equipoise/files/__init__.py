@@ -1,0 +1,41 @@
+"""Files: inventories, scenarios, plans, cases, problems and campaigns in YAML and JSON, both ways.
+
+Enter by ``parse_inventory``, ``parse_scenario`` and their siblings with the bytes of a file, and
+by ``to_yaml`` and ``to_json`` with a value. An error lists every problem of the file, each with
+line, key and fix. Never opens a file: the caller reads it, after ``check_size``.
+"""
+
+from equipoise.files.check import find_problems
+from equipoise.files.overrides import override_scenario
+from equipoise.files.parse import (
+    parse_amendment,
+    parse_campaign,
+    parse_case,
+    parse_inventory,
+    parse_plan,
+    parse_problem,
+    parse_request,
+    parse_scenario,
+    parse_scenario_or_inventory,
+)
+from equipoise.files.schema import json_schema
+from equipoise.files.text import check_size
+from equipoise.files.write import to_json, to_yaml
+
+__all__ = [
+    "check_size",
+    "find_problems",
+    "json_schema",
+    "override_scenario",
+    "parse_amendment",
+    "parse_campaign",
+    "parse_case",
+    "parse_inventory",
+    "parse_plan",
+    "parse_problem",
+    "parse_request",
+    "parse_scenario",
+    "parse_scenario_or_inventory",
+    "to_json",
+    "to_yaml",
+]

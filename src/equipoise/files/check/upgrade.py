@@ -1,0 +1,329 @@
+"""Upgrade campaigns and requests: the resources, components, versions and change sets they name
+exist, and dependencies have no cycle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from equipoise.files.check.references import (
+    InventoryIndex,
+    find_cycles,
+    format_cycle,
+    report_repeated,
+    report_taken_id,
+)
+from equipoise.files.tree import Gaps
+from equipoise.model.diagnostics import Diagnostics, KeyPath, format_list, quoted
+from equipoise.model.upgrade.campaign import ScheduledCampaignEvent, UpgradeCampaign
+from equipoise.model.upgrade.catalog import Catalog
+from equipoise.model.upgrade.infrastructure import DependencyKind, DependencyPresence, Resource
+from equipoise.model.upgrade.request import (
+    ChangeKind,
+    ChangeSet,
+    CommandKind,
+    RequestedChange,
+    UpgradeCommand,
+    UpgradeRequest,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    """The resources and versions that requests may name, and the ids of earlier requests."""
+
+    components: Mapping[str, str | None]
+    """The component of each resource; ``None`` if the resource could not be read."""
+    versions: Mapping[str, tuple[str, ...]] | None
+    """The versions of each component in the catalog; ``None`` if that could not be read."""
+    requests: dict[str, KeyPath] = field(default_factory=dict)
+    sets: dict[str, KeyPath] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        resources: Mapping[str, Resource | None],
+        catalog: Catalog | None,
+        requests: list[UpgradeRequest],
+    ) -> RequestContext:
+        """Return the context of a cluster together with the resources that the requests add."""
+        added = {
+            resource.id: resource
+            for request in requests
+            for change_set in request.sets
+            for change in change_set.changes
+            for resource in change.new
+        }
+        components = {
+            id_: None if resource is None else component_of(resource)
+            for id_, resource in ({**added} | {**resources}).items()
+        }
+        return cls(components, None if catalog is None else described_versions(catalog))
+
+
+def component_of(resource: Resource) -> str:
+    """Return the component that a resource is an installation of."""
+    return resource.component or resource.kind.value
+
+
+def described_versions(catalog: Catalog) -> dict[str, tuple[str, ...]]:
+    """Return the versions that a catalog describes, by component."""
+    versions: dict[str, list[str]] = {}
+    for description in catalog.descriptions:
+        versions.setdefault(description.component, []).append(description.version)
+    return {component: tuple(described) for component, described in versions.items()}
+
+
+def check_request(
+    request: UpgradeRequest, path: KeyPath, context: RequestContext, diagnostics: Diagnostics
+) -> None:
+    """Check a request; remember its ids in ``context`` for the next one."""
+    if request.id in context.requests:
+        report_taken_id(request.id, (*path, "id"), context.requests[request.id], diagnostics)
+    context.requests.setdefault(request.id, path)
+    for position, change_set in enumerate(request.sets):
+        here: KeyPath = (*path, "sets", position)
+        if change_set.id in context.sets:
+            earlier = context.sets[change_set.id]
+            report_taken_id(change_set.id, (*here, "id"), earlier, diagnostics)
+        context.sets.setdefault(change_set.id, here)
+        _check_set(change_set, here, context, diagnostics)
+
+
+def _check_set(
+    change_set: ChangeSet, path: KeyPath, context: RequestContext, diagnostics: Diagnostics
+) -> None:
+    for position, change in enumerate(change_set.changes):
+        _check_change(change, (*path, "changes", position), context, diagnostics)
+    for position, window in enumerate(change_set.windows):
+        closes: KeyPath = (*path, "windows", position, "closes_s")
+        if window.closes_s <= window.opens_s:
+            what = f"a window that opens at {window.opens_s} s closes at {window.closes_s} s"
+            diagnostics.add(closes, what, "close it after it opens", code="out-of-range")
+        elif window.closes_s > window.every_s:
+            what = f"the window closes after its period of {window.every_s} s"
+            diagnostics.add(closes, what, "write it as two windows", code="out-of-range")
+    _check_checkpoints(change_set.checkpoints_pct, (*path, "checkpoints_pct"), diagnostics)
+
+
+_ALL_PCT: Final = 100
+
+
+def _check_checkpoints(marks: Sequence[int], path: KeyPath, diagnostics: Diagnostics) -> None:
+    for position, mark in enumerate(marks):
+        if mark == _ALL_PCT:
+            what = "a checkpoint at 100 has nothing left to hold back"
+            cure = "write a percentage below 100"
+            diagnostics.add((*path, position), what, cure, code="out-of-range")
+        elif any(mark <= earlier for earlier in marks[:position]):
+            what = f"{mark} is not above the checkpoints before it"
+            cure = "write them in rising order"
+            diagnostics.add((*path, position), what, cure, code="out-of-range")
+
+
+def _check_change(
+    change: RequestedChange, path: KeyPath, context: RequestContext, diagnostics: Diagnostics
+) -> None:
+    known = context.components
+    for position, id_ in enumerate(change.resources):
+        here = (*path, "resources", position)
+        if id_ not in known:
+            diagnostics.add_unknown(here, "resource", id_, known)
+        elif id_ in change.resources[:position]:
+            earlier = (*path, "resources", change.resources.index(id_))
+            report_repeated(id_, here, earlier, diagnostics)
+    _check_dependency_ends(change, path, known, diagnostics)
+    if change.replaces is not None and change.replaces not in known:
+        diagnostics.add_unknown((*path, "replaces"), "resource", change.replaces, known)
+    if not (change.resources or change.new or change.dependencies):
+        cure = "name resources, new resources or dependencies"
+        diagnostics.add(path, "changes nothing", cure, code="empty-value")
+    if change.new and change.does is not ChangeKind.ADD:
+        what = f"new resources cannot be the subject of {change.does}"
+        diagnostics.add((*path, "new"), what, "write does: add", code="contradiction")
+    if context.versions is not None:
+        _check_versions(change, path, context.versions, known, diagnostics)
+
+
+def _check_dependency_ends(
+    change: RequestedChange,
+    path: KeyPath,
+    known: Mapping[str, str | None],
+    diagnostics: Diagnostics,
+) -> None:
+    for position, dependency in enumerate(change.dependencies):
+        for key in ("dependent", "sponsor"):
+            name = getattr(dependency, key)
+            if name not in known:
+                here = (*path, "dependencies", position, key)
+                diagnostics.add_unknown(here, "resource", name, known)
+
+
+def _check_versions(
+    change: RequestedChange,
+    path: KeyPath,
+    described: Mapping[str, tuple[str, ...]],
+    known: Mapping[str, str | None],
+    diagnostics: Diagnostics,
+) -> None:
+    """Report versions that the catalog does not describe: no method leads to them."""
+    for position, new in enumerate(change.new):
+        here = (*path, "new", position, "version")
+        _check_described(component_of(new), new.version, here, described, diagnostics)
+    named = [change.component or known.get(resource) for resource in change.resources]
+    components = dict.fromkeys(component for component in named if component is not None)
+    for component in components:
+        if change.does is not ChangeKind.REMOVE:
+            if change.version is None:
+                what = f"is missing for {quoted(component)}"
+                cure = f"one of {format_list(described.get(component, ()))}"
+                diagnostics.add((*path, "version"), what, cure, code="missing-key")
+                continue
+            _check_described(component, change.version, (*path, "version"), described, diagnostics)
+        if change.undo_version is not None:
+            here = (*path, "undo_version")
+            _check_described(component, change.undo_version, here, described, diagnostics)
+
+
+def _check_described(
+    component: str,
+    version: str,
+    path: KeyPath,
+    described: Mapping[str, Iterable[str]],
+    diagnostics: Diagnostics,
+) -> None:
+    versions = list(described.get(component, ()))
+    if version in versions:
+        return
+    what = f"the catalog does not describe {component} {quoted(version)}"
+    if versions:
+        cure = f"{diagnostics.suggestion(version, versions)}it describes {format_list(versions)}"
+    else:
+        suggestion = diagnostics.suggestion(component, list(described))
+        cure = f"{suggestion}add a description of {component} to the catalog"
+    diagnostics.add(path, what, cure, code="unknown-name")
+
+
+_ORDERING_KINDS: Final = (
+    DependencyKind.CONTAINER,
+    DependencyKind.COMPOSITION,
+    DependencyKind.AGGREGATION,
+    DependencyKind.STORAGE,
+    DependencyKind.CONTROLLER,
+    DependencyKind.COMMUNICATION,
+)
+"""The kinds of dependency that determine the order of changes, so that a cycle is an error.
+
+Other kinds may form cycles: a storage for VMs can be built on the hosts that use it.
+"""
+
+
+def check_campaign(
+    campaign: UpgradeCampaign, index: InventoryIndex, diagnostics: Diagnostics, gaps: Gaps
+) -> None:
+    """Check a campaign apart from its cluster."""
+    requests = list(_requests(campaign))
+    is_whole = not any(path[0] == "catalog" for path in gaps)
+    context = RequestContext.of(
+        index.resources.by_id,
+        campaign.catalog if is_whole else None,
+        [request for _, request in requests],
+    )
+    _check_catalog(campaign.catalog, diagnostics.below("catalog"))
+    _check_dependency_cycles(index, diagnostics.below("cluster"))
+    _check_future_dependencies(index, diagnostics.below("cluster"))
+    for path, request in requests:
+        check_request(request, path, context, diagnostics)
+    for position, event in enumerate(campaign.simulation.events):
+        here: KeyPath = ("simulation", "events", position)
+        _check_event(event, here, index, diagnostics)
+        if event.command is not None:
+            _check_command(event.command, (*here, "command"), context, diagnostics)
+    for position, failure in enumerate(campaign.simulation.failures):
+        if failure.resource not in context.components:
+            here = ("simulation", "failures", position, "resource")
+            diagnostics.add_unknown(here, "resource", failure.resource, context.components)
+
+
+def _requests(campaign: UpgradeCampaign) -> Iterator[tuple[KeyPath, UpgradeRequest]]:
+    for position, request in enumerate(campaign.requests):
+        yield ("requests", position), request
+    for position, event in enumerate(campaign.simulation.events):
+        if event.request is not None:
+            yield ("simulation", "events", position, "request"), event.request
+
+
+def _check_catalog(catalog: Catalog, diagnostics: Diagnostics) -> None:
+    seen: dict[tuple[str, str], int] = {}
+    for position, description in enumerate(catalog.descriptions):
+        first = seen.setdefault((description.component, description.version), position)
+        if first != position:
+            what = f"{description.component} {quoted(description.version)} is already described by"
+            here, earlier = ("descriptions", position), ("descriptions", first)
+            diagnostics.add(here, what, "describe it once", earlier, code="duplicate-name")
+
+
+def _check_dependency_cycles(index: InventoryIndex, diagnostics: Diagnostics) -> None:
+    """Report cycles of resources in which each must be changed before the next."""
+    for times in ((DependencyPresence.CURRENT,), (DependencyPresence.FUTURE,)):
+        edges: dict[str, list[str]] = {}
+        positions: dict[tuple[str, str], int] = {}
+        for position, dependency in index.dependencies:
+            if dependency.kind in _ORDERING_KINDS and dependency.presence in (
+                *times,
+                DependencyPresence.CURRENT_FUTURE,
+            ):
+                edges.setdefault(dependency.dependent, []).append(dependency.sponsor)
+                positions.setdefault((dependency.dependent, dependency.sponsor), position)
+        has_cycle = False
+        for cycle in find_cycles(edges):
+            if len(cycle) > 1:  # a resource that depends on itself is already reported
+                has_cycle = True
+                position = positions[cycle[0], cycle[1]]
+                what = f"resources depend on each other in a cycle: {format_cycle(cycle)}"
+                cure = "remove a dependency, or write kind: peer_stateless between equal resources"
+                diagnostics.add(("dependencies", position), what, cure, code="cycle")
+        # Dependencies that are both current and future would be reported a second time.
+        if has_cycle:
+            return
+
+
+def _check_future_dependencies(index: InventoryIndex, diagnostics: Diagnostics) -> None:
+    for position, dependency in index.dependencies:
+        if dependency.presence is DependencyPresence.FUTURE:
+            what = "a future dependency of the cluster belongs to no change"
+            cure = "write it under the dependencies of the change that creates it"
+            path = ("dependencies", position, "presence")
+            diagnostics.add(path, what, cure, code="contradiction")
+
+
+def _check_event(
+    event: ScheduledCampaignEvent, path: KeyPath, index: InventoryIndex, diagnostics: Diagnostics
+) -> None:
+    if event.at_s is None and event.iteration is None:
+        diagnostics.add(path, "has no time", "write at_s or iteration", code="missing-key")
+    elif event.at_s is not None and event.iteration is not None:
+        what = "has two times, at_s and iteration"
+        diagnostics.add(path, what, "leave one of them out", code="contradiction")
+    effects = (event.scaling, event.request, event.command)
+    if not any(effects) and event.host_fails is None and event.host_recovers is None:
+        cure = "write scaling, request, command, host_fails or host_recovers"
+        diagnostics.add(path, "has no effect", cure, code="empty-value")
+    for position, scaling in enumerate(event.scaling):
+        index.tenants.check(scaling.tenant, (*path, "scaling", position, "tenant"), diagnostics)
+    for key in ("host_fails", "host_recovers"):
+        host = getattr(event, key)
+        if host is not None:
+            index.hosts.check(host, (*path, key), diagnostics)
+
+
+def _check_command(
+    command: UpgradeCommand, path: KeyPath, context: RequestContext, diagnostics: Diagnostics
+) -> None:
+    if command.set is not None and command.set not in context.sets:
+        diagnostics.add_unknown((*path, "set"), "set", command.set, context.sets)
+    if command.set is None and command.order not in (CommandKind.PAUSE, CommandKind.RESUME):
+        what = f"{command.order} needs a set"
+        diagnostics.add(path, what, "name the set with set", code="missing-key")

@@ -1,0 +1,146 @@
+"""A parsed file: mappings, lists and scalars, the line of each, and the problems found on reading.
+
+``without_invalid_parts`` removes what could not be read, so that the rest can still be checked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from equipoise.model.diagnostics import Diagnostic, KeyPath, LineLookup
+
+
+class _Unreadable:
+    """Takes the place of a value that could not be read. Its problem is already reported."""
+
+    def __repr__(self) -> str:
+        return "UNREADABLE"
+
+
+UNREADABLE: Final = _Unreadable()
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedTree:
+    """Mappings, lists and scalars, with the problems of the reader."""
+
+    root: Any
+    line_of: LineLookup
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+
+
+class Gap(NamedTuple):
+    """The elements that were removed from a list because they could not be read."""
+
+    positions: tuple[int, ...]
+    """The positions, in the file, of the elements that remain."""
+    unread_ids: tuple[str, ...]
+    """The ids of the removed elements, as far as they are known."""
+
+
+Gaps = dict[KeyPath, Gap]
+"""By the path of the list. Lists without a removed element are not in it."""
+
+
+def gaps_below(gaps: Gaps, key: str) -> Gaps:
+    """Return the gaps of the lists below a key, with paths that start there."""
+    return {path[1:]: gap for path, gap in gaps.items() if path[0] == key}
+
+
+def without_invalid_parts(tree: ParsedTree, paths: list[KeyPath]) -> tuple[Any, Gaps] | None:
+    """Return the tree without the keys and list elements at these paths, and the gaps they leave.
+
+    An element here is one of an outermost list: a host, a VM, a rule, a step. The result is
+    ``None`` if other parts refer to what is removed, because they would look wrong without it.
+    """
+    invalid: dict[KeyPath, dict[int, None]] = {}
+    root, gaps = tree.root, {}
+    for full in paths:
+        path = _path_to_remove(full)
+        depth = next((d for d, step in enumerate(path) if isinstance(step, int)), None)
+        if depth is None:
+            if _is_referenced(path):
+                return None
+            root = _without_key(root, path)
+            continue
+        position = path[depth]
+        assert isinstance(position, int)
+        invalid.setdefault(path[:depth], {})[position] = None
+    for path, positions in invalid.items():
+        elements = _list_at(tree.root, path)
+        if elements is None:  # the list itself could not be read
+            return None
+        if _list_at(root, path) is None:  # an unknown key above the list was removed
+            continue
+        rest = tuple(at for at in range(len(elements)) if at not in positions)
+        removed = [elements[at] for at in positions if at < len(elements)]
+        gaps[path] = Gap(rest, _ids(removed))
+        root = _with_value(root, path, [elements[at] for at in rest])
+    return root, gaps
+
+
+_REFERENCED_KEYS: Final = frozenset(
+    (
+        "cluster", "hosts", "vms", "pools", "tenants", "resources", "groups", "plan", "steps",
+        "fleet", "loads", "switches",
+    )
+)  # fmt: skip
+_OPTIONAL_KEYS: Final = frozenset(("physics", "faults"))
+"""No other part of a file refers to these keys, and every record below them is optional."""
+
+
+def _is_referenced(path: KeyPath) -> bool:
+    """Whether other parts of the file refer to this one, so that its removal causes problems."""
+    if not path or path[0] in _OPTIONAL_KEYS:
+        return not path
+    return path[-1] in _REFERENCED_KEYS or path[:-1] == ("loads",)
+
+
+def _path_to_remove(path: KeyPath) -> KeyPath:
+    """Return the path to remove for a problem at ``path``: the record around it, if optional."""
+    if (
+        not path
+        or path[0] not in _OPTIONAL_KEYS
+        or any(isinstance(step, int) for step in path[2:3])
+    ):
+        return path
+    return path[:2]
+
+
+def _without_key(node: Any, path: KeyPath) -> Any:
+    """Return the tree without one key, or unchanged if it does not have the key."""
+    key = path[0]
+    if not isinstance(node, dict) or key not in node:
+        return node
+    if len(path) == 1:
+        return {name: value for name, value in node.items() if name != key}
+    return {**node, key: _without_key(node[key], path[1:])}
+
+
+def _list_at(node: Any, path: KeyPath) -> list[Any] | None:
+    for step in path:
+        node = node.get(step) if isinstance(node, dict) else None
+    return node if isinstance(node, list) else None
+
+
+def _with_value(node: Any, path: KeyPath, value: Any) -> Any:
+    if not path:
+        return value
+    return {**node, path[0]: _with_value(node[path[0]], path[1:], value)}
+
+
+def _ids(elements: list[Any]) -> tuple[str, ...]:
+    names = map(_id, elements)
+    return tuple(name for name in names if isinstance(name, str))
+
+
+def _id(element: Any) -> Any:
+    """Return the id of an element: for a fleet that of its template, for an event that of its host
+    or VM."""
+    if not isinstance(element, dict):
+        return None
+    if "id" in element:
+        return element["id"]
+    inner = next((element[key] for key in ("like", "host", "vm") if key in element), None)
+    return inner.get("id") if isinstance(inner, dict) else inner

@@ -1,0 +1,283 @@
+"""The transition, the only writer of the cluster state: an event in, the next state out.
+
+Every event is accepted, because it has already happened. An event that makes no sense in the
+present state (a late answer, an unknown VM) only increments the version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from equipoise.model.action import (
+    HOST_TRANSITIONS,
+    Action,
+    Allocate,
+    HostAction,
+    Kill,
+    Migrate,
+    PowerOff,
+    PowerOn,
+    RoleAction,
+    StartRole,
+    StopRole,
+    vm_transition,
+)
+from equipoise.model.event import (
+    ActionFailed,
+    ActionFinished,
+    ActionLost,
+    ActionStarted,
+    ClusterLoaded,
+    DemandObserved,
+    Event,
+    HostChanged,
+    HostFailed,
+    HostJoined,
+    HostLeft,
+    HostRecovered,
+    LayoutChanged,
+    LeaderEpochStarted,
+    ProcessorLocked,
+    ProcessorSuspected,
+    ProcessorTrusted,
+    ProcessorUnlocked,
+    RoleMoveRequested,
+    RolesFound,
+    SettingsChanged,
+    SlotsFilled,
+    VmArrived,
+    VmChanged,
+    VmCrashed,
+    VmLeft,
+)
+from equipoise.model.host import HostState
+from equipoise.model.quantity import HostId, VmId
+from equipoise.model.state import role_transition
+from equipoise.model.state.draft import Draft
+from equipoise.model.state.snapshot import (
+    HISTORY_MS,
+    DemandSample,
+    LastMove,
+    LastPowerChange,
+    RunningAction,
+    Snapshot,
+)
+from equipoise.model.value import FrozenMap
+from equipoise.model.vm import VmState
+
+
+def apply(snapshot: Snapshot, event: Event) -> Snapshot:
+    """Return the state after one event."""
+    return replay(snapshot, (event,))
+
+
+def replay(snapshot: Snapshot, events: Iterable[Event]) -> Snapshot:
+    """Return the state after many events, with one copy of each changed map."""
+    draft = Draft(snapshot)
+    for event in events:
+        apply_to_draft(draft, event)
+    return draft.freeze()
+
+
+def apply_to_draft(draft: Draft, event: Event) -> None:
+    """Apply one event to a draft."""
+    draft.version += 1
+    # Answers may arrive late, but the time of the state never decreases.
+    draft.at_ms = max(draft.at_ms, event.at_ms)
+    effect = _EFFECTS.get(type(event))
+    if effect is not None:
+        effect(draft, event)
+
+
+def _cluster_loaded(draft: Draft, event: ClusterLoaded) -> None:
+    draft.reload(Snapshot.of(event.inventory))
+
+
+def _settings_changed(draft: Draft, event: SettingsChanged) -> None:
+    draft.settings = event.settings
+    role_transition.drop_obsolete_groups(draft)
+
+
+def _host_put(draft: Draft, event: HostJoined | HostChanged) -> None:
+    if event.host.state is HostState.FAILED:
+        _fail_host(draft, event.host.id)
+    draft.put_host(event.host)
+
+
+def _host_left(draft: Draft, event: HostLeft) -> None:
+    if event.host not in draft.hosts:
+        return
+    _interrupt_actions(draft, event.host)
+    for vm in draft.residents(event.host):
+        draft.put_vm(draft.vms[vm].but(state=VmState.READY, host=None))
+    draft.drop_host(event.host)
+
+
+def _host_failed(draft: Draft, event: HostFailed) -> None:
+    if event.host in draft.hosts:
+        _fail_host(draft, event.host)
+        draft.put_host(draft.hosts[event.host].but(state=HostState.FAILED))
+
+
+def _fail_host(draft: Draft, host: HostId) -> None:
+    """Stop the running VMs of a host, and end all actions that need it."""
+    _interrupt_actions(draft, host)
+    for vm in draft.residents(host):
+        if draft.vms[vm].state is VmState.RUNNING:
+            _stop_vm(draft, vm)
+
+
+def _host_recovered(draft: Draft, event: HostRecovered) -> None:
+    host = draft.hosts.get(event.host)
+    if host is not None and host.state is HostState.FAILED:
+        _set_host_state(draft, event.host, HostState.ON)
+
+
+def _vm_put(draft: Draft, event: VmArrived | VmChanged) -> None:
+    vm = event.vm
+    if vm.state.has_host == (vm.host is not None) and (vm.host is None or vm.host in draft.hosts):
+        draft.put_vm(vm)
+
+
+def _vm_left(draft: Draft, event: VmLeft) -> None:
+    if event.vm in draft.vms:
+        for running in draft.actions_on_vm(event.vm):
+            draft.drop_action(running.step.id)
+        draft.drop_vm(event.vm)
+
+
+def _vm_crashed(draft: Draft, event: VmCrashed) -> None:
+    vm = draft.vms.get(event.vm)
+    if vm is not None and vm.state is VmState.RUNNING:
+        for running in draft.actions_on_vm(event.vm):
+            if not isinstance(running.step.action, Kill):  # Kill does not need a running VM
+                draft.drop_action(running.step.id)
+        _stop_vm(draft, event.vm)
+
+
+def _demand_observed(draft: Draft, event: DemandObserved) -> None:
+    if draft.history and event.at_ms < draft.history[-1].at_ms:
+        return  # a late observation: newer demand is already known
+    vms = draft.vms
+    draft.put_demands(
+        {
+            name: demand
+            for name, demand in event.demand.items()
+            if name in vms and vms[name].demand != demand
+        }
+    )
+    after = FrozenMap({name: vm.demand for name, vm in draft.vms.items()})
+    if draft.history and draft.history[-1].demand == after:
+        after = draft.history[-1].demand  # share the map: an hour without changes costs one map
+    recent = (sample for sample in draft.history if sample.at_ms > draft.at_ms - HISTORY_MS)
+    draft.history = (*recent, DemandSample(event.at_ms, after))
+
+
+def _action_started(draft: Draft, event: ActionStarted) -> None:
+    touched = event.step.footprint
+    has_vm = touched.vm is None or touched.vm in draft.vms
+    if has_vm and all(host in draft.hosts for host in touched.hosts):
+        draft.put_action(RunningAction(event.step, event.attempt, event.at_ms))
+
+
+def _action_ended(draft: Draft, event: ActionFinished | ActionFailed | ActionLost) -> None:
+    running = draft.in_flight.get(event.step)
+    if running is None or running.attempt != event.attempt:
+        return
+    draft.drop_action(event.step)
+    if isinstance(running.step.action, StartRole | StopRole):
+        role_transition.action_ended(draft, running.step.action, event)
+        return
+    if isinstance(event, ActionFinished):
+        _apply_action(draft, running.step.action)
+        if isinstance(running.step.action, Migrate):
+            _note_move(draft, running.step.action, running.started_ms, event.at_ms)
+    if isinstance(running.step.action, PowerOn | PowerOff):
+        on, failed = isinstance(running.step.action, PowerOn), not isinstance(event, ActionFinished)
+        draft.note_power_change(running.step.action.host, LastPowerChange(event.at_ms, on, failed))
+
+
+def _note_move(draft: Draft, action: Migrate, started_ms: int, ended_ms: int) -> None:
+    seconds = max(1, ended_ms - started_ms) / 1000
+    speed = draft.vms[action.vm].memory_mib / seconds
+    draft.note_move(action.vm, LastMove(ended_ms, action.source, action.target, speed))
+
+
+def _apply_action(draft: Draft, action: Action) -> None:
+    """Apply the effect of a finished action, if VM or host is still in the required state."""
+    if isinstance(action, HostAction):
+        before, after = HOST_TRANSITIONS[type(action)]
+        if draft.hosts[action.host].state is before:
+            _set_host_state(draft, action.host, after)
+        return
+    assert not isinstance(action, RoleAction), "role_transition applies role actions"
+    vm = draft.vms[action.vm]
+    change = vm_transition(action)
+    if change is not None:
+        if (vm.state, vm.host) == (change.state_before, change.host_before):
+            draft.put_vm(vm.but(state=change.state_after, host=change.host_after))
+    elif isinstance(action, Allocate):
+        amounts = {**vm.consumption, action.resource: action.amount}
+        draft.put_vm(vm.but(consumption=amounts))
+    elif isinstance(action, Kill):
+        draft.put_vm(vm.but(state=VmState.TERMINATED, host=None))
+
+
+def _set_host_state(draft: Draft, name: HostId, state: HostState) -> None:
+    """Change the state of a host. Its agent VMs run while it is on, and sleep otherwise."""
+    draft.put_host(draft.hosts[name].but(state=state))
+    agent_state = VmState.RUNNING if state is HostState.ON else VmState.SLEEPING
+    for resident in draft.residents(name):
+        vm = draft.vms[resident]
+        if vm.agent and vm.state is not agent_state:
+            draft.put_vm(vm.but(state=agent_state))
+
+
+def _stop_vm(draft: Draft, name: VmId) -> None:
+    """Stop a running VM that failed: an agent sleeps on its host, any other VM is ``ready``."""
+    vm = draft.vms[name]
+    if vm.agent:
+        draft.put_vm(vm.but(state=VmState.SLEEPING))
+    else:
+        draft.put_vm(vm.but(state=VmState.READY, host=None))
+
+
+def _interrupt_actions(draft: Draft, host: HostId) -> None:
+    """End every action that cannot continue without a host, without its effect."""
+    for running in draft.actions_on_host(host):
+        draft.drop_action(running.step.id)
+    for vm in draft.residents(host):
+        for running in draft.actions_on_vm(vm):
+            if isinstance(running.step.action, Allocate | RoleAction):
+                draft.drop_action(running.step.id)
+
+
+_EFFECTS: Final[dict[type[Any], Callable[[Draft, Any], None]]] = {
+    ClusterLoaded: _cluster_loaded,
+    SettingsChanged: _settings_changed,
+    HostJoined: _host_put,
+    HostChanged: _host_put,
+    HostLeft: _host_left,
+    HostFailed: _host_failed,
+    HostRecovered: _host_recovered,
+    VmArrived: _vm_put,
+    VmChanged: _vm_put,
+    VmLeft: _vm_left,
+    VmCrashed: _vm_crashed,
+    DemandObserved: _demand_observed,
+    ProcessorSuspected: role_transition.processor_suspected,
+    ProcessorTrusted: role_transition.processor_trusted,
+    ProcessorLocked: role_transition.processor_locked,
+    ProcessorUnlocked: role_transition.processor_unlocked,
+    RoleMoveRequested: role_transition.role_move_requested,
+    LayoutChanged: role_transition.layout_changed,
+    RolesFound: role_transition.roles_found,
+    LeaderEpochStarted: role_transition.leader_epoch_started,
+    SlotsFilled: role_transition.slots_filled,
+    ActionStarted: _action_started,
+    ActionFinished: _action_ended,
+    ActionFailed: _action_ended,
+    ActionLost: _action_ended,
+}
+"""The effect of each event on the state. Other events are decisions and change only the version."""

@@ -1,0 +1,216 @@
+"""The model of a task for the solver: schedules, capacity, conditions and goals within a scope."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from equipoise.model.problem import ObjectiveMeasure
+from equipoise.model.problem.problem import ActionKind
+from equipoise.model.quantity import HostId, VmId
+from equipoise.plan.exact.formula.context import BoundFormula, SymbolicContext
+from equipoise.plan.exact.formula.translate import FormulaTranslator
+from equipoise.plan.exact.formula.values import UnsupportedFormula
+from equipoise.plan.exact.objectives import goal_expression
+from equipoise.plan.exact.requirement_parts import relevant_vms
+from equipoise.plan.exact.solver.builder import (
+    FALSE,
+    TRUE,
+    CpModelBuilder,
+    IntExpression,
+    Literal,
+    weighted_sum,
+)
+from equipoise.plan.exact.task import PlanningTask, RuleCondition, SearchScope, measures_of
+from equipoise.plan.exact.timeline.constraints import HostConstraints, NetworkConstraints
+from equipoise.plan.exact.timeline.schedules import CandidateAction
+from equipoise.plan.exact.timeline.states import FinalState, InitialState, TimelineState, states_of
+from equipoise.plan.exact.timeline.timeline import Timeline
+from equipoise.spec.language.vocabulary import START_SENSITIVE_FUNCTIONS
+from equipoise.spec.requirement import Requirement
+
+AMOUNT_SENSITIVE_FUNCTIONS: Final = frozenset({"cons", "actions", "underway"})
+"""The functions whose values change when an allocation changes the amounts of a VM."""
+
+
+@dataclass(frozen=True, slots=True)
+class SoftCondition:
+    """A soft condition and the literal that it is satisfied."""
+
+    condition: RuleCondition
+    literal: Literal
+
+
+@dataclass(frozen=True, slots=True)
+class PossibleChanges:
+    """The VMs and hosts that may change; separately those that do more than grow or shrink."""
+
+    vms: frozenset[VmId]
+    hosts: frozenset[HostId]
+    moving_vms: frozenset[VmId]
+    moving_hosts: frozenset[HostId]
+
+    @classmethod
+    def of(cls, timeline: Timeline) -> PossibleChanges:
+        """Return the VMs and hosts that may change in a timeline."""
+        schedules = timeline.schedules.values()
+        moving = [
+            schedule
+            for schedule in schedules
+            if any(candidate.kind is not ActionKind.ALLOCATE for candidate in schedule.candidates)
+        ]
+        return cls(
+            frozenset(timeline.schedules),
+            timeline.hosts_of(schedules),
+            frozenset(schedule.vm for schedule in moving),
+            timeline.hosts_of(moving),
+        )
+
+    def seen_by(self, requirement: Requirement) -> tuple[frozenset[VmId], frozenset[HostId]]:
+        """Return the VMs and hosts whose changes may change a requirement."""
+        if looks_at_amounts(requirement):
+            return self.vms, self.hosts
+        return self.moving_vms, self.moving_hosts
+
+
+def looks_at_amounts(requirement: Requirement) -> bool:
+    """Whether an allocation alone may change a requirement."""
+    return not AMOUNT_SENSITIVE_FUNCTIONS.isdisjoint(
+        requirement.specification.calls(requirement.name)
+    )
+
+
+class PlanningModel:
+    """Everything that the solver gets."""
+
+    @classmethod
+    def of(cls, task: PlanningTask, scope: SearchScope) -> PlanningModel:
+        """Return the model of a task within a scope."""
+        return cls(task, Timeline(CpModelBuilder(), task, scope))
+
+    def __init__(self, task: PlanningTask, timeline: Timeline) -> None:
+        self.task = task
+        self.timeline = timeline
+        self.builder = timeline.builder
+        self.with_capacity = timeline.scope.with_capacity
+        HostConstraints(self.timeline).require(with_capacity=self.with_capacity)
+        if self.timeline.routes is not None:
+            NetworkConstraints(self.timeline, self.timeline.routes).require()
+        self._translator = FormulaTranslator(self.builder)
+        self._initial, self._final = InitialState(self.timeline), FinalState(self.timeline)
+        self._moments: dict[tuple[CandidateAction, bool], list[tuple[TimelineState, Literal]]] = {}
+        self._changes = PossibleChanges.of(self.timeline)
+        self.left_to_judge: list[RuleCondition] = []
+        """Conditions that cannot be translated; the judge checks every plan for them."""
+        self.kept: list[SoftCondition] = []
+        for condition in task.conditions:
+            if isinstance(condition, RuleCondition):
+                self._add_condition(condition)
+
+    def goals(self) -> Iterator[IntExpression]:
+        """Yield the expressions to minimise, the most important first."""
+        if self.kept:
+            yield weighted_sum((soft.condition.weight, -soft.literal) for soft in self.kept)
+        for goal in self.task.problem.objective:
+            yield goal_expression(self.timeline, measures_of(goal))
+
+    def spare(self) -> IntExpression | None:
+        """Return the secondary goal, which breaks ties; ``None`` if it is a goal itself.
+
+        It is the sum of all ends. A useless action, or a needless wait, makes it larger.
+        """
+        if self.task.counts(ObjectiveMeasure.MTTR):
+            return None
+        return goal_expression(self.timeline, {ObjectiveMeasure.MTTR: 1})
+
+    def _add_condition(self, condition: RuleCondition) -> None:
+        given: tuple[Literal, ...] = ()
+        if condition.weight:
+            kept = self.builder.literal()
+            self.kept.append(SoftCondition(condition, kept))
+            given = (kept,)
+        # A formula without a translation is checked by the judge and refined afterwards.
+        try:
+            self._require(condition.requirement, given)
+        except UnsupportedFormula:
+            self.left_to_judge.append(condition)
+
+    def _require(self, requirement: Requirement, given: tuple[Literal, ...]) -> None:
+        about = relevant_vms(requirement)
+        vms, hosts = self._changes.seen_by(requirement)
+        contexts: list[tuple[SymbolicContext, Literal]] | None = None
+        for part in self.task.parts.of(requirement):
+            known = part.reads is not None
+            if known and not part.holds and requirement.continuous:
+                self.builder.require(FALSE, given)  # violated at the start, which counts
+            # Parts that no candidate can change are decided by their current value.
+            elif part.is_touched(vms, hosts):
+                if contexts is None:
+                    contexts = list(self._contexts(requirement, about, known=known))
+                bound_formula = BoundFormula(requirement.specification, part.term, part.names)
+                unchanged = about - vms if about is not None and known and part.holds else None
+                for context, present in contexts:
+                    self._translator.require(bound_formula, context, (*given, present), unchanged)
+            elif not part.holds:
+                self.builder.require(FALSE, given)
+
+    def _contexts(
+        self, requirement: Requirement, about: frozenset[VmId] | None, *, known: bool
+    ) -> Iterator[tuple[SymbolicContext, Literal]]:
+        """Yield the moments at which a requirement is judged; the first only if it is unknown."""
+        owner = requirement.specification
+        # Most functions change only at ends; then moments after starts need no constraint.
+        starts = not START_SENSITIVE_FUNCTIONS.isdisjoint(owner.calls(requirement.name))
+        ahead = owner.looks_ahead(requirement.name)
+        between = (
+            self._between(requirement, about, starts) if ahead or requirement.continuous else []
+        )
+        every = [(self._initial, TRUE), *between, (self._final, TRUE)] if ahead else ()
+        if requirement.continuous:
+            for state, present in between if known else [(self._initial, TRUE), *between]:
+                yield SymbolicContext(state, self._initial, self._final, every), present
+        if not (requirement.continuous and known):  # the last of all moments is the final one
+            yield SymbolicContext(self._final, self._initial, self._final, every), TRUE
+
+    def _between(
+        self, requirement: Requirement, about: frozenset[VmId] | None, starts: bool
+    ) -> list[tuple[TimelineState, Literal]]:
+        """Return the moments in between at which a requirement may have changed."""
+        if about is None:
+            candidates = self.timeline.candidates()
+        else:
+            schedules = self.timeline.schedules
+            concerned = [schedules[vm] for vm in sorted(about & schedules.keys())]
+            candidates = (
+                candidate.by_host or candidate
+                for schedule in concerned
+                for candidate in schedule.candidates
+            )
+        every = looks_at_amounts(requirement)
+        return _each_once(
+            moment
+            for candidate in candidates
+            if every or candidate.kind is not ActionKind.ALLOCATE
+            for moment in self._moments_of(candidate, starts=starts)
+        )
+
+    def _moments_of(
+        self, candidate: CandidateAction, *, starts: bool
+    ) -> list[tuple[TimelineState, Literal]]:
+        if (candidate, starts) not in self._moments:
+            self._moments[candidate, starts] = list(
+                states_of(self.timeline, candidate, starts=starts)
+            )
+        return self._moments[candidate, starts]
+
+
+def _each_once(
+    moments: Iterable[tuple[TimelineState, Literal]],
+) -> list[tuple[TimelineState, Literal]]:
+    """Return the moments without repetitions: in a given plan, many actions end together."""
+    distinct: dict[Hashable, tuple[TimelineState, Literal]] = {}
+    for moment, present in moments:
+        key = moment.known if moment.known is not None and present == TRUE else id(moment)
+        distinct.setdefault(key, (moment, present))
+    return list(distinct.values())

@@ -1,0 +1,182 @@
+"""The possible schedules of VMs and hosts: which actions, in which order, from where to where.
+
+A VM takes the shortest sequence of actions to its final state. While it runs it may also move: it
+migrates, or is created again on the target (reinstantiated). It is never stopped in order to move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, pairwise
+from typing import Any, Final
+
+from equipoise.model.host import HostState
+from equipoise.model.problem import ObjectiveMeasure
+from equipoise.model.problem.durations import ProblemDurations
+from equipoise.model.problem.problem import ActionKind
+from equipoise.model.quantity import HostId, ResourceName, VmId
+from equipoise.model.vm import Vm, VmState
+from equipoise.plan.exact.solver.builder import FALSE, TRUE, CpModelBuilder, IntExpression, Literal
+from equipoise.plan.exact.task import PlanningTask
+
+MOVE_KINDS: Final = frozenset({ActionKind.MIGRATE, ActionKind.REINSTANTIATE})
+"""The kinds of action that move a running VM to another host; a schedule may leave them out."""
+
+
+@dataclass(slots=True, eq=False)
+class CandidateAction:
+    """An action that may be part of the plan."""
+
+    number: int
+    """Its number among all candidates, so that sets of them have an order."""
+    kind: ActionKind
+    vm: VmId | None = None
+    switched: HostId | None = None
+    present: Literal = TRUE
+    """Whether it is part of the plan."""
+    source: Any = None
+    """The host that it frees, possibly undecided."""
+    target: Any = None
+    """The host that it fills, possibly undecided."""
+    start: IntExpression = 0
+    """In units of the timeline; outside the plan, the end of the candidate before it."""
+    size: IntExpression = 0
+    """Its duration, if it happens."""
+    end: IntExpression = 0
+    unit_ms: int = 1
+    resource: ResourceName | None = None
+    amount: int = 0
+    shrinks: bool = False
+    """Whether the VM has no more of the resource after it than before."""
+    by_host: CandidateAction | None = None
+    """For agents, which have no actions of their own: the candidate of the host."""
+
+    def __lt__(self, other: CandidateAction) -> bool:
+        return self.number < other.number
+
+    @property
+    def begin_ms(self) -> IntExpression:
+        """The start in milliseconds."""
+        return self.start * self.unit_ms
+
+    @property
+    def end_ms(self) -> IntExpression:
+        """The end in milliseconds."""
+        return self.end * self.unit_ms
+
+
+@dataclass(slots=True, eq=False)
+class VmSegment:
+    """The state and the host of a VM between two candidates."""
+
+    state: VmState
+    host: Any
+    """Possibly undecided; ``None`` if it has no host."""
+    amounts: Mapping[ResourceName, int]
+
+
+@dataclass(slots=True, eq=False)
+class VmSchedule:
+    """The possible actions of one VM: ``candidates[k]`` leads from ``segments[k]`` to the next."""
+
+    vm: VmId
+    segments: list[VmSegment]
+    candidates: list[CandidateAction] = field(default_factory=list)
+
+    @property
+    def last(self) -> VmSegment:
+        """The final segment."""
+        return self.segments[-1]
+
+
+@dataclass(slots=True, eq=False)
+class HostSchedule:
+    """The possible action of one host, which is switched once at most."""
+
+    host: HostId
+    before: HostState
+    after: HostState
+    candidate: CandidateAction
+
+
+def vm_action_kinds(
+    before: VmState, after: VmState, moves: Sequence[ActionKind]
+) -> tuple[ActionKind, ...] | None:
+    """Return the kinds of action that lead from one state to another; ``None`` if none do.
+
+    ``moves`` are those that may come first, while the VM runs.
+    """
+    # A kill is possible in every state.
+    if after is VmState.TERMINATED:
+        return () if before is after else (ActionKind.KILL,)
+    match before, after:
+        case (VmState.RUNNING, VmState.RUNNING):
+            return (*moves,)
+        case (VmState.RUNNING, VmState.SLEEPING):
+            return (*moves, ActionKind.SUSPEND)
+        case (VmState.RUNNING, VmState.READY):
+            return (ActionKind.SHUTDOWN,)
+        case (VmState.SLEEPING, VmState.RUNNING):
+            return (ActionKind.RESUME,)
+        case (VmState.READY, VmState.RUNNING):
+            return (ActionKind.BOOT,)
+        case (VmState.INIT, VmState.RUNNING):
+            return (ActionKind.FORGE, ActionKind.BOOT)
+        case (VmState.INIT, VmState.READY):
+            return (ActionKind.FORGE,)
+        case _:
+            return () if before is after else None
+
+
+def host_action_kind(before: HostState, after: HostState) -> ActionKind | None:
+    """Return the action that leads a host from one state to another; ``None`` if none does."""
+    match before, after:
+        case (HostState.STANDBY, HostState.ON):
+            return ActionKind.POWER_ON
+        case (HostState.ON, HostState.STANDBY):
+            return ActionKind.POWER_OFF
+        case (HostState.ON, HostState.MAINTENANCE):
+            return ActionKind.ENTER_MAINTENANCE
+        case (HostState.MAINTENANCE, HostState.ON):
+            return ActionKind.LEAVE_MAINTENANCE
+        case _:
+            return None
+
+
+def move_kinds_of(
+    vm: Vm, task: PlanningTask, durations: ProblemDurations, *, over_links: bool
+) -> tuple[ActionKind, ...]:
+    """Return the ways in which a VM may move: migration, reinstantiation, or both.
+
+    A replaceable VM may do both, unless one of them is never better. Where no links are shared and
+    no rule reads actions or moved memory, they differ only in their duration; then the shorter one
+    is at least as good.
+    """
+    if not vm.replaceable or vm.template is None:
+        return (ActionKind.MIGRATE,)
+    if not over_links and not task.looks_at_actions:
+        migrate_ms = durations.vm_ms(ActionKind.MIGRATE, vm.id)
+        create_ms = durations.vm_ms(ActionKind.REINSTANTIATE, vm.id)
+        if create_ms < migrate_ms:
+            return (ActionKind.REINSTANTIATE,)
+        if not task.counts(ObjectiveMeasure.MOVED_MEMORY):
+            return (ActionKind.MIGRATE,)
+    return (ActionKind.MIGRATE, ActionKind.REINSTANTIATE)
+
+
+def order_moves(schedule: VmSchedule, builder: CpModelBuilder) -> None:
+    """Require that each move of a VM has one kind, and that earlier moves are used first.
+
+    The second removes symmetric solutions: a VM that moves once uses its first move.
+    """
+    moves = [candidate for candidate in schedule.candidates if candidate.kind in MOVE_KINDS]
+    choices = max(1, len({candidate.kind for candidate in moves}))
+    literals = [candidate.present for candidate in moves]
+    times = [literals[first : first + choices] for first in range(0, len(literals), choices)]
+    for choice in times:
+        for left, right in combinations(choice, 2):
+            builder.require(FALSE, (left, right))
+    for earlier, later in pairwise(times):
+        for moved in later:
+            builder.require(builder.any(earlier), (moved,))

@@ -1,0 +1,307 @@
+"""The preconditions of every action on VMs, hosts and roles.
+
+The gate checks them for each planned start. The executor checks them again for each real start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from equipoise.capacity.ledger import CapacityLedger
+from equipoise.model.action import (
+    HOST_TRANSITIONS,
+    Action,
+    Allocate,
+    EnterMaintenance,
+    Forge,
+    HostAction,
+    Kill,
+    Migrate,
+    PowerOff,
+    Reinstantiate,
+    Resume,
+    RoleAction,
+    StartRole,
+    StopRole,
+    VmAction,
+    vm_transition,
+)
+from equipoise.model.host import Host, HostState
+from equipoise.model.plan import Violation
+from equipoise.model.quantity import HostId, ProcessorId, StepId, VmId
+from equipoise.model.roles.state import LayoutIndex, layout_index
+from equipoise.model.state.draft import Draft
+from equipoise.model.state.snapshot import RunningAction
+from equipoise.model.vm import Vm, VmState
+
+
+class FailedPrecondition(NamedTuple):
+    """One reason why an action may not start."""
+
+    constraint: str
+    """The precondition, as reports name it."""
+    detail: str
+    code: str
+    """A key of ``equipoise.errors.CODES``."""
+
+    def violation(self, step: StepId, at_ms: int) -> Violation:
+        """Return the reason as a violation of a step."""
+        return Violation(
+            constraint=self.constraint, at_ms=at_ms, detail=self.detail, step=step, code=self.code
+        )
+
+
+def failed_role_preconditions(draft: Draft, action: RoleAction) -> Iterator[FailedPrecondition]:
+    """Return every reason why a role may not start or stop in the current state."""
+    processor = action.processor
+    if (action.host is None) == (action.vm is None):
+        yield FailedPrecondition(
+            "form", "a role action names either a host or a VM; give one of them", "invalid-step"
+        )
+        return
+    if not (action.vm in draft.vms if action.host is None else action.host in draft.hosts):
+        noun = "host" if action.vm is None else "VM"
+        yield FailedPrecondition("known", f"there is no {noun} {processor}", "object-not-found")
+        return
+    if not draft.is_up(processor):
+        yield FailedPrecondition("processor_up", f"{processor} is not up", "processor-down")
+    yield from _conflicting_actions(draft, action)
+    if isinstance(action, StopRole):
+        if action.group_role not in draft.role_state.held.get(processor, ()):
+            detail = f"{processor} does not run {action.role}"
+            yield FailedPrecondition("role_life", detail, "role-wrong-state")
+        return
+    if draft.settings.layout is None:
+        yield FailedPrecondition("known", "the cluster has no roles", "object-not-found")
+        return
+    yield from _start_role(draft, action, layout_index(draft.settings.layout))
+
+
+def _conflicting_actions(draft: Draft, action: RoleAction) -> Iterator[FailedPrecondition]:
+    """Yield the actions under way that keep the role action from starting.
+
+    Actions on other roles of the same processor do not conflict.
+    """
+    for running in _under_way(draft, action.processor):
+        other = running.step.action
+        if not isinstance(other, RoleAction):
+            if running.step.footprint.switched is not None or action.vm is not None:
+                detail = (
+                    f"{action.processor} takes part in step {running.step.id}, which has not ended"
+                )
+                yield FailedPrecondition("processor_free", detail, "action-in-progress")
+        elif other.role_instance == action.role_instance:
+            subject = f"{action.role} on {action.processor}"
+            detail = f"{subject} takes part in step {running.step.id}, which has not ended"
+            yield FailedPrecondition("one_action", detail, "action-in-progress")
+
+
+def _start_role(
+    draft: Draft, action: StartRole, table: LayoutIndex
+) -> Iterator[FailedPrecondition]:
+    group = table.groups.get(action.group)
+    if group is None or action.role not in table.roles:
+        name = f"role {action.role}" if group is not None else f"group {action.group}"
+        yield FailedPrecondition("known", f"there is no {name}", "object-not-found")
+        return
+    processors = table.processors[action.group]
+    if action.processor not in processors:
+        detail = f"{action.processor} is not a processor of {action.group}"
+        yield FailedPrecondition("known", detail, "object-not-found")
+    if action.group_role in draft.role_state.held.get(action.processor, ()):
+        detail = f"{action.processor} already runs {action.role}"
+        yield FailedPrecondition("role_life", detail, "role-wrong-state")
+    if action.group_role not in table.single:
+        return
+    for other in processors:
+        if other == action.processor:
+            continue
+        if action.group_role in draft.role_state.held.get(other, ()):
+            detail = f"{other} still holds {action.role}"
+            yield FailedPrecondition("single_holder", detail, "role-held")
+        elif any(
+            isinstance(running.step.action, StartRole)
+            and running.step.action.group_role == action.group_role
+            for running in _under_way(draft, other)
+        ):
+            detail = f"{action.role} is being started on {other}"
+            yield FailedPrecondition("single_holder", detail, "role-held")
+
+
+def _under_way(draft: Draft, processor: ProcessorId) -> tuple[RunningAction, ...]:
+    host = HostId(processor)
+    if host in draft.hosts:
+        return draft.actions_on_host(host)
+    return draft.actions_on_vm(VmId(processor))
+
+
+def failed_preconditions(ledger: CapacityLedger, action: Action) -> tuple[FailedPrecondition, ...]:
+    """Return every reason why an action may not start in the current state."""
+    if isinstance(action, HostAction):
+        return tuple(_host_action(ledger, action))
+    if isinstance(action, RoleAction):
+        return tuple(failed_role_preconditions(ledger.draft, action))
+    return tuple(_vm_action(ledger, action))
+
+
+def _host_action(ledger: CapacityLedger, action: HostAction) -> Iterator[FailedPrecondition]:
+    draft, name = ledger.draft, action.host
+    host = draft.hosts.get(name)
+    if host is None:
+        yield FailedPrecondition("known", f"there is no host {name}", "object-not-found")
+        return
+    needed, _ = HOST_TRANSITIONS[type(action)]
+    if host.state is not needed:
+        yield FailedPrecondition(
+            "host_life", f"{name} is {host.state}, not {needed}", "wrong-state"
+        )
+    busy = {running.step.id: None for running in draft.actions_on_host(name)}
+    for vm in draft.residents(name):  # an action such as Kill does not name the host of its VM
+        busy.update((running.step.id, None) for running in draft.actions_on_vm(vm))
+    for step in busy:
+        detail = f"{name} takes part in step {step}, which has not ended"
+        yield FailedPrecondition("host_life", detail, "action-in-progress")
+    if isinstance(action, PowerOff | EnterMaintenance):
+        # Agents belong to the host: they stop and start with it.
+        guests = [vm for vm in draft.residents(name) if not draft.vms[vm].agent]
+        if guests:
+            detail = f"{name} still has {_listed(guests)}"
+            yield FailedPrecondition("host_empty", detail, "host-not-empty")
+        for group_role in draft.role_state.held.get(ProcessorId(name), ()):
+            detail = f"{name} still runs {group_role.role} of {group_role.group}"
+            yield FailedPrecondition("host_empty", detail, "host-not-empty")
+
+
+def _vm_action(ledger: CapacityLedger, action: VmAction) -> Iterator[FailedPrecondition]:
+    draft = ledger.draft
+    vm = draft.vms.get(action.vm)
+    if vm is None:
+        yield FailedPrecondition("known", f"there is no VM {action.vm}", "object-not-found")
+        return
+    for running in draft.actions_on_vm(vm.id):
+        detail = f"{vm.id} takes part in step {running.step.id}, which has not ended"
+        yield FailedPrecondition("one_action", detail, "action-in-progress")
+    yield from _vm_lifecycle(vm, action)
+    if isinstance(action, Migrate | Reinstantiate | Resume):
+        yield from _host_ready(ledger, action.source, "source")
+    elif vm.host is not None:
+        yield from _being_switched(ledger, vm.host, "source")
+    if isinstance(action, Allocate) and vm.host is not None:
+        yield from _capacity_for_growth(ledger, vm, action)
+    change = vm_transition(action)
+    if change is None:
+        return
+    if change.host_after is not None and change.state_after is VmState.RUNNING:
+        yield from _target(ledger, vm, change.host_after)
+
+
+def _vm_lifecycle(vm: Vm, action: VmAction) -> Iterator[FailedPrecondition]:
+    change = vm_transition(action)
+    if change is not None and vm.state is not change.state_before:
+        detail = f"{vm.id} is {vm.state}, not {change.state_before}"
+        yield FailedPrecondition("vm_life", detail, "wrong-state")
+    elif change is not None and vm.host != change.host_before:
+        detail = f"{vm.id} is on {vm.host}, not on {change.host_before}"
+        yield FailedPrecondition("vm_life", detail, "wrong-state")
+    match action:
+        case Migrate() | Reinstantiate() if action.source == action.target:
+            detail = f"{vm.id} is already on {action.target}"
+            yield FailedPrecondition("vm_life", detail, "wrong-state")
+        case Migrate() | Reinstantiate() | Resume() if vm.agent and action.source != action.target:
+            detail = f"{vm.id} is an agent of {vm.host} and never leaves it"
+            yield FailedPrecondition("agent_stays", detail, "agent-pinned")
+        case Allocate() if vm.state is not VmState.RUNNING:
+            detail = f"{vm.id} is {vm.state}, not running"
+            yield FailedPrecondition("vm_life", detail, "wrong-state")
+        case Kill() if vm.state is VmState.TERMINATED:
+            detail = f"{vm.id} is already terminated"
+            yield FailedPrecondition("vm_life", detail, "wrong-state")
+        case Forge() | Reinstantiate() if vm.template is None:
+            detail = f"{vm.id} has no template from which it can be created"
+            yield FailedPrecondition("vm_life", detail, "no-template")
+        case Reinstantiate() if not vm.replaceable:
+            detail = f"{vm.id} is not replaceable, so it cannot be created again"
+            yield FailedPrecondition("vm_life", detail, "not-replaceable")
+
+
+def _host_ready(ledger: CapacityLedger, name: HostId, role: str) -> Iterator[FailedPrecondition]:
+    host = ledger.draft.hosts.get(name)
+    if host is None:
+        yield FailedPrecondition("known", f"there is no host {name}", "object-not-found")
+        return
+    if host.state is not HostState.ON:
+        detail = f"{role} {name} is {host.state}, not on"
+        yield FailedPrecondition("host_on", detail, "host-not-on")
+    yield from _being_switched(ledger, name, role)
+
+
+def _being_switched(
+    ledger: CapacityLedger, name: HostId, role: str
+) -> Iterator[FailedPrecondition]:
+    for running in ledger.draft.actions_on_host(name):
+        if running.step.footprint.switched == name:
+            detail = f"{role} {name} is being switched by step {running.step.id}"
+            yield FailedPrecondition("host_on", detail, "host-not-on")
+
+
+def _target(ledger: CapacityLedger, vm: Vm, name: HostId) -> Iterator[FailedPrecondition]:
+    draft = ledger.draft
+    yield from _host_ready(ledger, name, "target")
+    host = draft.hosts.get(name)
+    if host is None:
+        return
+    # A VM cannot run with more vCPUs than its host has cores, whatever the load.
+    if vm.vcpus > host.cores:
+        detail = f"{vm.id} has {vm.vcpus} vCPUs, {name} has {host.cores} cores"
+        yield FailedPrecondition("fits", detail, "vcpus-exceed-cores")
+    if vm.ft_pair is not None and name in ledger.occupied(vm.ft_pair):
+        detail = f"{vm.ft_pair}, the fault-tolerant pair of {vm.id}, is on {name}"
+        yield FailedPrecondition("ft_pair", detail, "ft-pair-conflict")
+    if name not in ledger.occupied(
+        vm.id
+    ):  # a VM that already occupies the host needs no more capacity
+        yield from _capacity(ledger, vm, host)
+
+
+def _capacity(ledger: CapacityLedger, vm: Vm, host: Host) -> Iterator[FailedPrecondition]:
+    used = ledger.usage(host.id)
+    needs = [
+        ("MHz of CPU", vm.cpu.reservation_mhz, used.cpu_mhz, host.usable_cpu_mhz),
+        ("MiB of memory", vm.memory.reservation_mib, used.memory_mib, host.usable_memory_mib),
+    ]
+    needs += [
+        (str(name), amount, used.named.get(name, 0), host.capacity.get(name, 0))
+        for name, amount in vm.consumption.items()
+    ]
+    # Only what this VM adds counts: a host that is already too full may still lose VMs.
+    for resource, need, held, capacity in needs:
+        if need > 0 and held + need > capacity:
+            yield FailedPrecondition(
+                "capacity",
+                f"{vm.id} needs {need} {resource} on {host.id}, "
+                f"which has {max(0, capacity - held)} of {capacity} left",
+                "no-capacity",
+            )
+
+
+def _capacity_for_growth(
+    ledger: CapacityLedger, vm: Vm, action: Allocate
+) -> Iterator[FailedPrecondition]:
+    assert vm.host is not None
+    host = ledger.draft.hosts[vm.host]
+    held = ledger.usage(host.id).named.get(action.resource, 0)
+    capacity = host.capacity.get(action.resource, 0)
+    growth = action.amount - vm.consumption.get(action.resource, 0)
+    if growth > 0 and held + growth > capacity:
+        yield FailedPrecondition(
+            "capacity",
+            f"{vm.id} needs {growth} more {action.resource} on {host.id}, "
+            f"which has {max(0, capacity - held)} of {capacity} left",
+            "no-capacity",
+        )
+
+
+def _listed(names: list[VmId]) -> str:
+    shown, more = ", ".join(names[:3]), len(names) - 3
+    return f"{shown} and {more} more" if more > 0 else shown

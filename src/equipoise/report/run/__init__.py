@@ -1,0 +1,1 @@
+"""The page of a simulated run, one module per section."""

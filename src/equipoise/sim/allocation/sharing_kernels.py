@@ -1,0 +1,216 @@
+"""Kernels that share a host among its VMs and add up usage, energy and downtime over time.
+
+Plain arithmetic that Numba can compile. A host is divided again only when something on it changes.
+In between all rates are constant, so the totals are rates times time.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from equipoise.capacity import waterfill
+from equipoise.capacity.waterfill import NO_INDEX, Ints, Records, divide_down, sum_demands
+from equipoise.sim.allocation.arrays import POWER_CURVE_POINTS, UNPLACED, AllocationState
+
+CPU_CHANGED: Final = 1
+ALL_CHANGED: Final = 2
+
+
+def accumulate_host(state: AllocationState, host: int, now_ms: int) -> None:
+    """Bring the totals of a host and its VMs up to now."""
+    record = state.hosts[host]
+    elapsed_ms = float(now_ms - record["last_ms"])
+    if elapsed_ms <= 0.0:
+        return
+    record["last_ms"] = now_ms
+    record["energy"] += record["watts"] * elapsed_ms
+    record["cpu_used_sum"] += record["cpu_used"] * elapsed_ms
+    record["cpu_sum"] += record["cpu"] * elapsed_ms
+    record["memory_sum"] += record["memory"] * elapsed_ms
+    if record["is_on"] == 0:
+        record["energy_saved"] += record["watts_saved"] * elapsed_ms
+        record["standby_ms"] += record["in_standby"] * elapsed_ms
+    vm_of = state.nodes.tree["vm"]
+    for node in range(record["first"], record["end"]):
+        if vm_of[node] != NO_INDEX:
+            accumulate_vm(state.vms[vm_of[node]], elapsed_ms, host == UNPLACED)
+
+
+def accumulate_vm(vm: Any, elapsed_ms: float, is_unplaced: bool) -> None:
+    """Add the elapsed time to the totals of a VM; an unplaced VM is down and gets nothing."""
+    vm["seen_ms"] += elapsed_ms
+    vm["cpu_demand_sum"] += vm["cpu_demand"] * elapsed_ms
+    vm["memory_demand_sum"] += vm["memory_demand"] * elapsed_ms
+    if is_unplaced or vm["speed"] == 0.0:
+        vm["down_ms"] += elapsed_ms
+    if not is_unplaced:
+        vm["cpu_allocated_sum"] += vm["cpu_allocated"] * elapsed_ms
+        vm["memory_allocated_sum"] += vm["memory_allocated"] * elapsed_ms
+        vm["ready_sum"] += vm["ready"] * elapsed_ms
+        vm["run_ms"] += elapsed_ms
+
+
+def accumulate_all(state: AllocationState, count: int, now_ms: int) -> None:
+    """Bring the totals of all hosts up to now."""
+    for host in range(count):
+        accumulate_host(state, host, now_ms)
+
+
+def share_memory(state: AllocationState, host: int) -> None:
+    """Give the VMs of a host their active memory, and reclaim the memory that does not fit.
+
+    The balloon reclaims idle memory first, up to its maximum; the rest is swapped.
+    """
+    record, tree, claims = state.hosts[host], state.nodes.tree, state.nodes.memory
+    first, end, vm_of = record["first"], record["end"], tree["vm"]
+    want, got, vms = claims["want"], claims["got"], state.vms
+    size, demand, idle = 0.0, 0.0, 0.0
+    capacity = record["memory"] - record["memory_overhead"]
+    for node in range(first, end):
+        if vm_of[node] != NO_INDEX:
+            vm = vms[vm_of[node]]
+            capacity -= state.overhead_mib
+            active = vm["memory_demand"]
+            want[node] = active
+            demand += active
+            size += vm["size"]
+            idle += min(vm["size"] - active, state.balloon_share_max * vm["size"])
+    sum_demands(tree, claims, first, end, False)
+    capacity = max(0.0, capacity)
+    divide_down(tree, claims, first, end, capacity)
+    used = 0.0
+    for node in range(first, end):
+        if vm_of[node] != NO_INDEX:
+            vms[vm_of[node]]["memory_allocated"] = got[node]
+            used += got[node]
+    record["memory_used"] = used
+    record["memory_demand"] = demand
+    reclaimed = max(0.0, size - capacity)
+    record["ballooned"] = min(reclaimed, idle)
+    record["swapped"] = reclaimed - record["ballooned"]
+
+
+def share_cpu(state: AllocationState, host: int) -> None:
+    """Give the VMs of a host their CPU. A VM that swaps or migrates can use less."""
+    record, tree, claims = state.hosts[host], state.nodes.tree, state.nodes.cpu
+    first, end, vm_of = record["first"], record["end"], tree["vm"]
+    want, got, vms = claims["want"], claims["got"], state.vms
+    demand = 0.0
+    for node in range(first, end):
+        if vm_of[node] != NO_INDEX:
+            vm = vms[vm_of[node]]
+            usable = vm["cpu_demand"]
+            demand += usable
+            usable *= vm["speed"]
+            if vm["memory_allocated"] < vm["memory_demand"]:
+                missing = 1.0 - vm["memory_allocated"] / vm["memory_demand"]
+                usable /= 1.0 + state.swap_slowdown * missing
+            want[node] = usable
+            vm["ready"] = usable  # kept here until the allocation is known
+    sum_demands(tree, claims, first, end, False)
+    divide_down(tree, claims, first, end, max(0.0, record["cpu"] - record["cpu_overhead"]))
+    used = 0.0
+    for node in range(first, end):
+        if vm_of[node] != NO_INDEX:
+            vm = vms[vm_of[node]]
+            vm["cpu_allocated"] = got[node]
+            vm["ready"] = 1.0 - got[node] / vm["ready"] if vm["ready"] > got[node] else 0.0
+            used += got[node]
+    record["cpu_used"] = used
+    record["cpu_demand"] = demand
+
+
+def update_power(host: Any) -> None:
+    """Set the power of a host by its curve, linear between two points."""
+    if host["is_on"] == 0:
+        host["watts"] = host["watts_off"]
+        return
+    use = (host["cpu_used"] + host["cpu_overhead"]) / host["cpu_all"]
+    position = min(use, 1.0) * (POWER_CURVE_POINTS - 1)
+    lower = min(int(position), POWER_CURVE_POINTS - 2)
+    curve = host["power_curve"]
+    host["watts"] = curve[lower] + (curve[lower + 1] - curve[lower]) * (position - lower)
+
+
+def share_host(state: AllocationState, host: int) -> None:
+    """Divide a host among its VMs."""
+    record = state.hosts[host]
+    changed = record["changed"]
+    record["changed"] = 0
+    if host == UNPLACED:
+        return
+    if record["is_on"] == 0:
+        record["cpu_used"] = 0.0
+        record["cpu_demand"] = 0.0
+        record["memory_used"] = 0.0
+        record["memory_demand"] = 0.0
+        record["ballooned"] = 0.0
+        record["swapped"] = 0.0
+    else:
+        # Memory first: a VM that lacks memory uses less CPU.
+        if changed == ALL_CHANGED:
+            share_memory(state, host)
+        share_cpu(state, host)
+    update_power(record)
+
+
+def mark_changed(
+    state: AllocationState, host: int, now_ms: int, changed: int, touched: Ints, count: int
+) -> int:
+    """Bring the totals of a host up to now and mark it, before something on it changes.
+
+    Returns the new number of marked hosts in ``touched``.
+    """
+    if host == NO_INDEX:
+        return count
+    record = state.hosts[host]
+    before = record["changed"]
+    if changed > before:
+        record["changed"] = changed
+    if before != 0:
+        return count
+    accumulate_host(state, host, now_ms)
+    touched[count] = host
+    return count + 1
+
+
+def share_changed_hosts(state: AllocationState, touched: Ints, count: int) -> None:
+    """Divide all marked hosts among their VMs."""
+    for index in range(count):
+        share_host(state, touched[index])
+
+
+def apply_demand_changes(state: AllocationState, changes: Records, touched: Ints) -> None:
+    """Apply changes of demand in order of time; each host is divided once per instant."""
+    vms, at_ms = state.vms, changes["at_ms"]
+    index, end = 0, len(changes)
+    while index < end:
+        now_ms = at_ms[index]
+        count = 0
+        while index < end and at_ms[index] == now_ms:
+            change = changes[index]
+            vm = vms[change["row"]]
+            kind = CPU_CHANGED if change["resource"] == 0 else ALL_CHANGED
+            count = mark_changed(state, vm["host"], now_ms, kind, touched, count)
+            if kind == CPU_CHANGED:
+                vm["cpu_demand"] = change["value"]
+            else:
+                vm["memory_demand"] = change["value"]
+            index += 1
+        share_changed_hosts(state, touched, count)
+
+
+SHARING_KERNELS: Final[tuple[Any, ...]] = (
+    *waterfill.WATERFILL_FUNCTIONS,
+    accumulate_vm,
+    accumulate_host,
+    accumulate_all,
+    share_memory,
+    share_cpu,
+    update_power,
+    share_host,
+    mark_changed,
+    share_changed_hosts,
+    apply_demand_changes,
+)
+"""In the order of compilation for ``KernelSet``: a callee comes before its callers."""

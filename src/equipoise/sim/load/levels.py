@@ -1,0 +1,115 @@
+"""Levels of a load: a fixed number, or how to draw one from a random stream.
+
+All levels of a run are in one table, each once, so that a million of them, of all forms, are looked
+up and drawn in one call.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from equipoise.model.scenario.load import Distribution, DiurnalLoad, NumberSpec
+from equipoise.sim.load.demand_table import DemandTable, Floats, Integers, Streams
+from equipoise.sim.random_streams import draw_uniform
+
+_FIXED, _UNIFORM, _NORMAL, _ONE_OF, _WAVE = range(5)
+_SECOND_DRAW: Final = 2**60
+"""The index offset of the second uniform number of a normal one; no first number is that far."""
+_COSINE_DIGITS: Final = 12
+"""The last bits of a cosine differ between machines. Without rounding, a demand that is exactly
+half way between two whole numbers would differ too."""
+
+
+class LevelTable:
+    """All levels of the loads of a run."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[NumberSpec | DiurnalLoad, int] = {}
+        self._choices: list[float] = []
+        self._choice = np.zeros(0)
+        self._table = DemandTable(
+            form=np.int8,
+            start=np.float64,
+            width=np.float64,
+            first=np.int64,
+            count=np.int64,
+            every=np.int64,
+            peak=np.int64,
+            period=np.int64,
+        )
+
+    def number(self, level: NumberSpec | DiurnalLoad) -> int:
+        """Return the number of a level; add the level if it is new.
+
+        A diurnal wave is a level, too: its value follows from the index instead of a draw.
+        """
+        number = self._numbers.get(level)
+        if number is None:
+            number = self._numbers[level] = len(self._numbers)
+            self._table.write(np.array([number]), **self._figures(level))
+        return number
+
+    def _figures(self, level: NumberSpec | DiurnalLoad) -> dict[str, float]:
+        if isinstance(level, DiurnalLoad):
+            return {
+                "form": _WAVE, "start": level.low, "width": level.high - level.low,
+                "every": level.every_s * 1000, "peak": level.peak_s * 1000,
+                "period": level.period_s * 1000,
+            }  # fmt: skip
+        if not isinstance(level, Distribution):
+            return {"form": _FIXED, "start": level}
+        if level.one_of:
+            first = len(self._choices)
+            self._choices.extend(level.one_of)
+            self._choice = np.array(self._choices)
+            return {"form": _ONE_OF, "first": first, "count": len(level.one_of)}
+        if level.mean is not None:
+            assert level.sd is not None, "a normal distribution has a mean and an sd"
+            return {"form": _NORMAL, "start": level.mean, "width": level.sd}
+        assert level.low is not None, "a range has a low end"
+        assert level.high is not None, "a range has a high end"
+        return {"form": _UNIFORM, "start": level.low, "width": level.high - level.low}
+
+    def values(self, numbers: Integers, streams: Streams, indexes: Integers) -> Floats:
+        """Return the levels with these numbers, drawn at these indexes of these streams."""
+        forms = self._table["form"][numbers]
+        out: Floats = self._table["start"][numbers]
+        for form in np.flatnonzero(np.bincount(forms)):
+            if form == _FIXED:
+                continue
+            chosen = np.flatnonzero(forms == form)
+            levels, at = numbers[chosen], indexes[chosen]
+            if form == _ONE_OF:
+                out[chosen] = self._chosen(levels, draw_uniform(streams[chosen], at))
+                continue
+            if form == _WAVE:
+                shape = self._wave(levels, at)
+            elif form == _NORMAL:
+                shape = _normal(streams[chosen], at)
+            else:
+                shape = draw_uniform(streams[chosen], at)
+            out[chosen] += self._table["width"][levels] * shape
+        return out
+
+    def _chosen(self, numbers: Integers, drawn: Floats) -> Floats:
+        index = (drawn * self._table["count"][numbers]).astype(np.int64)
+        chosen: Floats = self._choice[self._table["first"][numbers] + index]
+        return chosen
+
+    def _wave(self, numbers: Integers, indexes: Integers) -> Floats:
+        """Return the height of the wave, from 0 to 1, at the start of these intervals."""
+        period = self._table["period"][numbers]
+        start = indexes * self._table["every"][numbers]
+        since_peak = (start - self._table["peak"][numbers]) % period
+        cosine = np.round(np.cos(2 * np.pi * (since_peak / period)), _COSINE_DIGITS)
+        height: Floats = (1 + cosine) / 2
+        return height
+
+
+def _normal(streams: Streams, indexes: Integers) -> Floats:
+    """Return numbers of the standard normal distribution, by the method of Box and Muller."""
+    radius = np.sqrt(-2 * np.log1p(-draw_uniform(streams, indexes)))
+    normal: Floats = radius * np.cos(2 * np.pi * draw_uniform(streams, indexes + _SECOND_DRAW))
+    return normal

@@ -1,0 +1,1 @@
+"""A simulated engine for upgrades, and rolling upgrades to compare with."""

@@ -1,0 +1,253 @@
+"""The simulated upgrade engine: executes schedules in virtual time and reports events."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from random import Random
+
+from equipoise.model.event import Event, HostFailed, HostRecovered
+from equipoise.model.quantity import HostId, ResourceId
+from equipoise.model.upgrade.campaign import (
+    InjectedFailure,
+    ScheduledCampaignEvent,
+    UpgradeCampaign,
+)
+from equipoise.model.upgrade.event import (
+    BatchDecided,
+    BatchEnded,
+    IterationStarted,
+    ScalingRequested,
+    TaskFailed,
+    TaskFinished,
+    UpgradeCommanded,
+    UpgradeRequested,
+    VmMoved,
+    VmMoveFailed,
+)
+from equipoise.model.upgrade.work import TaskBatch, TaskKind, UpgradeTask, VmBatch
+from equipoise.sim.upgrade.autoscalers import TenantAutoscalers
+
+
+class SimulatedEngine:
+    """Executes schedules with the durations and failures of a campaign's simulation section."""
+
+    def __init__(self, campaign: UpgradeCampaign) -> None:
+        self._campaign = campaign
+        self._simulation = campaign.simulation
+        self._queue: list[tuple[int, int, Event]] = []
+        self._number = 0
+        self._now_ms = 0
+        self._down: set[HostId] = set()
+        self._answered: dict[tuple[str, str], dict[str, None]] = {}
+        """The batches in which each task of a resource was answered."""
+        self._failing = {failure.resource: failure for failure in self._simulation.failures}
+        self._failed_times: dict[ResourceId, int] = {}
+        self._answers: dict[str, list[Event]] = {}
+        """Past and future answers by schedule, so that a repeated schedule is executed once."""
+        self._waiting = [event for event in self._simulation.events if event.at_s is None]
+        self._tenants = TenantAutoscalers(campaign)
+        self._is_replaying = True
+        """True until the first ``next_event``: events before that are from an earlier run."""
+        for scheduled in self._simulation.events:
+            if scheduled.at_s is not None:
+                self._schedule_events(scheduled, scheduled.at_s * 1000)
+        for at_ms, event in self._tenants.first():
+            self._enqueue(at_ms, event)
+
+    def perform(self, schedule: TaskBatch | VmBatch) -> None:
+        """Start to execute a schedule; a repeated schedule is only answered again."""
+        known = self._answers.get(schedule.id)
+        if known is not None:
+            pending = {id(event) for _, _, event in self._queue}
+            for event in known:
+                if id(event) not in pending:
+                    self._enqueue(self._now_ms, event.but(at_ms=max(self._now_ms, event.at_ms)))
+            return
+        if isinstance(schedule, TaskBatch):
+            answers = list(self._execute_batch(schedule))
+        else:
+            answers = list(self._execute_moves(schedule))
+        self._answers[schedule.id] = answers
+        for event in answers:
+            self._enqueue(event.at_ms, event)
+
+    def next_event(self, until_ms: int | None) -> Event | None:
+        """Return the next event up to a time; ``None`` if there is none."""
+        self._is_replaying = False
+        if until_ms is None and self.due_ms() is None:
+            return None
+        if not self._queue or (until_ms is not None and self._queue[0][0] > until_ms):
+            self._now_ms = max(self._now_ms, until_ms or 0)
+            return None
+        at_ms, _, event = heapq.heappop(self._queue)
+        self._now_ms = max(self._now_ms, at_ms)
+        if isinstance(event, ScalingRequested):
+            following = self._tenants.next(event)
+            if following is not None:
+                self._enqueue(following.at_ms, following)
+        return event
+
+    def due_ms(self) -> int | None:
+        """Return the time of the next event; ``None`` if only a new schedule can bring one."""
+        is_stuck = self._tenants.only_idle_scalings_left(event for _, _, event in self._queue)
+        return self._queue[0][0] if self._queue and not is_stuck else None
+
+    def on_event(self, event: Event) -> None:
+        """Trigger the events that wait for an iteration, and keep track of answers and hosts."""
+        self._now_ms = max(self._now_ms, event.at_ms)
+        if self._is_replaying:
+            self._replay(event)
+        match event:
+            case IterationStarted():
+                self._trigger_events(event.iteration, before_vms=False)
+            case BatchDecided(batch=()):
+                self._trigger_events(event.iteration, before_vms=True)
+            case BatchEnded() if event.batch.isdigit():
+                self._trigger_events(int(event.batch), before_vms=True)
+            case TaskFinished() | TaskFailed():
+                key = event.resource, event.errand
+                self._answered.setdefault(key, {})[event.batch] = None
+            case HostFailed():
+                self._down.add(event.host)
+            case HostRecovered():
+                self._down.discard(event.host)
+            case _:
+                self._tenants.on_event(event)
+
+    def _replay(self, event: Event) -> None:
+        """Remove an event of an earlier run from the queue."""
+        kept = [entry for entry in self._queue if entry[2] != event]
+        if len(kept) < len(self._queue):
+            self._queue = kept
+            heapq.heapify(self._queue)
+            following = self._tenants.next(event) if isinstance(event, ScalingRequested) else None
+            if following is not None:
+                self._enqueue(following.at_ms, following)
+        if isinstance(event, TaskFailed) and event.resource in self._failing:
+            self._failed_times[event.resource] = self._failed_times.get(event.resource, 0) + 1
+
+    def _trigger_events(self, iteration: int, *, before_vms: bool) -> None:
+        due = [
+            event
+            for event in self._waiting
+            if event.iteration == iteration and event.before_vms is before_vms
+        ]
+        self._waiting = [event for event in self._waiting if event not in due]
+        for scheduled in due:
+            self._schedule_events(scheduled, self._now_ms)
+
+    def _schedule_events(self, scheduled: ScheduledCampaignEvent, at_ms: int) -> None:
+        for scaling in scheduled.scaling:
+            event = ScalingRequested(at_ms=at_ms, tenant=scaling.tenant, vms=scaling.vms)
+            self._enqueue(at_ms, event)
+        if scheduled.request is not None:
+            self._enqueue(at_ms, UpgradeRequested(at_ms=at_ms, request=scheduled.request))
+        if scheduled.command is not None:
+            self._enqueue(at_ms, UpgradeCommanded(at_ms=at_ms, command=scheduled.command))
+        if scheduled.host_fails is not None:
+            self._enqueue(at_ms, HostFailed(at_ms=at_ms, host=scheduled.host_fails))
+        if scheduled.host_recovers is not None:
+            self._enqueue(at_ms, HostRecovered(at_ms=at_ms, host=scheduled.host_recovers))
+
+    def _enqueue(self, at_ms: int, event: Event) -> None:
+        self._number += 1
+        heapq.heappush(self._queue, (at_ms, self._number, event))
+
+    # Execution
+
+    def _execute_batch(self, batch: TaskBatch) -> Iterator[Event]:
+        start_ms = end_ms = self._now_ms
+        failed_vertices: set[str] = set()
+        for stage in batch.stages:
+            clock: dict[str, int] = {}
+            for task in stage:
+                if task.vertex in failed_vertices:
+                    continue
+                rng = self._task_rng(batch, task)
+                duration_ms = self._with_jitter(task.duration_s * 1000, rng)
+                at_ms = clock.get(task.vertex, start_ms) + duration_ms
+                clock[task.vertex] = at_ms
+                answer = self._answer(batch, task, at_ms, rng)
+                if isinstance(answer, TaskFailed):
+                    failed_vertices.add(task.vertex)
+                yield answer
+                end_ms = max(end_ms, at_ms)
+            start_ms = end_ms
+        yield BatchEnded(at_ms=end_ms, batch=batch.id)
+
+    def _task_rng(self, batch: TaskBatch, task: UpgradeTask) -> Random:
+        """Return a generator that depends on the number of attempts, not on times or crashes."""
+        before = self._answered.get((task.resource, task.errand), {}).keys() - {batch.id}
+        return self._rng(task.resource, task.errand, str(len(before)))
+
+    def _rng(self, *words: str) -> Random:
+        return Random(" ".join((str(self._campaign.seed), "engine", *words)))
+
+    def _with_jitter(self, time_ms: int, rng: Random) -> int:
+        """Return a duration with the random deviation of the campaign."""
+        if not self._simulation.jitter:
+            return time_ms
+        return round(time_ms * (1 + self._simulation.jitter * rng.uniform(-1, 1)))
+
+    def _answer(
+        self, batch: TaskBatch, task: UpgradeTask, at_ms: int, rng: Random
+    ) -> TaskFinished | TaskFailed:
+        failure = self._failure(task, rng)
+        if failure is not None:
+            code, reason, unreachable = failure
+            # A failed upgrade fails at its last work: the earlier ones have to be reverted.
+            done = len(task.works) - 1 if task.errand is TaskKind.APPLY and task.works else 0
+            return TaskFailed(
+                at_ms=at_ms,
+                batch=batch.id,
+                resource=task.resource,
+                errand=task.errand,
+                done=max(0, done),
+                unreachable=unreachable,
+                reason=reason,
+                code=code,
+            )
+        return TaskFinished(at_ms=at_ms, batch=batch.id, resource=task.resource, errand=task.errand)
+
+    def _failure(self, task: UpgradeTask, rng: Random) -> tuple[str, str, bool] | None:
+        """Return code and reason if a task fails, and whether its resource is unreachable."""
+        if task.host is not None and task.host in self._down:
+            return "host-down", f"host {task.host} is down", True
+        injected = self._failing.get(task.resource)
+        if injected is not None and self._is_due(injected, task):
+            return "injected-failure", "the campaign injects this failure", injected.unreachable
+        rate = 0.0
+        if task.errand is TaskKind.APPLY:
+            rate = self._simulation.failure_rate
+        elif task.errand is TaskKind.REVERT:
+            rate = self._simulation.revert_failure_rate
+        if rate > 0 and rng.random() < rate:
+            return "random-failure", "random failure", False
+        return None
+
+    def _is_due(self, injected: InjectedFailure, task: UpgradeTask) -> bool:
+        if task.errand is TaskKind.REVERT:
+            return injected.reverting
+        failing = TaskKind.CHECK if injected.unhealthy else TaskKind.APPLY
+        if task.errand is not failing:
+            return False
+        times = self._failed_times.get(task.resource, 0)
+        self._failed_times[task.resource] = times + 1
+        return injected.times is None or times < injected.times
+
+    def _execute_moves(self, batch: VmBatch) -> Iterator[Event]:
+        end_ms = self._now_ms
+        for move in batch.moves:
+            duration_ms = self._campaign.settings.vm_move_s * 1000
+            at_ms = self._now_ms + self._with_jitter(duration_ms, self._rng(batch.id, move.vm))
+            end_ms = max(end_ms, at_ms)
+            down = next((host for host in (move.source, move.target) if host in self._down), None)
+            if down is not None:
+                reason = f"host {down} is down"
+                yield VmMoveFailed(
+                    at_ms=at_ms, batch=batch.id, vm=move.vm, reason=reason, code="host-down"
+                )
+            else:
+                yield VmMoved(at_ms=at_ms, batch=batch.id, vm=move.vm)
+        yield BatchEnded(at_ms=end_ms, batch=batch.id)

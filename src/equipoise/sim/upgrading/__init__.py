@@ -1,1 +1,0 @@
-"""A simulated engine for upgrades: durations, failures, and tenants that scale meanwhile."""

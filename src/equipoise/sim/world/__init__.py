@@ -1,0 +1,1 @@
+"""The simulated cluster in virtual time: its state, its events, its actions and its faults."""

@@ -1,0 +1,1 @@
+"""Evaluation of formulas on one case: compiled closures, incremental parts, explanations."""

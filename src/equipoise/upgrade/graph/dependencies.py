@@ -1,0 +1,175 @@
+"""Current dependencies and protection groups (section 3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from equipoise.model.quantity import GroupId, ResourceId
+from equipoise.model.upgrade.event import SetOutcome
+from equipoise.model.upgrade.graph import ProtectionGroup
+from equipoise.model.upgrade.infrastructure import (
+    DependencyKind,
+    DependencyPresence,
+    ResourceGroup,
+    ResourceGroupKind,
+)
+from equipoise.model.upgrade.request import SetId
+from equipoise.upgrade.state import (
+    ChangeSetStatus,
+    ResourceState,
+    SetProgress,
+    TrackedDependency,
+    UpgradeState,
+)
+
+PRESENT_NOW = (DependencyPresence.CURRENT, DependencyPresence.CURRENT_FUTURE)
+CHANGED_TOGETHER = (DependencyKind.CONTAINER, DependencyKind.COMPOSITION)
+"""Dependencies whose ends change in one iteration. Otherwise they would be out of service twice."""
+
+
+def presence(state: UpgradeState, tracked: TrackedDependency) -> DependencyPresence | None:
+    """Return when a dependency holds, or None if it no longer does."""
+    dependency = tracked.dependency
+    ends = (
+        state.resource_states.get(dependency.dependent),
+        state.resource_states.get(dependency.sponsor),
+    )
+    if any(end is None or not (end.present or end.levels) for end in ends):
+        return None
+    # No set changes it: it holds now and in future.
+    if tracked.set is None:
+        return DependencyPresence.CURRENT_FUTURE
+    if tracked.owner is None:
+        return _presence_with_set(state.set_status[tracked.set], appears=tracked.appears)
+    # With an owner the dependency changes when the set changes the owner, or undoes that.
+    forward, undo = _pending_directions(state.resource_states[tracked.owner], tracked.set)
+    if undo:
+        return DependencyPresence.CURRENT if tracked.appears else DependencyPresence.FUTURE
+    if _is_applied(state.resource_states[tracked.owner], tracked.set) and not forward:
+        return DependencyPresence.CURRENT_FUTURE if tracked.appears else None
+    if not forward and state.set_status[tracked.set].progress is not SetProgress.SCHEDULED:
+        return None if tracked.appears else DependencyPresence.CURRENT_FUTURE
+    return DependencyPresence.FUTURE if tracked.appears else DependencyPresence.CURRENT
+
+
+def _presence_with_set(status: ChangeSetStatus, *, appears: bool) -> DependencyPresence | None:
+    """Return when a dependency without an owner holds: it changes when its set ends."""
+    if status.progress is SetProgress.SCHEDULED:
+        return DependencyPresence.FUTURE if appears else DependencyPresence.CURRENT
+    stays = appears == (status.outcome is SetOutcome.APPLIED)
+    return DependencyPresence.CURRENT_FUTURE if stays else None
+
+
+def _pending_directions(resource_state: ResourceState, set_: SetId) -> tuple[bool, bool]:
+    """Return whether a set is still to be applied to a resource, and whether to be undone."""
+    forward = undo = False
+    for level in resource_state.levels:
+        for work in level.works:
+            if work.set == set_:
+                forward |= not work.undoing
+                undo |= work.undoing
+    return forward, undo
+
+
+def _is_applied(resource_state: ResourceState, set_: SetId) -> bool:
+    return any(work.set == set_ for work in resource_state.applied)
+
+
+def constituents_needed(state: UpgradeState, resource_state: ResourceState) -> int:
+    """Return the constituents that an aggregate needs, by its catalog or its dependencies."""
+    version = resource_state.components.get(resource_state.own_component) or _coming_version(
+        resource_state
+    )
+    description = state.catalog.get((resource_state.own_component, version)) if version else None
+    if description is not None and (description.constituents_min or description.storing_min):
+        return max(description.constituents_min or 0, description.storing_min or 0)
+    return state.declared_constituents_min.get(resource_state.resource.id, 0)
+
+
+def _coming_version(resource_state: ResourceState) -> str | None:
+    for level in resource_state.levels:
+        for work in level.works:
+            if work.component == resource_state.own_component and work.after is not None:
+                return work.after
+    return None
+
+
+def protection_groups(state: UpgradeState) -> tuple[ProtectionGroup, ...]:
+    """Return the current state of the groups that protect something.
+
+    A resource that could take over an assignment counts like its holder. So the members of a
+    protection group are those of the potential group from which it was chosen.
+    """
+    groups = {group.id: group for group in state.campaign.cluster.groups if group.kind.protects}
+    return tuple(_protection_group(state, groups, group) for group in groups.values())
+
+
+def _protection_group(
+    state: UpgradeState, groups: dict[GroupId, ResourceGroup], group: ResourceGroup
+) -> ProtectionGroup:
+    outer = groups.get(group.within) if group.within is not None else None
+    holders = tuple(dict.fromkeys(_present_members(state, _holders(groups, group))))
+    eligible = (group if outer is None else outer).resources
+    members = tuple(dict.fromkeys(_present_members(state, eligible)))
+    return ProtectionGroup(
+        id=group.id,
+        kind=group.kind,
+        within=group.within,
+        holders=holders,
+        members=members,
+        in_service=tuple(
+            member for member in members if is_in_service(state, state.resource_states[member])
+        ),
+        in_service_min=_members_needed(group, len(holders), len(members)),
+    )
+
+
+def _holders(groups: dict[GroupId, ResourceGroup], group: ResourceGroup) -> list[ResourceId]:
+    """Return the holders of the assignment; of a potential group, the chosen members."""
+    if group.kind is ResourceGroupKind.PROTECTION:
+        return list(group.resources)
+    chosen = (other for other in groups.values() if other.within == group.id)
+    return list(dict.fromkeys(member for other in chosen for member in other.resources))
+
+
+def _present_members(state: UpgradeState, members: Iterable[ResourceId]) -> Iterator[ResourceId]:
+    """Yield present members, and present replacements of members."""
+    for member in members:
+        resource_state = state.resource_states.get(member)
+        replacement = None if resource_state is None else resource_state.related
+        for id_ in (member, replacement):
+            if (
+                id_ is not None
+                and id_ in state.resource_states
+                and state.resource_states[id_].present
+            ):
+                yield id_
+
+
+def _members_needed(group: ResourceGroup, holders: int, members: int) -> int:
+    """Return how many members must be in service. A potential group protects nothing yet."""
+    declared = group.in_service_min
+    if declared is None and group.out_max is None:
+        return max(0, holders - 1) if group.kind is ResourceGroupKind.PROTECTION else 0
+    by_out = 0 if group.out_max is None else members - group.out_max
+    return max(0, declared or 0, by_out)
+
+
+def is_in_service(state: UpgradeState, resource_state: ResourceState) -> bool:
+    """Return whether a resource works now."""
+    return (
+        resource_state.present
+        and resource_state.active
+        and resource_state.operational
+        and not is_down(state, resource_state)
+    )
+
+
+def is_down(state: UpgradeState, resource_state: ResourceState) -> bool:
+    """Return whether the host of a resource is down."""
+    compute_host = (
+        None
+        if resource_state.resource.host is None
+        else state.compute_hosts.get(resource_state.resource.host)
+    )
+    return compute_host is not None and not compute_host.up

@@ -1,0 +1,107 @@
+"""Commands of administrators during an upgrade: whether a command is valid, and what it changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from equipoise.model.upgrade.request import CommandKind, UpgradeCommand, UpgradeRequest
+from equipoise.upgrade.reason import Reason
+from equipoise.upgrade.state import ChangeSetStatus, SetProgress, UpgradeState
+
+ORDERS_FOR_ALL = (CommandKind.PAUSE, CommandKind.RESUME)
+"""Commands that can address all sets at once."""
+UNDO_COMMANDED = Reason("undo-commanded", "an administrator commanded the undo")
+CANCELLED = Reason("cancelled-by-command", "an administrator cancelled it")
+
+
+def command_text(command: UpgradeCommand) -> str:
+    """Return a command in the form of ``--command``."""
+    priority = f"={command.priority}" if command.order is CommandKind.PRIORITY else ""
+    return f"{command.order}{f':{command.set}' if command.set is not None else ''}{priority}"
+
+
+def command_objection(state: UpgradeState, command: UpgradeCommand) -> Reason | None:
+    """Return the reason why a command is rejected, or None if it is valid."""
+    if command.set is None:
+        return _objection_to_all(state, command.order)
+    status = state.set_status.get(command.set)
+    if status is None:
+        text = f"there is no set {command.set}; the sets are: {_set_names(state)}"
+        return Reason("unknown-set", text)
+    if status.progress is SetProgress.ENDED:
+        return Reason("set-ended", f"set {status.id} has ended: it is {status.outcome}")
+    return _objection_to_one(state, status, command.order)
+
+
+def is_deferred(state: UpgradeState, command: UpgradeCommand) -> bool:
+    """Return whether a command addresses a set whose request is not scheduled yet."""
+    waiting = (set_.id for _, request in state.pending_requests for set_ in request.sets)
+    return command.set is not None and command.set in waiting
+
+
+def _objection_to_all(state: UpgradeState, order: CommandKind) -> Reason | None:
+    if order not in ORDERS_FOR_ALL:
+        text = f"{order} needs a set: write {order}:SET, with one of {_set_names(state)}"
+        return Reason("set-required", text)
+    if (order is CommandKind.PAUSE) == state.paused_by_command:
+        paused = "already" if state.paused_by_command else "not"
+        return Reason("no-effect", f"the campaign is {paused} paused")
+    return None
+
+
+def _objection_to_one(
+    state: UpgradeState, status: ChangeSetStatus, order: CommandKind
+) -> Reason | None:
+    undoing = status.progress is SetProgress.UNDOING or status.id in state.pending_orders
+    if order in (CommandKind.UNDO, CommandKind.CANCEL) and undoing:
+        pending = state.pending_orders.get(status.id, CommandKind.UNDO)
+        how = "cancelled" if pending is CommandKind.CANCEL else "undone"
+        return Reason("no-effect", f"set {status.id} is being {how}")
+    if order in ORDERS_FOR_ALL and (order is CommandKind.PAUSE) == status.paused:
+        campaign_only = state.paused_by_command and not status.paused
+        hint = "; the whole campaign is paused" if campaign_only else ""
+        paused = "already" if status.paused else "not"
+        return Reason("no-effect", f"set {status.id} is {paused} paused{hint}")
+    if order is CommandKind.APPROVE and status.checkpoints_approved >= len(
+        status.set.checkpoints_pct
+    ):
+        text = f"set {status.id} has no checkpoint that waits for approval"
+        return Reason("no-checkpoint", text)
+    return None
+
+
+def _set_names(state: UpgradeState) -> str:
+    return ", ".join(state.set_status) or "none yet"
+
+
+def execute_command(state: UpgradeState, command: UpgradeCommand) -> None:
+    """Apply a valid command to the state."""
+    if command.set is None:
+        state.paused_by_command = command.order is CommandKind.PAUSE
+        return
+    status = state.set_status[command.set]
+    match command.order:
+        case CommandKind.PAUSE | CommandKind.RESUME:
+            status = replace(status, paused=command.order is CommandKind.PAUSE)
+        case CommandKind.APPROVE:
+            status = replace(status, checkpoints_approved=status.checkpoints_approved + 1)
+        case CommandKind.PRIORITY:
+            status = replace(status, priority=command.priority)
+        case CommandKind.UNDO:
+            status = replace(status, reason=UNDO_COMMANDED.text, reason_code=UNDO_COMMANDED.code)
+        case CommandKind.CANCEL:
+            status = replace(status, reason=CANCELLED.text, reason_code=CANCELLED.code)
+    state.set_status[command.set] = status
+    if command.order in (CommandKind.UNDO, CommandKind.CANCEL):
+        state.pending_orders[command.set] = command.order
+
+
+def request_objection(state: UpgradeState, request: UpgradeRequest) -> Reason | None:
+    """Return the reason why a request is rejected beside the others, or None."""
+    waiting = {set_.id for _, pending in state.pending_requests for set_ in pending.sets}
+    names = [set_.id for set_ in request.sets]
+    for index, name in enumerate(names):
+        if name in state.set_status or name in waiting or name in names[:index]:
+            text = f"a set {name} exists: give each set an id of its own"
+            return Reason("duplicate-set", text)
+    return None

@@ -1,0 +1,279 @@
+"""Change sets that can never succeed, found before any change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from equipoise.model.quantity import HostId, ResourceId, format_count
+from equipoise.model.upgrade.catalog import Recipe
+from equipoise.model.upgrade.graph import ProtectionGroup
+from equipoise.model.upgrade.infrastructure import Dependency, DependencyKind
+from equipoise.model.upgrade.request import ChangeSet, RequestedChange
+from equipoise.upgrade.graph.build import grouping
+from equipoise.upgrade.graph.dependencies import (
+    PRESENT_NOW,
+    constituents_needed,
+    presence,
+    protection_groups,
+)
+from equipoise.upgrade.reason import Reason
+from equipoise.upgrade.requests.complementary import InfeasibleSet
+from equipoise.upgrade.requests.dependency_changes import removed_resources
+from equipoise.upgrade.state import UpgradeState, main_component
+
+
+def check_protections(state: UpgradeState, set_: ChangeSet) -> None:
+    """Refuse a set if a protection group can never spare a resource, or keeps too few members."""
+    guarded = [group for group in protection_groups(state) if group.in_service_min]
+    if not guarded:
+        return
+    removed = removed_resources(set_)
+    touched = dict.fromkeys(id_ for change in set_.changes for id_ in change.resources)
+    needs = _sponsors(state)
+    for resource in touched:
+        if resource in removed:
+            continue  # rule 2: nothing depends on it when it is removed
+        out = _out_of_service_with(state, needs, resource)
+        for group in guarded:
+            _check_taken_out(group, out.intersection(group.members))
+    for group in guarded:
+        _check_remaining(state, group, removed)
+
+
+def _check_taken_out(group: ProtectionGroup, leaving: set[ResourceId]) -> None:
+    if leaving and len(group.members) - len(leaving) < group.in_service_min:
+        text = (
+            f"protection group {group.id} needs {group.in_service_min} of {len(group.members)} "
+            f"members in service at any time: {', '.join(sorted(leaving))} can never be taken out"
+        )
+        raise InfeasibleSet("protection-group-short", text)
+
+
+def _check_remaining(state: UpgradeState, group: ProtectionGroup, removed: set[ResourceId]) -> None:
+    """Refuse the removal of members if the group has a declared minimum."""
+    declared = next(
+        described.in_service_min
+        for described in state.campaign.cluster.groups
+        if described.id == group.id
+    )
+    remaining = [member for member in group.members if member not in removed]
+    if declared is not None and len(remaining) < min(declared, len(group.members)):
+        text = f"protection group {group.id} needs {declared} members; {len(remaining)} remain"
+        raise InfeasibleSet("protection-group-short", text)
+
+
+SponsorsByKind = dict[ResourceId, dict[DependencyKind, list[ResourceId]]]
+
+
+def _sponsors(state: UpgradeState) -> SponsorsByKind:
+    """Return the current sponsors of each resource by kind. One sponsor of a kind is enough."""
+    sponsors: SponsorsByKind = {}
+    for tracked in state.dependencies:
+        dependency = tracked.dependency
+        direct = (
+            not dependency.kind.is_symmetrical and dependency.kind is not DependencyKind.AGGREGATION
+        )
+        if direct and presence(state, tracked) in PRESENT_NOW:
+            sponsors.setdefault(dependency.dependent, {}).setdefault(dependency.kind, []).append(
+                dependency.sponsor
+            )
+    return sponsors
+
+
+def _out_of_service_with(
+    state: UpgradeState, needs: SponsorsByKind, resource: ResourceId
+) -> set[ResourceId]:
+    """Return the resources that a resource takes out of service, all others being in service."""
+    groups = grouping(state)
+    if resource not in groups.group_of:
+        return set()
+    out = set(groups.members[groups.group_of[resource]])
+    grows = True
+    while grows:
+        newly_out = {
+            member
+            for dependent, kinds in needs.items()
+            if dependent not in out and any(out.issuperset(sponsors) for sponsors in kinds.values())
+            for member in groups.members[groups.group_of[dependent]]
+        }
+        grows = bool(newly_out)
+        out |= newly_out
+    return out
+
+
+def check_feasible(state: UpgradeState, set_: ChangeSet) -> None:
+    """Raise ``InfeasibleSet`` if no sequence of events can complete a set."""
+    _check_time(state, set_)
+    _check_windows(state, set_)
+    _check_aggregates(state, set_)
+    check_protections(state, set_)
+    _check_replacements(state, set_)
+    _check_capacity(state, set_)
+
+
+def _check_time(state: UpgradeState, set_: ChangeSet) -> None:
+    """Refuse a set whose longest work alone exceeds the allowed duration."""
+    most_s = set_.completion_s_max
+    for id_, recipe in _recipes(state, set_):
+        if most_s is not None and recipe.duration_s > most_s:
+            text = (
+                f"the change of {id_} takes {recipe.duration_s} s; "
+                f"the set must be complete after {most_s} s"
+            )
+            raise InfeasibleSet("duration-too-long", text)
+
+
+def _check_windows(state: UpgradeState, set_: ChangeSet) -> None:
+    """Refuse a set if no window is long enough for its longest work."""
+    if not set_.windows:
+        return
+    widest_s = max(min(window.closes_s, window.every_s) - window.opens_s for window in set_.windows)
+    for id_, recipe in _recipes(state, set_):
+        if recipe.duration_s + recipe.undo_s > widest_s:
+            text = (
+                f"the change of {id_} takes up to {recipe.duration_s + recipe.undo_s} s "
+                f"with its recovery; the longest window is {widest_s} s"
+            )
+            raise InfeasibleSet("window-too-short", text)
+
+
+def _recipes(state: UpgradeState, set_: ChangeSet) -> Iterator[tuple[ResourceId, Recipe]]:
+    """Yield each present resource of a set that changes, with its recipe."""
+    for change in set_.changes:
+        for id_ in change.resources:
+            resource_state = state.resource_states.get(id_)
+            if resource_state is None or change.version is None:
+                continue
+            component = change.component or main_component(resource_state.resource)
+            description = state.catalog.get((component, change.version))
+            recipe = None if description is None else description.upgrade or description.install
+            if recipe is not None and resource_state.components.get(component) != change.version:
+                yield id_, recipe
+
+
+def _check_aggregates(state: UpgradeState, set_: ChangeSet) -> None:
+    """Refuse a set that changes a constituent of an aggregate that needs all of them."""
+    touched = {id_ for change in set_.changes for id_ in change.resources}
+    removed = removed_resources(set_)
+    constituents: dict[ResourceId, list[ResourceId]] = {}
+    for tracked in state.dependencies:
+        dependency = tracked.dependency
+        if dependency.kind is DependencyKind.AGGREGATION and tracked.set is None:
+            constituents.setdefault(dependency.dependent, []).append(dependency.sponsor)
+    for aggregate, members in constituents.items():
+        needed = constituents_needed(state, state.resource_states[aggregate])
+        changed = [member for member in members if member in touched]
+        if changed and aggregate not in removed and len(members) - 1 < needed:
+            text = (
+                f"{aggregate} needs {needed} of its {len(members)} constituents at any time: "
+                f"{changed[0]} can never be taken out"
+            )
+            raise InfeasibleSet("constituents-short", text)
+
+
+def _check_replacements(state: UpgradeState, set_: ChangeSet) -> None:
+    """Refuse a replacement that cannot be built beside the old VM-supporting resource."""
+    for change in set_.changes:
+        for new in change.new:
+            description = state.catalog.get((main_component(new), new.version))
+            needed = (
+                max(description.constituents_min or 0, description.storing_min or 0)
+                if description
+                else 0
+            )
+            built_on = _sponsors_of_kind(change.dependencies, DependencyKind.AGGREGATION, new.id)
+            _check_cycle(state, change, new.id, built_on, needed)
+            if change.replaces is None:
+                continue
+            dependencies = [tracked.dependency for tracked in state.dependencies]
+            hosts = (
+                _sponsors_of_kind(dependencies, DependencyKind.AGGREGATION, change.replaces)
+                | built_on
+            )
+            needed += constituents_needed(state, state.resource_states[change.replaces])
+            if hosts and len(hosts) < needed:
+                text = (
+                    f"{change.replaces} and {new.id} need {needed} hosts together; "
+                    f"there are {len(hosts)}"
+                )
+                raise InfeasibleSet("replacement-hosts-short", text)
+
+
+def _sponsors_of_kind(
+    dependencies: Iterable[Dependency], kind: DependencyKind, dependent: ResourceId
+) -> set[ResourceId]:
+    """Return the sponsors of a resource of one kind."""
+    return {
+        dependency.sponsor
+        for dependency in dependencies
+        if dependency.kind is kind and dependency.dependent == dependent
+    }
+
+
+def _check_cycle(
+    state: UpgradeState,
+    change: RequestedChange,
+    new: ResourceId,
+    built_on: set[ResourceId],
+    needed: int,
+) -> None:
+    """Refuse a new resource that is built on its own clients.
+
+    Hosts that need a new resource for their VMs change after it exists, so it can only be built on
+    other hosts.
+    """
+    group_of = grouping(state).group_of
+    clients = {
+        group_of[dependency.dependent]
+        for dependency in change.dependencies
+        if dependency.kind.is_vm_supporting
+        and dependency.sponsor == new
+        and dependency.dependent in group_of
+    }
+    free = [resource for resource in built_on if group_of.get(resource) not in clients]
+    if built_on and len(free) < needed:
+        text = f"{new} needs {needed} constituents that do not wait for it; it has {len(free)}"
+        raise InfeasibleSet("replacement-cycle", text)
+
+
+def _check_capacity(state: UpgradeState, set_: ChangeSet) -> None:
+    """Refuse a set if no compute host can be spared even with every tenant at its minimum."""
+    hosts: set[HostId] = set()
+    for change in set_.changes:
+        for id_ in change.resources:
+            host = state.resource_states[id_].resource.host
+            if (
+                host is not None
+                and host in state.compute_hosts
+                and state.compute_hosts[host].vms_max
+            ):
+                hosts.add(host)
+    if not hosts:
+        return
+    shortage = capacity_shortage(state, 1)
+    if shortage is not None:
+        raise InfeasibleSet(*shortage)
+
+
+def capacity_shortage(state: UpgradeState, out: int) -> Reason | None:
+    """Return why so many hosts can never be out, even with every tenant at its minimum."""
+    capacities = sorted(
+        (host.vms_max for host in state.compute_hosts.values() if host.vms_max), reverse=True
+    )
+    kept = capacities[: max(0, len(capacities) - out)]
+    # The largest hosts fail or are reserved in the worst case.
+    kept = kept[min(state.settings.failover_hosts, len(kept)) :]
+    least = sum(min(tenant.sla.vms_min, len(capacities)) for tenant in state.tenants.values())
+    largest = max((tenant.sla.vms_min for tenant in state.tenants.values()), default=0)
+    if least <= sum(kept) and (largest <= len(kept) or not _has_anti_affinity(state)):
+        return None
+    text = (
+        f"with {format_count(out, 'host')} out and {state.settings.failover_hosts} in reserve, "
+        f"{len(kept)} hosts remain with capacity for {sum(kept)} VMs; "
+        f"tenants need {least} VMs or more"
+    )
+    return Reason("capacity-too-small", text)
+
+
+def _has_anti_affinity(state: UpgradeState) -> bool:
+    return any(tenant.anti_affinity for tenant in state.tenants.values())

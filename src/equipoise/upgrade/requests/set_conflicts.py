@@ -1,0 +1,306 @@
+"""Conflicts between change sets: incompatible versions, and sets that complete only together.
+
+Resources of several sets can be one unit. If one set is undone, another can continue only if its
+target is compatible with what remains; otherwise it is undone as well. So coupled sets complete
+together: a completed set is never undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from equipoise.model.quantity import ResourceId
+from equipoise.model.upgrade.catalog import ComponentId
+from equipoise.model.upgrade.request import SetId
+from equipoise.model.upgrade.work import UpgradeMethod, UpgradeUnit, WorkItem
+from equipoise.upgrade.graph.dependencies import presence
+from equipoise.upgrade.reason import Reason
+from equipoise.upgrade.requests.compatibility import are_compatible, projected_components
+from equipoise.upgrade.requests.work_transfer import WorkGoal, set_goals
+from equipoise.upgrade.state import (
+    ChangeSetStatus,
+    ResourceState,
+    SetProgress,
+    TrackedDependency,
+    UpgradeState,
+)
+
+Conflicts = dict[ResourceId, dict[ResourceId, None]]
+
+
+def version_conflicts(state: UpgradeState) -> Conflicts:
+    """Return pairs of resources whose current versions are incompatible."""
+    conflicts: Conflicts = {}
+    for dependent, sponsor, tracked in _incompatible_pairs(state):
+        mixed = any(
+            _is_applied(state, dependent, request) != _is_applied(state, sponsor, request)
+            for request in tracked.incompatible_requests
+        )
+        if mixed and not _are_compatible(
+            state, tracked, dict(dependent.components), dict(sponsor.components)
+        ):
+            conflicts.setdefault(dependent.resource.id, {})[sponsor.resource.id] = None
+            conflicts.setdefault(sponsor.resource.id, {})[dependent.resource.id] = None
+    return conflicts
+
+
+def service_conflicts(state: UpgradeState) -> Conflicts:
+    """Return the resources that each resource conflicts with, in service now or after a change."""
+    conflicts: Conflicts = {}
+    current = version_conflicts(state)
+    for dependent, sponsor, tracked in _incompatible_pairs(state):
+        ends = dependent.resource.id, sponsor.resource.id
+        later = _will_conflict(state, tracked, dependent, sponsor)
+        for here, there in ((dependent, sponsor), (sponsor, dependent)):
+            in_service = there.active and there.operational and ends[1] in current.get(ends[0], ())
+            will_conflict = later and bool(there.levels) and there.can_be_changed
+            if in_service or will_conflict:
+                conflicts.setdefault(here.resource.id, {})[there.resource.id] = None
+    return conflicts
+
+
+def _incompatible_pairs(
+    state: UpgradeState,
+) -> Iterator[tuple[ResourceState, ResourceState, TrackedDependency]]:
+    """Yield the present ends of each dependency with incompatible versions."""
+    for tracked in state.dependencies:
+        ends = _present_ends(state, tracked)
+        if ends is not None:
+            yield *ends, tracked
+
+
+def _will_conflict(
+    state: UpgradeState,
+    tracked: TrackedDependency,
+    dependent: ResourceState,
+    sponsor: ResourceState,
+) -> bool:
+    """Return whether two resources are incompatible after all their pending work."""
+    mixed = any(
+        bool(_lasting_sets(state, dependent, request))
+        != bool(_lasting_sets(state, sponsor, request))
+        for request in tracked.incompatible_requests
+    )
+    return mixed and not _are_compatible(
+        state, tracked, projected_components(dependent), projected_components(sponsor)
+    )
+
+
+def conflicting_sets(state: UpgradeState) -> dict[SetId, Reason]:
+    """Return the sets that cannot complete because another set is undone or was cancelled."""
+    conflicting = _sets_on_undone_requests(state)
+    for dependent, sponsor, tracked in _incompatible_pairs(state):
+        if not (
+            dependent.operational
+            and sponsor.operational
+            and _will_conflict(state, tracked, dependent, sponsor)
+        ):
+            continue
+        for request in tracked.incompatible_requests:
+            for changed, unchanged in ((dependent, sponsor), (sponsor, dependent)):
+                if not _lasting_sets(state, unchanged, request):
+                    reason = _version_conflict(changed, unchanged)
+                    conflicting = (
+                        dict.fromkeys(_lasting_sets(state, changed, request), reason) | conflicting
+                    )
+    for unit in state.units.values():
+        conflicting |= _inseparable_sets(state, unit)
+    return conflicting
+
+
+def _version_conflict(changed: ResourceState, unchanged: ResourceState) -> Reason:
+    names = changed.resource.id, unchanged.resource.id
+    text = f"{names[0]} would be incompatible with {names[1]}, which does not change"
+    return Reason("version-conflict", text)
+
+
+def _sets_on_undone_requests(state: UpgradeState) -> dict[SetId, Reason]:
+    """Return sets that need an older request which is undone."""
+    found: dict[SetId, Reason] = {}
+    for changed, unchanged, tracked in _cross_request_dependencies(state):
+        newer = [work.set for work in changed.forward_works]
+        if newer and not are_compatible(
+            state,
+            tracked.dependency,
+            projected_components(changed),
+            projected_components(unchanged),
+        ):
+            found |= dict.fromkeys(newer, _version_conflict(changed, unchanged))
+    return found
+
+
+def _cross_request_dependencies(
+    state: UpgradeState,
+) -> Iterator[tuple[ResourceState, ResourceState, TrackedDependency]]:
+    """Yield dependencies between resources of several requests, from both ends."""
+    for tracked in state.dependencies if state.requests_scheduled > 1 else ():
+        dependent = state.resource_states.get(tracked.dependency.dependent)
+        sponsor = state.resource_states.get(tracked.dependency.sponsor)
+        if (
+            dependent is None
+            or sponsor is None
+            or not (dependent.operational and sponsor.operational)
+        ):
+            continue
+        if (dependent.sets or sponsor.sets) and presence(state, tracked) is not None:
+            yield dependent, sponsor, tracked
+            yield sponsor, dependent, tracked
+
+
+def _sets_building_on_older(state: UpgradeState) -> Iterator[set[SetId]]:
+    """Yield a set together with the older set that it needs for compatible versions."""
+    for changed, older_resource, tracked in _cross_request_dependencies(state):
+        newer = {work.set for work in changed.forward_works}
+        for work in older_resource.forward_works:
+            before = dict(projected_components(older_resource))
+            if work.before is None:
+                before.pop(work.component, None)
+            else:
+                before[work.component] = work.before
+            older = state.set_status[work.set].order
+            sets = {set_ for set_ in newer if state.set_status[set_].order > older}
+            if sets and not are_compatible(
+                state, tracked.dependency, projected_components(changed), before
+            ):
+                yield sets | {work.set}
+
+
+def _inseparable_sets(state: UpgradeState, unit: UpgradeUnit) -> dict[SetId, Reason]:
+    """Return sets that must be undone with another: they share a resource or links of a unit."""
+    found: dict[SetId, Reason] = {}
+    for resource_states in _shared_resources(state, unit):
+        sets = {
+            set_: None
+            for resource_state in resource_states
+            for set_ in _open_sets(state, resource_state)
+        }
+        undoing = [set_ for set_ in sets if state.set_status[set_].progress is SetProgress.UNDOING]
+        for set_ in sets:
+            status = state.set_status[set_]
+            same = [undone for undone in undoing if state.set_status[undone].order == status.order]
+            if status.progress is SetProgress.SCHEDULED and same:
+                name = resource_states[0].resource.id
+                text = f"it changes {name} together with set {same[0]}, which is undone"
+                found[set_] = Reason("set-coupled", text)
+    return found
+
+
+def _shared_resources(state: UpgradeState, unit: UpgradeUnit) -> list[list[ResourceState]]:
+    """Return the resources on which sets cannot be separated.
+
+    That is each resource alone, or the whole unit if its links are switched.
+    """
+    resource_states = [
+        state.resource_states[ResourceId(member)]
+        for member in unit.resources
+        if member in state.resource_states
+    ]
+    return (
+        [resource_states]
+        if unit.method is UpgradeMethod.MODIFIED_SPLIT_LINKS
+        else [[member] for member in resource_states]
+    )
+
+
+def completes_with(state: UpgradeState, status: ChangeSetStatus) -> set[SetId]:
+    """Return the sets that complete only together with a set, the set included."""
+    found = {status.id}
+    # One request without units cannot couple its sets.
+    if not state.units and state.requests_scheduled < 2:  # noqa: PLR2004
+        return found
+    pairs = [*_coupled_sets(state), *_sets_building_on_older(state)]
+    grows = True
+    while grows:
+        # Transitive closure: a pair that shares a set with the result belongs to it.
+        coupled = {set_ for pair in pairs if not found.isdisjoint(pair) for set_ in pair}
+        grows = not coupled <= found
+        found |= coupled
+    return {
+        set_
+        for set_ in found
+        if set_ == status.id or state.set_status[set_].progress is SetProgress.SCHEDULED
+    }
+
+
+def _coupled_sets(state: UpgradeState) -> Iterator[set[SetId]]:
+    """Yield sets that meet at an incompatible dependency or in a unit, or share a goal in it."""
+    for dependent, sponsor, tracked in _incompatible_pairs(state):
+        for request in tracked.incompatible_requests:
+            yield {
+                *_lasting_sets(state, dependent, request),
+                *_lasting_sets(state, sponsor, request),
+            }
+    sets_by_goal = _sets_by_goal(state)
+    for unit in state.units.values():
+        for resource_states in _shared_resources(state, unit):
+            yield {
+                set_
+                for resource_state in resource_states
+                for set_ in _open_sets(state, resource_state)
+            }
+            yield from (
+                _sets_with_goal(resource_state, work, sets_by_goal)
+                for resource_state in resource_states
+                for work in resource_state.forward_works
+            )
+
+
+def _sets_by_goal(state: UpgradeState) -> dict[WorkGoal, set[SetId]]:
+    """Return the scheduled sets by goal."""
+    found: dict[WorkGoal, set[SetId]] = {}
+    for status in state.set_status.values():
+        if status.progress is SetProgress.SCHEDULED:
+            for goal in set_goals(state, status):
+                found.setdefault(goal, set()).add(status.id)
+    return found
+
+
+def _sets_with_goal(
+    resource_state: ResourceState, work: WorkItem, wanted: dict[WorkGoal, set[SetId]]
+) -> set[SetId]:
+    return {work.set} | wanted.get((resource_state.resource.id, work.component, work.after), set())
+
+
+def _present_ends(
+    state: UpgradeState, tracked: TrackedDependency
+) -> tuple[ResourceState, ResourceState] | None:
+    """Return the two ends of a dependency with incompatible versions, if both are present."""
+    if not tracked.incompatible_requests:
+        return None
+    dependent = state.resource_states.get(tracked.dependency.dependent)
+    sponsor = state.resource_states.get(tracked.dependency.sponsor)
+    if dependent is None or sponsor is None or not (dependent.present and sponsor.present):
+        return None
+    return dependent, sponsor
+
+
+def _are_compatible(
+    state: UpgradeState, tracked: TrackedDependency, *components: dict[ComponentId, str]
+) -> bool:
+    return not tracked.dependency.incompatible and are_compatible(
+        state, tracked.dependency, *components
+    )
+
+
+def _is_applied(state: UpgradeState, resource_state: ResourceState, request: int) -> bool:
+    """Return whether a request has changed a resource."""
+    return any(state.set_status[work.set].order == request for work in resource_state.applied)
+
+
+def _lasting_sets(state: UpgradeState, resource_state: ResourceState, request: int) -> list[SetId]:
+    """Return the sets of a request that change a resource and are not undone on it."""
+    pending = [work for level in resource_state.levels for work in level.works]
+    undone = {(work.set, work.component) for work in pending if work.undoing}
+    lasting = [
+        work.set for work in resource_state.applied if (work.set, work.component) not in undone
+    ]
+    lasting += [work.set for work in pending if not work.undoing]
+    return [set_ for set_ in dict.fromkeys(lasting) if state.set_status[set_].order == request]
+
+
+def _open_sets(state: UpgradeState, resource_state: ResourceState) -> list[SetId]:
+    """Return the sets that have not ended and have applied or pending work on a resource."""
+    pending = [work.set for level in resource_state.levels for work in level.works]
+    applied = [work.set for work in resource_state.applied]
+    sets = (set_ for set_ in dict.fromkeys((*pending, *applied)))
+    return [set_ for set_ in sets if state.set_status[set_].progress is not SetProgress.ENDED]

@@ -1,0 +1,131 @@
+"""Rules 0 and 1: groups held by pauses, windows, checkpoints, failures or running VMs."""
+
+from __future__ import annotations
+
+from equipoise.model.upgrade.graph import Modification
+from equipoise.model.upgrade.request import SetId
+from equipoise.model.upgrade.work import VertexId
+from equipoise.upgrade.graph.iteration_view import IterationView, affected_hosts
+from equipoise.upgrade.reason import Reason
+from equipoise.upgrade.rules.redundancy import held_by_failures
+from equipoise.upgrade.state import ChangeSetStatus, SetProgress, UpgradeState
+
+
+def held_groups(view: IterationView, candidates: dict[VertexId, None]) -> dict[VertexId, Reason]:
+    """Rule 0: remove groups whose change set is held, or that must stay while a host is down."""
+    state = view.state
+    held = {
+        status.id: reason
+        for status in state.set_status.values()
+        if (reason := hold_reason(state, status))
+    }
+    eliminated: dict[VertexId, Reason] = {}
+    for vertex in candidates:
+        group = view.control.groups[vertex]
+        if any(not state.compute_hosts[host].up for host in group.hosts):
+            eliminated[vertex] = Reason("host-down", "its host is down")
+            continue
+        held_by = next((held[set_] for set_ in view.sets(vertex) if set_ in held), None)
+        if held_by is not None:
+            eliminated[vertex] = held_by
+        elif state.paused_by_command:
+            eliminated[vertex] = Reason("paused-by-command", "the campaign is paused by command")
+    # A host that is down is the stronger reason, so it overwrites the protection group.
+    return held_by_failures(view, candidates) | eliminated
+
+
+def hold_reason(state: UpgradeState, status: ChangeSetStatus) -> Reason | None:
+    """Return the reason why no work of a set may start now, or None."""
+    if status.progress is SetProgress.ENDED:
+        return None
+    if status.paused:
+        return Reason("paused-by-command", f"set {status.id} is paused by command")
+    if status.progress is SetProgress.UNDOING:
+        return None  # an undo does not wait for checkpoints and windows
+    if waits_for_approval(state, status):
+        text = f"set {status.id} waits for approval at a checkpoint"
+        return Reason("waits-for-approval", text)
+    if status.set.windows and window_opens_ms(state, status, state.at_ms) > state.at_ms:
+        return Reason("outside-window", f"set {status.id} waits for its maintenance window")
+    return None
+
+
+def is_all_held(state: UpgradeState) -> bool:
+    """Return whether all remaining work is held. Then VMs stay on their hosts as well."""
+    if state.paused_by_command:
+        return True
+    open_sets = [
+        status for status in state.set_status.values() if status.progress is not SetProgress.ENDED
+    ]
+    with_work = [
+        status
+        for status in open_sets
+        if next(iter(state.pending_resources(status.id)), None) is not None
+    ]
+    return bool(with_work) and all(hold_reason(state, status) for status in with_work)
+
+
+def waits_for_approval(state: UpgradeState, status: ChangeSetStatus) -> bool:
+    """Return whether a set has reached a checkpoint that is not approved."""
+    if status.progress is not SetProgress.SCHEDULED:
+        return False  # an approval would have no effect
+    return checkpoints_due(state, status) > status.checkpoints_approved
+
+
+def checkpoints_due(state: UpgradeState, status: ChangeSetStatus) -> int:
+    """Return how many checkpoints of a set are reached."""
+    marks = status.set.checkpoints_pct
+    if not marks:
+        return 0
+    total = len(status.resources)
+    done = total - sum(
+        state.resource_states[id_].has_work_for(status.id) for id_ in status.resources
+    )
+    return sum(100 * done >= mark * total for mark in marks)
+
+
+def window_opens_ms(state: UpgradeState, status: ChangeSetStatus, now_ms: int) -> int:
+    """Return the earliest time at which the longest work of a set fits into a window."""
+    longest_ms = 1000 * longest_work_s(state, status.id)
+    times = []
+    for window in status.set.windows:
+        period, opens, closes = window.every_s * 1000, window.opens_s * 1000, window.closes_s * 1000
+        offset = now_ms % period
+        period_start = now_ms - offset
+        # Work must end before the window closes, so its duration counts too.
+        inside = opens <= offset and offset + longest_ms <= closes
+        times.append(
+            now_ms if inside else period_start + opens + (period if offset >= opens else 0)
+        )
+    return min(times)
+
+
+def longest_work_s(state: UpgradeState, set_: SetId) -> int:
+    """Return the duration of the longest work of a set, recovery from a failure included."""
+    return max(
+        (
+            sum(work.risk_s for work in resource_state.levels[0].works)
+            for resource_state in state.resource_states.values()
+            if resource_state.levels and resource_state.has_work_for(set_)
+        ),
+        default=0,
+    )
+
+
+IN_USE_REASON = Reason("vms-running", "VMs run on it; they must move first")
+
+
+def groups_in_use(view: IterationView, candidates: dict[VertexId, None]) -> dict[VertexId, Reason]:
+    """Rule 1: remove hosts with VMs, and resources without which such a host cannot work."""
+    residents = view.state.residents
+    eliminated: dict[VertexId, Reason] = {}
+    for vertex in candidates:
+        group = view.control.groups[vertex]
+        if any(residents.get(host) for host in group.hosts):
+            eliminated[vertex] = IN_USE_REASON
+        elif not group.hosts and group.modification is Modification.UPGRADE and group.active:
+            busy = sorted(host for host in affected_hosts(view, vertex) if residents.get(host))
+            if busy:
+                text = f"VMs run on {busy[0]}, which depends on it and has no alternative"
+                eliminated[vertex] = Reason("vms-depend", text)
+    return eliminated

@@ -1,0 +1,319 @@
+"""The summary of a campaign, computed from its journal: iterations, sets, SLA violations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from equipoise.model.event import Event
+from equipoise.model.quantity import ResourceId, TenantId, VmId
+from equipoise.model.upgrade import event as past
+from equipoise.model.upgrade.event import CampaignStatus, Elimination
+from equipoise.model.upgrade.request import RequestedChange, RequestId, SetId
+from equipoise.model.upgrade.work import TaskKind, VmBatch
+from equipoise.upgrade.coordinator import Coordinator
+from equipoise.upgrade.graph.build import grouping
+from equipoise.upgrade.graph.iteration_view import build_view, partition_hosts
+from equipoise.upgrade.methods import spare_hosts_for
+from equipoise.upgrade.reason import Reason
+from equipoise.upgrade.select_batch import spareable_hosts
+from equipoise.upgrade.state import ChangeSetStatus, SetProgress, UpgradeState
+
+
+@dataclass(frozen=True, slots=True)
+class SpareHostNeed:
+    """The spare hosts with which no unit of a request waits for tenants to shrink."""
+
+    request: RequestId
+    needed: int
+    """For the unit that deactivates the most hosts, and for failures in the new partition."""
+    available: int
+    """Hosts that no tenant needs, even if all tenants scale to the limit of their SLA."""
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether enough hosts are available."""
+        return self.available >= self.needed
+
+
+def spare_host_need(state: UpgradeState, request: RequestId, order: int) -> SpareHostNeed:
+    """Compute the spare hosts of a request that was just scheduled as number ``order``."""
+    units = [unit for unit in state.units.values() if unit.id.startswith(f"{order}/")]
+    sets = [
+        status
+        for status in state.set_status.values()
+        if status.order == order and status.progress is SetProgress.SCHEDULED
+    ]
+    divides = any(
+        status.partitions_hosts and status.id not in state.refused_sets for status in sets
+    )
+    failover = state.settings.failover_hosts if divides else 0
+    available = len(spareable_hosts(build_view(state, with_vms=False), (), None))
+    return SpareHostNeed(request, spare_hosts_for(units, failover_new=failover), available)
+
+
+@dataclass
+class SubIterationSummary:
+    """One sub-iteration: how many VMs were candidates, and how many moved."""
+
+    wanted: int
+    size: int
+    reason: str
+    code: str = ""
+
+
+@dataclass
+class IterationSummary:
+    """One iteration."""
+
+    i: int
+    began_ms: int
+    ended_ms: int = 0
+    z: int = 0
+    v: int | None = None
+    """None if the hosts were not divided: then step 4 of the thesis does not apply."""
+    batch: tuple[str, ...] = ()
+    eliminated: tuple[Elimination, ...] = ()
+    vm_batches: list[tuple[VmId, ...]] = field(default_factory=list)
+    consolidation: list[tuple[VmId, ...]] = field(default_factory=list)
+    rounds: list[SubIterationSummary] = field(default_factory=list)
+    works: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """What was done with each group of the batch, in words."""
+    failed: dict[ResourceId, str] = field(default_factory=dict)
+    paused: str = ""
+    pause_codes: tuple[str, ...] = ()
+    sizes: dict[TenantId, int] = field(default_factory=dict)
+    """How many VMs each tenant had at the end."""
+    headroom: int | None = None
+    """How many more compute hosts could have been spared."""
+
+
+@dataclass
+class SlaViolation:
+    """A violation of an SLA."""
+
+    at_ms: int
+    tenant: TenantId | None
+    what: str
+    code: str
+
+
+class SetResult(NamedTuple):
+    """How a change set ended, and why."""
+
+    outcome: str
+    reason: str
+    code: str
+
+
+@dataclass
+class CampaignSummary:
+    """The summary of a whole campaign."""
+
+    status: CampaignStatus = CampaignStatus.RUNNING
+    reason: str = ""
+    code: str = ""
+    iterations: list[IterationSummary] = field(default_factory=list)
+    sets: dict[SetId, SetResult] = field(default_factory=dict)
+    """The result of each set."""
+    complements: dict[SetId, list[str]] = field(default_factory=dict)
+    """The complementary changes of each set, in words."""
+    violations: list[SlaViolation] = field(default_factory=list)
+    outage_ms: dict[TenantId, int] = field(default_factory=dict)
+    """How long no VM of a tenant answered."""
+    isolated: dict[ResourceId, Reason] = field(default_factory=dict)
+    moves: dict[VmId, int] = field(default_factory=dict)
+    spare: list[SpareHostNeed] = field(default_factory=list)
+    """The spare hosts that each request needs, at the time of its scheduling."""
+    duration_ms: int = 0
+    groups: dict[str, tuple[ResourceId, ...]] = field(default_factory=dict)
+    """The members of each group of several resources in the iterations."""
+    already_matching: dict[SetId, list[ResourceId]] = field(default_factory=dict)
+    """The resources of each set that matched from the start."""
+    refused_orders: list[tuple[str, Reason]] = field(default_factory=list)
+    """Rejected commands, with the reason."""
+
+
+def summarise_campaign(events: Iterable[Event]) -> CampaignSummary:
+    """Summarise a campaign from its journal."""
+    summariser = _Summariser()
+    for event in events:
+        summariser.apply(event)
+    return summariser.summary
+
+
+class _Summariser:
+    def __init__(self) -> None:
+        self.summary = CampaignSummary()
+        self._coordinator = Coordinator()
+        self._moving: set[VmId] = set()
+        self._asked: list[RequestId] = []
+
+    @property
+    def _now(self) -> IterationSummary:
+        return self.summary.iterations[-1]
+
+    def apply(self, event: Event) -> None:
+        """Record an event together with the state in which it happened."""
+        note = getattr(self, f"_{type(event).__name__}", None)
+        before = not isinstance(event, past.IterationStarted)
+        if before and note is not None:
+            note(event)
+        self._coordinator.handle(event)
+        if not before and note is not None:
+            note(event)
+        self.summary.duration_ms = max(self.summary.duration_ms, event.at_ms)
+
+    @property
+    def _state(self) -> UpgradeState:
+        return self._coordinator.state
+
+    def _UpgradeRequested(self, event: past.UpgradeRequested) -> None:  # noqa: N802
+        self._asked.append(event.request.id)
+
+    def _IterationStarted(self, event: past.IterationStarted) -> None:  # noqa: N802
+        self.summary.iterations.append(IterationSummary(event.iteration, event.at_ms))
+        first = self._state.requests_scheduled - len(self._asked) + 1
+        for order, request in enumerate(self._asked, first):
+            self.summary.spare.append(spare_host_need(self._state, request, order))
+        self._asked = []
+        for status in self._state.set_status.values():
+            complements = [
+                _complement_text(change) for change in status.set.changes if change.complements
+            ]
+            if complements:
+                self.summary.complements[status.id] = complements
+            if status.id not in self.summary.already_matching:
+                self.summary.already_matching[status.id] = _matching(self._state, status)
+
+    def _CommandRejected(self, event: past.CommandRejected) -> None:  # noqa: N802
+        self.summary.refused_orders.append((event.command, Reason(event.code, event.reason)))
+
+    def _BatchDecided(self, event: past.BatchDecided) -> None:  # noqa: N802
+        now = self._now
+        now.z, now.batch, now.eliminated = event.z, event.batch, event.eliminated
+        grouped = grouping(self._state)
+        eliminated = (vertex for group in event.eliminated for vertex in group.vertices)
+        for vertex in (*event.batch, *eliminated):
+            if len(grouped.members.get(vertex, ())) > 1:
+                self.summary.groups[vertex] = grouped.members[vertex]
+        # Groups that only return into service take no host out of it.
+        out = [
+            vertex
+            for vertex in event.batch
+            if any(self._state.resource_states[member].levels for member in grouped.members[vertex])
+        ]
+        taken = {host for vertex in out for host in grouped.hosts_of.get(vertex, ())}
+        now.headroom = event.z - len(taken)
+
+    def _BatchStarted(self, event: past.BatchStarted) -> None:  # noqa: N802
+        groups = grouping(self._state).group_of
+        for task in event.batch.tasks:
+            if task.errand is TaskKind.APPLY:
+                texts = tuple(
+                    _work_text(work.component, work.before, work.after) for work in task.works
+                )
+                group = groups[task.resource]
+                self._now.works[group] = (*self._now.works.get(group, ()), *texts)
+
+    def _VmBatchDecided(self, event: past.VmBatchDecided) -> None:  # noqa: N802
+        if partition_hosts(self._state).divided:
+            self._now.v = event.v
+        self._now.rounds.append(
+            SubIterationSummary(event.wanted, event.size, event.reason, event.code)
+        )
+
+    def _VmBatchStarted(self, event: past.VmBatchStarted) -> None:  # noqa: N802
+        moved = tuple(move.vm for move in event.batch.moves)
+        self._moving = set(moved)
+        (self._now.consolidation if event.why else self._now.vm_batches).append(moved)
+        self._count_disturbed(event.batch, event.at_ms)
+
+    def _count_disturbed(self, batch: VmBatch, at_ms: int) -> None:
+        """Count VMs that move at once, and violations of the limit of their group."""
+        tenants: dict[TenantId, int] = {}
+        groups: dict[str, int] = {}
+        for move in batch.moves:
+            placement = self._state.placements[move.vm]
+            if placement.tenant is not None:
+                tenants[placement.tenant] = tenants.get(placement.tenant, 0) + 1
+            if placement.group is not None:
+                groups[placement.group] = groups.get(placement.group, 0) + 1
+                if groups[placement.group] > self._state.disturbed_max[placement.group]:
+                    count = groups[placement.group]
+                    what = f"{count} VMs of group {placement.group} are disturbed at once"
+                    self.summary.violations.append(
+                        SlaViolation(at_ms, placement.tenant, what, "too-many-disturbed")
+                    )
+        for tenant, moving in tenants.items():
+            if moving == self._state.vm_counts[tenant]:
+                had = self.summary.outage_ms.get(tenant, 0)
+                self.summary.outage_ms[tenant] = had + self._state.settings.vm_outage_ms
+
+    def _VmMoved(self, event: past.VmMoved) -> None:  # noqa: N802
+        if event.vm in self._moving:  # the engine may report a move twice
+            self._moving.discard(event.vm)
+            self.summary.moves[event.vm] = self.summary.moves.get(event.vm, 0) + 1
+
+    def _TaskFailed(self, event: past.TaskFailed) -> None:  # noqa: N802
+        self._now.failed[event.resource] = f"{event.errand}: {event.reason or 'failed'}"
+
+    def _ScalingAnswered(self, event: past.ScalingAnswered) -> None:  # noqa: N802
+        if event.refused:
+            what = f"{event.refused} VMs within the SLA found no host"
+            self.summary.violations.append(
+                SlaViolation(event.at_ms, event.tenant, what, "vm-unplaced")
+            )
+
+    def _VmsRestarted(self, event: past.VmsRestarted) -> None:  # noqa: N802
+        for vm in event.unplaced:
+            placement = self._state.placements.get(vm)
+            what = f"VM {vm} of the failed host {event.host} found no host"
+            tenant = None if placement is None else placement.tenant
+            self.summary.violations.append(SlaViolation(event.at_ms, tenant, what, "vm-unplaced"))
+
+    def _ResourceIsolated(self, event: past.ResourceIsolated) -> None:  # noqa: N802
+        self.summary.isolated[event.resource] = Reason(event.code, event.reason)
+
+    def _ResourceReleased(self, event: past.ResourceReleased) -> None:  # noqa: N802
+        self.summary.isolated.pop(event.resource, None)
+
+    def _SetEnded(self, event: past.SetEnded) -> None:  # noqa: N802
+        self.summary.sets[event.set] = SetResult(event.outcome.value, event.reason, event.code)
+
+    def _IterationEnded(self, event: past.IterationEnded) -> None:  # noqa: N802
+        self._now.ended_ms, self._now.paused = event.at_ms, event.paused
+        self._now.pause_codes = event.codes
+        self._now.sizes = dict(self._state.vm_counts)
+
+    def _CampaignEnded(self, event: past.CampaignEnded) -> None:  # noqa: N802
+        self.summary.status, self.summary.reason = event.status, event.reason
+        self.summary.code = event.code
+
+
+def _matching(state: UpgradeState, status: ChangeSetStatus) -> list[ResourceId]:
+    """Return the resources of a set that need no work when it is scheduled."""
+    if status.id in state.refused_sets:
+        return []
+    resource_states = {
+        id_: state.resource_states[id_] for id_ in status.resources if id_ in state.resource_states
+    }
+    return [
+        id_
+        for id_, resource_state in resource_states.items()
+        if not resource_state.has_work_for(status.id)
+    ]
+
+
+def _complement_text(change: RequestedChange) -> str:
+    """Return a complementary change in words."""
+    what = " ".join(word for word in (change.component, change.version) if word)
+    resources = ", ".join(change.resources)
+    return f"{change.does} {what + ' on ' if what else ''}{resources}: {change.complements}"
+
+
+def _work_text(component: str, before: str | None, after: str | None) -> str:
+    if before is None:
+        return f"{component} {after} installed"
+    return f"{component} {before} removed" if after is None else f"{component} {before} to {after}"

@@ -1,0 +1,1 @@
+"""VMs during an upgrade: VM batches (step 4), consolidation, scaling, restarts, reserves."""

@@ -1,0 +1,183 @@
+"""Reserves: capacity kept for tenants that scale out and hosts that fail (equations 3 to 6).
+
+Two readings: whole empty hosts, as in the equations, or capacity for every VM that a tenant may
+still request.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from equipoise.model.quantity import GroupId, HostId, TenantId
+from equipoise.upgrade.state import UpgradeState
+
+
+def ceil_div(amount: int, part: int) -> int:
+    """Divide and round up."""
+    return -(-amount // part)
+
+
+def scaling_in(state: UpgradeState, tenant: TenantId, duration_s: int) -> int:
+    """Return by how many VMs a tenant may scale within a duration, ignoring its limit."""
+    sla = state.tenants[tenant].sla
+    return sla.scaling_vms * (ceil_div(duration_s, sla.cooldown_s) if sla.cooldown_s else 1)
+
+
+def largest_scaling(state: UpgradeState, duration_s: int) -> int:
+    """Return S of equation 3: the largest scaling of any tenant within a duration."""
+    return max((scaling_in(state, tenant, duration_s) for tenant in state.tenants), default=0)
+
+
+def expected_growth(
+    state: UpgradeState, tenants: Iterable[TenantId], duration_s: int | None
+) -> dict[TenantId, int]:
+    """Return by how many VMs each tenant may scale within a duration and its SLA.
+
+    Without a duration, up to the limit of its SLA.
+    """
+    growth = {tenant: vms_left_to_scale(state, tenant) for tenant in tenants}
+    if duration_s is not None:
+        growth = {
+            tenant: min(scaling_in(state, tenant, duration_s), more)
+            for tenant, more in growth.items()
+        }
+    return {tenant: more for tenant, more in growth.items() if more > 0}
+
+
+def vms_left_to_scale(state: UpgradeState, tenant: TenantId) -> int:
+    """Return how many VMs a tenant may still request."""
+    return max(0, state.tenants[tenant].sla.vms_max - state.vm_counts[tenant])
+
+
+def scaling_reservation(
+    state: UpgradeState, hosts: Sequence[HostId], tenants: int, duration_s: int
+) -> int:
+    """Return the hosts that stay empty for tenants that scale (equation 5)."""
+    if not tenants or not hosts:
+        return 0
+    smallest = min(state.compute_hosts[host].vms_max for host in hosts)
+    return largest_scaling(state, duration_s) * ceil_div(tenants, smallest)
+
+
+def scaling_group(state: UpgradeState, tenant: TenantId) -> GroupId | None:
+    """Return the anti-affinity group that new VMs of a tenant join, or None."""
+    groups = state.tenants[tenant].anti_affinity
+    return groups[0].id if groups else None
+
+
+class FreeCapacity:
+    """Free capacity of some hosts, and the anti-affinity groups on each host."""
+
+    def __init__(self, state: UpgradeState, hosts: Iterable[HostId]) -> None:
+        """Start with the current VMs. Moving VMs count on their targets as well."""
+        self._state = state
+        self.free: dict[HostId, int] = {host: state.vms_free(host) for host in hosts}
+        self._groups: dict[HostId, set[GroupId]] = {}
+        for vm, target in state.moving_vms():
+            if target in self.free:
+                self.commit(target, state.placements[vm].group)
+
+    def add(self, hosts: Iterable[HostId]) -> None:
+        """Add further hosts with their current VMs."""
+        self.free |= {host: self._state.vms_free(host) for host in hosts}
+
+    def _on(self, host: HostId) -> set[GroupId]:
+        """Return the groups on a host, computed on first use."""
+        groups = self._groups.get(host)
+        if groups is None:
+            placements = (self._state.placements[vm] for vm in self._state.residents.get(host, ()))
+            groups = {placement.group for placement in placements if placement.group is not None}
+            self._groups[host] = groups
+        return groups
+
+    def fits(self, host: HostId, group: GroupId | None) -> bool:
+        """Return whether a VM of a group can run on a host."""
+        return self.free[host] > 0 and (group is None or group not in self._on(host))
+
+    def commit(self, host: HostId, group: GroupId | None) -> None:
+        """Take capacity for a VM of a group on a host."""
+        self.free[host] -= 1
+        if group is not None:
+            self._on(host).add(group)
+
+
+@dataclass(frozen=True, slots=True)
+class HostReservation:
+    """The hosts reserved for scaling and failures; ``short`` if they are not enough."""
+
+    kept: dict[HostId, None]
+    short: bool
+    missing: dict[TenantId, int]
+    """How many VMs that a tenant may request found no host."""
+
+
+def reserve_hosts(
+    state: UpgradeState,
+    capacity: FreeCapacity,
+    wanted: dict[TenantId, int],
+    *,
+    busy: Sequence[HostId],
+    empty: Sequence[HostId],
+    failover: int,
+) -> HostReservation:
+    """Reserve capacity for expected VMs on used hosts, then on as few empty hosts as possible.
+
+    ``empty`` hosts are taken from the end, so that those at the beginning stay free for a change.
+    ``failover`` of them are reserved for failures: each can take all VMs that one host may run
+    then.
+    """
+    kept: dict[HostId, None] = {}
+    unplaced: dict[TenantId, int] = {}
+    more_vms = sum(wanted.values())
+    # A failing host may by then run the expected VMs as well, up to its capacity.
+    fullest = max(
+        (
+            min(
+                state.compute_hosts[host].vms_max,
+                state.compute_hosts[host].vms_max - capacity.free[host] + more_vms,
+            )
+            for host in busy
+        ),
+        default=0,
+    )
+    spare = [host for host in reversed(empty) if state.compute_hosts[host].vms_max >= fullest]
+    for host in spare[:failover]:
+        kept[host] = None
+    short = len(kept) < failover and bool(busy)
+    if short:  # no host is large enough: reserve the last ones all the same
+        kept |= dict.fromkeys([*reversed(empty)][:failover])
+    # A host reserved for scaling may fail too: it gets no more VMs than a reserved host can take.
+    failover_capacity = min((state.compute_hosts[host].vms_max for host in kept), default=None)
+    with_capacity = deque(host for host in busy if capacity.free[host] > 0)
+    rest = [host for host in reversed(empty) if host not in kept]
+    for tenant, more in sorted(wanted.items(), key=lambda item: -item[1]):
+        missing = more - _place_some(capacity, with_capacity, scaling_group(state, tenant), more)
+        # Every further empty host takes at least one VM, also if anti-affinity keeps the rest away.
+        while missing > 0 and rest:
+            host = rest.pop(0)
+            kept[host] = None
+            if failover_capacity is not None:
+                capacity.free[host] = min(capacity.free[host], failover_capacity)
+            with_capacity.append(host)
+            missing -= _place_some(capacity, [host], scaling_group(state, tenant), 1)
+        if missing > 0:
+            short, unplaced[tenant] = True, missing
+        while with_capacity and capacity.free[with_capacity[0]] <= 0:
+            with_capacity.popleft()
+    return HostReservation(kept, short, unplaced)
+
+
+def _place_some(
+    capacity: FreeCapacity, hosts: Iterable[HostId], group: GroupId | None, number: int
+) -> int:
+    """Place up to a number of VMs of a group; VMs of one group need different hosts."""
+    placed = 0
+    for host in hosts:
+        while placed < number and capacity.fits(host, group):
+            capacity.commit(host, group)
+            placed += 1
+        if placed == number:
+            break
+    return placed

@@ -1,0 +1,106 @@
+"""Hosts for new VMs of tenants, VMs to remove, and restarts of VMs of failed hosts."""
+
+from __future__ import annotations
+
+from equipoise.model.quantity import GroupId, HostId, TenantId, VmId
+from equipoise.model.upgrade.event import ScalingAnswered, VmsRestarted
+from equipoise.upgrade.graph.host_partitions import HostPartitions, unused_hosts, used_hosts
+from equipoise.upgrade.graph.iteration_view import partition_hosts
+from equipoise.upgrade.state import IterationPhase, UpgradeState
+from equipoise.upgrade.vms.reserves import FreeCapacity, scaling_group, vms_left_to_scale
+
+
+def answer_scaling(state: UpgradeState, tenant: TenantId, vms: int) -> ScalingAnswered:
+    """Start new VMs, or remove some: in the partition in which the tenant will stay."""
+    host_partitions = partition_hosts(state)
+    if vms < 0:
+        removed = _vms_to_remove(state, host_partitions, tenant, -vms)
+        return ScalingAnswered(at_ms=state.at_ms, tenant=tenant, removed=removed)
+    number = min(vms, vms_left_to_scale(state, tenant))
+    group = scaling_group(state, tenant)
+    hosts = _start_hosts(state, host_partitions, tenant)
+    capacity = FreeCapacity(state, hosts)
+    added: dict[VmId, HostId] = {}
+    for count in range(number):
+        target = next((host for host in hosts if capacity.fits(host, group)), None)
+        if target is None:
+            break
+        capacity.commit(target, group)
+        added[VmId(f"{tenant}-new-{state.vms_added + count + 1}")] = target
+    return ScalingAnswered(
+        at_ms=state.at_ms, tenant=tenant, added=added, refused=number - len(added)
+    )
+
+
+def _start_hosts(
+    state: UpgradeState, host_partitions: HostPartitions, tenant: TenantId | None
+) -> list[HostId]:
+    """Return the hosts for new VMs, best first: used hosts, then empty hosts from the end."""
+    in_work = hosts_in_work(state)
+    if not host_partitions.divided:
+        hosts = [*host_partitions.new, *host_partitions.old]
+        return _best_first(state, [host for host in hosts if host not in in_work])
+    new = [host for host in host_partitions.new if host not in in_work]
+    old = [host for host in host_partitions.old if host not in in_work]
+    on_new = (vm for host in host_partitions.new for vm in state.residents.get(host, ()))
+    # A tenant stays in its partition; a tenant without VMs starts in the new one.
+    has_new = any(state.placements[vm].tenant == tenant for vm in on_new)
+    is_new = tenant is not None and not state.vm_counts.get(tenant)
+    first, second = (new, old) if has_new or (is_new and new) else (old, new)
+    return [*_best_first(state, first), *_best_first(state, second)]
+
+
+def _best_first(state: UpgradeState, hosts: list[HostId]) -> list[HostId]:
+    return [*used_hosts(state, hosts), *reversed(unused_hosts(state, hosts))]
+
+
+def hosts_in_work(state: UpgradeState) -> dict[HostId, None]:
+    """Return compute hosts of the current batch: selected, changing, reverting or baking."""
+    under_way = state.phase in (
+        IterationPhase.CHANGING,
+        IterationPhase.REVERTING,
+        IterationPhase.BAKING,
+    )
+    return state.hosts_out if under_way else {}
+
+
+def _vms_to_remove(
+    state: UpgradeState, host_partitions: HostPartitions, tenant: TenantId, count: int
+) -> tuple[VmId, ...]:
+    """Return the VMs to remove: those of the old partition first, then the latest."""
+    vms_min = state.tenants[tenant].sla.vms_min
+    count = min(count, max(0, state.vm_counts[tenant] - vms_min))
+    own = [placement for placement in state.placements.values() if placement.tenant == tenant]
+    # The sort is stable: within a partition the latest VMs come first.
+    own.reverse()
+    own.sort(
+        key=lambda placement: (
+            placement.host is None or not host_partitions.vms_must_leave(placement.host)
+        )
+    )
+    return tuple(placement.vm for placement in own[:count])
+
+
+def restart_vms(state: UpgradeState, host: HostId) -> VmsRestarted:
+    """Restart the VMs of a failed host on other hosts, in their own partition if divided."""
+    host_partitions = partition_hosts(state)
+    placed: dict[VmId, HostId] = {}
+    unplaced: list[VmId] = []
+    taken: dict[HostId, list[GroupId | None]] = {}
+    for vm in state.vms_to_restart[host]:
+        placement = state.placements.get(vm)
+        if placement is None:
+            continue
+        hosts = _start_hosts(state, host_partitions, placement.tenant)
+        capacity = FreeCapacity(state, hosts)
+        for other, groups in taken.items():
+            for group in groups:
+                if other in capacity.free:
+                    capacity.commit(other, group)
+        target = next((host for host in hosts if capacity.fits(host, placement.group)), None)
+        if target is None:
+            unplaced.append(vm)
+        else:
+            taken.setdefault(target, []).append(placement.group)
+            placed[vm] = target
+    return VmsRestarted(at_ms=state.at_ms, host=host, placed=placed, unplaced=tuple(unplaced))

@@ -1,0 +1,194 @@
+"""``equipoise fuzz``, as a person calls it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+EQUIPOISE = Path(sys.executable).parent / "equipoise"
+CORPUS = Path(__file__).parents[2] / "corpus" / "faulty.jsonl"
+
+
+def call(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run([EQUIPOISE, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def answer(*words: str, code: int = 0) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(call("fuzz", *words, "--json", code=code).stdout)
+    return found
+
+
+def test_our_planner_agrees_with_the_specification() -> None:
+    found = answer("planner", "--tests", "300", "--seed", "11")
+    assert (found["tests"], found["agreed"], found["defects"]) == (300, 300, [])
+    assert found["seed"] == 11
+
+
+OVERLAPPING = ("--constraint", "RunningCapacity", "--constraint", "Seq")
+"""Where it makes a difference that actions overlap."""
+
+
+@pytest.mark.parametrize(
+    ("letter", "where"),
+    [("A", ()), ("B", ()), ("C", ()), ("D", OVERLAPPING), ("E", OVERLAPPING), ("F", ())],
+)
+def test_deliberate_faults_are_found_and_shrunk(letter: str, where: tuple[str, ...]) -> None:
+    found = answer(f"faulty-{letter}", "--tests", "1000", "--failures", "1", *where, code=1)
+    (defect,) = found["defects"]
+    shrunk = defect["shrunk"]
+    assert len(shrunk["cluster"]["vms"]) <= 2
+    assert len(shrunk["cluster"]["hosts"]) <= 2
+    assert defect["class"] in {"under-filtering", "over-filtering", "crash"}
+    assert defect["why"]
+
+
+def test_a_saved_case_gives_the_same_verdict_again(tmp_path: Path) -> None:
+    path = tmp_path / "found.jsonl"
+    found = answer("faulty-C", "--tests", "200", "--save", str(path), code=1)
+    again = answer("faulty-C", "--replay", str(path), code=1)
+    assert again["tests"] == len(found["defects"])
+    assert [(one["class"], one["constraint"], one["mode"]) for one in again["defects"]] == [
+        (one["class"], one["constraint"], one["mode"]) for one in found["defects"]
+    ]
+    assert answer("planner", "--replay", str(path))["agreed"] == again["tests"]
+
+
+def test_trials_may_have_a_network_and_our_planner_agrees_about_it() -> None:
+    wires = 'network={"switches": [1, 3], "detours": 0.5}'
+    found = answer("planner", "--tests", "200", "--set", wires, "--set", "network.limited=0.5")
+    assert (found["agreed"], found["defects"]) == (200, [])
+
+
+def test_a_fault_about_networks_is_found_and_saved_with_the_network(
+    tmp_path: Path,
+) -> None:
+    saved = tmp_path / "found.jsonl"
+    page = tmp_path / "found.html"
+    more = ("--tests", "100", "--save", str(saved), "--report", str(page))
+    found = answer("faulty-unwired", *more, code=1)
+    shrunk = found["defects"][0]["shrunk"]
+    assert len(shrunk["network"]["switches"]) == 1
+    assert len(shrunk["network"]["links"]) == len(shrunk["cluster"]["hosts"]) == 2
+    assert "link or switch" in page.read_text()
+    again = answer("faulty-unwired", "--replay", str(saved), code=1)
+    assert [one["shrunk"] for one in again["defects"]] == [
+        one["shrunk"] for one in found["defects"]
+    ]
+    assert answer("planner", "--replay", str(saved))["defects"] == []
+    told = call("fuzz", "faulty-departing", "--tests", "500", code=1).stdout
+    assert "network, in Mbit/s: " in told
+    assert "towards" in told
+
+
+def test_findings_are_printed() -> None:
+    done = call("fuzz", "faulty-C", "--constraint", "Spread", "--tests", "400", code=1)
+    assert "under-filtering, introduced: Spread, continuous, seen" in done.stdout
+    assert "the scheduler accepts a plan that violates the constraint at" in done.stdout
+    assert "migrate" in done.stdout
+
+
+def test_the_targets_are_listed() -> None:
+    named = {one["target"] for one in json.loads(call("fuzz", "--list", "--json").stdout)}
+    assert {"planner", "faulty-A", "faulty-F"} <= named
+    assert "our exact planner" in call("fuzz", "--list").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("plannr",), "did you mean planner?"),
+        (("planner", "--constraint", "Spred"), "did you mean Spread?"),
+        (("mutant-Spread",), "did you mean mutant-Spread-"),
+        (("mutant-Spread-momentum",), "mutant-Spread-moment"),
+        (("mutant-Sprd-moment",), "'equipoise fuzz --list' lists them"),
+        (("planner", "--spec", "/dev/null"), "/dev/null: declares no constraint"),
+        (("planner", "--known", str(CORPUS)), "and none of planner"),
+        (("planner", "--hosts", "3-1"), "3-1 is neither a number nor a range such as 1-3"),
+        (("planner", "--vms", "many"), "many is neither a number nor a range such as 1-3"),
+        (("planner", "--vms", "1-"), "1- is neither a number nor a range such as 1-3"),
+        (("planner", "--vms", "1-5000"), "1-5000 is more than 1,000"),
+        (("planner", "--workers", "9" * 5000), "1 to 1,000 processes"),
+        (("planner", "--workers", "two", "--replay", "/dev/null"), "neither a number"),
+        (("planner", "--known", "/dev/null", "--replay", "/dev/null"), "leave out --known"),
+        (("planner", "--constraint", "Fence", "--vms", "0"), "Fence needs a member of vms"),
+        (("planner", "--set", 'given={"nb": ["x"]}'), "'x' is no value of nb"),
+        (
+            ("planner", "--constraint", "Root", "--set", "broken_at_first=true"),
+            "none of 3,000 trials of Root",
+        ),
+        ((), "name a target"),
+        (("planner", "--save", "/nowhere/at/all.jsonl"), "cannot be written"),
+        (("planner", "--replay", "/nowhere/at/all.jsonl"), "cannot be read"),
+    ],
+)
+def test_invalid_arguments_are_reported(words: tuple[str, ...], told: str) -> None:
+    assert told in call("fuzz", *words, code=2).stderr
+
+
+def test_an_invalid_file_of_trials_is_reported_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "found.jsonl"
+    path.write_text('\n{"target": "planner"}\n')
+    done = call("fuzz", "planner", "--replay", str(path), code=2)
+    assert "line 2" in done.stderr
+
+
+def test_a_mutant_is_tested_with_its_altered_constraint() -> None:
+    found = answer("mutant-Spread-moment", "--tests", "1000", "--failures", "1", code=1)
+    assert {one["constraint"] for one in found["defects"]} == {"Spread"}
+
+
+def test_constraints_without_possible_trials_are_left_out_and_named() -> None:
+    done = call("fuzz", "planner", "--tests", "200", "--vms", "0", "--set", "continuous=true")
+    assert "planner: 200 trials" in done.stdout
+    left = done.stderr.split("left out, because the options allow no trial of them: ")[1]
+    assert {"Fence", "Running"} <= set(left.replace("\n", " ").replace(",", "").split())
+
+
+def test_constraints_that_are_never_broken_at_first_are_left_out_and_named() -> None:
+    done = call("fuzz", "planner", "--tests", "40", "--set", "broken_at_first=true")
+    assert "planner: 40 trials" in done.stdout
+    left = done.stderr.split("left out, because the options allow no trial of them: ")[1]
+    named = set(left.splitlines()[0].split(", "))
+    assert {"Root", "Seq", "MaxMoves"} <= named
+    assert not {"Spread", "Fence", "ShareableResource"} & named
+
+
+def test_a_bug_in_the_specification_ends_the_campaign_with_the_case_saved(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "from equipoise.adapters.targets import trial\n"
+        "def broken(*_):\n    raise KeyError('ours')\n"
+        "trial.case_holds = broken\n"
+    )
+    saved = tmp_path / "broken.jsonl"
+    paths = (str(tmp_path), os.environ.get("PYTHONPATH"))
+    words = ("planner", "--replay", str(CORPUS), "--save", str(saved), "--json")
+    done = subprocess.run(
+        [EQUIPOISE, "fuzz", *words],
+        capture_output=True, text=True, check=False,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
+    )  # fmt: skip
+    assert done.returncode == 70
+    assert json.loads(done.stdout)["error"] == "bug"
+    assert "KeyError: 'ours'; please report it, with the case in" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert json.loads(saved.read_text())["message"] == "KeyError: 'ours'"
+
+
+def test_a_failing_own_constraint_is_reported_with_the_case(tmp_path: Path) -> None:
+    spec, saved = tmp_path / "mine.spec", tmp_path / "case.jsonl"
+    spec.write_text("Div(nb : int) discrete ::= card(vms) / nb <= 3")
+    words = ("planner", "--spec", str(spec), "--tests", "200", "--save", str(saved))
+    done = call("fuzz", *words, code=2)
+    assert "Div: cannot judge every trial" in done.stderr
+    assert "divided by zero" in done.stderr
+    assert "Div(nb : int)" in json.loads(saved.read_text())["specification"]
+    again = ("planner", "--replay", str(saved), "--save", str(tmp_path / "again.jsonl"))
+    assert "Div: cannot judge" in call("fuzz", *again, code=2).stderr

@@ -1,0 +1,162 @@
+"""The checks before the first action: an engine, or all reasons why it could not work."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders import a_host, a_vm
+from equipoise.adapters.access_file import FileContext
+from equipoise.adapters.ansible import process
+from equipoise.adapters.ansible.access import (
+    AnsibleAccess,
+    AnsibleHostAccess,
+    TaskPlaybooks,
+)
+from equipoise.adapters.ansible.engine import AnsibleEngine
+from equipoise.adapters.ansible.preflight import engine_for
+from equipoise.errors import InvalidInput, MissingExtra
+from equipoise.model.inventory import Inventory
+from equipoise.model.quantity import HostId, ResourceId
+from equipoise.model.upgrade.campaign import UpgradeCampaign
+from equipoise.model.upgrade.catalog import Catalog, ComponentDescription, ComponentId, Recipe
+from equipoise.model.upgrade.infrastructure import Resource, ResourceKind
+from equipoise.model.upgrade.request import (
+    ChangeKind,
+    ChangeSet,
+    RequestedChange,
+    RequestId,
+    SetId,
+    UpgradeRequest,
+)
+
+PLAYBOOKS = Path(__file__).parents[4] / "examples" / "upgrade" / "playbooks"
+GOOD = Recipe(script="upgrade.yaml", undo_script="undo.yaml", check_script="check.yaml")
+
+
+def a_campaign(recipe: Recipe = GOOD, resource: str = "agent1") -> UpgradeCampaign:
+    change = RequestedChange(
+        does=ChangeKind.UPGRADE,
+        resources=(ResourceId(resource),),
+        component=ComponentId("greeter"),
+        version="2.0",
+    )
+    return UpgradeCampaign(
+        name="c",
+        cluster=Inventory(
+            hosts=(a_host("h1"),),
+            resources=(
+                Resource(id=ResourceId("agent1"), kind=ResourceKind.HOST_OS, host=HostId("h1")),
+            ),
+        ),
+        catalog=Catalog(
+            descriptions=(
+                ComponentDescription(
+                    component=ComponentId("greeter"), version="2.0", upgrade=recipe
+                ),
+            )
+        ),
+        requests=(
+            UpgradeRequest(id=RequestId("r"), sets=(ChangeSet(id=SetId("s"), changes=(change,)),)),
+        ),
+    )
+
+
+def made(campaign: UpgradeCampaign, *hosts: str, **more: Any) -> AnsibleEngine:
+    access = AnsibleAccess(
+        hosts={HostId(name): AnsibleHostAccess() for name in hosts or ("h1",)}, **more
+    )
+    return engine_for(
+        campaign,
+        FileContext(source="campaign.yaml", folder=PLAYBOOKS, environ={}),
+        access,
+        FileContext(source="access.yaml", folder=PLAYBOOKS, environ={}),
+        lambda: 0,
+    )
+
+
+def refusal(campaign: UpgradeCampaign, *hosts: str, **more: Any) -> str:
+    with pytest.raises(InvalidInput) as caught:
+        made(campaign, *hosts, **more)
+    return str(caught.value)
+
+
+@pytest.fixture(autouse=True)
+def fixture_ansible(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("equipoise.adapters.ansible.preflight.need_ansible", lambda: None)
+
+
+def test_a_campaign_with_known_hosts_and_playbooks_has_an_engine() -> None:
+    assert made(a_campaign()).next_event(None) is None
+    assert made(a_campaign(), "agent1", "h7").next_event(None) is None
+
+
+def test_a_recipe_without_a_playbook_is_refused() -> None:
+    message = refusal(a_campaign(Recipe(script="upgrade.yaml")))
+    assert "campaign.yaml: catalog.descriptions[0].upgrade.undo_script: is missing" in message
+    by_hand = refusal(a_campaign(Recipe(by_hand=True)))
+    assert "check_script: is missing for work by hand" in by_hand
+
+
+def test_a_change_that_the_catalog_does_not_describe_is_refused() -> None:
+    campaign = a_campaign()
+    message = refusal(campaign.but(catalog=Catalog()))
+    assert "requests[0].sets[0].changes[0].version: the catalog does not describe" in message
+    assert "how to upgrade greeter 2.0" in message
+
+
+def test_a_missing_playbook_is_refused() -> None:
+    assert "no.yaml: the playbook cannot be read" in refusal(a_campaign(GOOD.but(script="no.yaml")))
+
+
+def test_a_changed_host_without_a_connection_is_refused() -> None:
+    assert 'access.yaml: hosts: there is no host "h1"' in refusal(a_campaign(), "h7")
+    assert 'there is no host "x"' in refusal(a_campaign(resource="x"), "h7")
+
+
+def test_work_beyond_the_time_limit_is_refused_before_the_run() -> None:
+    long = a_campaign(GOOD.but(duration_s=10, undo_duration_s=3600))
+    message = refusal(long)
+    assert "access.yaml: timeout_s: the time limit is 1800 s, but to upgrade greeter 2.0" in message
+    assert "allow more than 3600 s" in message
+    assert made(long, timeout_s=4000).next_event(None) is None
+
+
+def test_vm_moves_need_a_playbook_and_a_connection() -> None:
+    campaign = a_campaign()
+    busy = campaign.but(cluster=campaign.cluster.but(vms=(a_vm("v", "h1"),)))
+    assert "task_playbooks.move: is missing, but VMs such as v must leave h1" in refusal(busy)
+    playbooks = TaskPlaybooks(move="upgrade.yaml")
+    assert 'there is no host "h1"' in refusal(busy, "agent1", task_playbooks=playbooks)
+    assert made(busy, task_playbooks=playbooks).next_event(None) is None
+
+
+def test_programs_of_the_python_environment_come_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin")
+    own, *others = process._search_path().split(":")
+    assert Path(own) == Path(sys.executable).parent
+    assert others == ["/usr/bin"]
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "find_spec", lambda _name: None)
+    with pytest.raises(MissingExtra, match=r"equipoise\[ansible\]"):
+        process.need_ansible()
+    monkeypatch.undo()
+    monkeypatch.setattr(process, "PROGRAM", "no-such-program")
+    with pytest.raises(MissingExtra, match=r"equipoise\[ansible\]"):
+        process.need_ansible()
+
+
+def test_only_the_process_of_a_run_imports_the_runner() -> None:
+    line = (
+        "import sys, equipoise.adapters.ansible.preflight; "
+        "sys.exit('ansible_runner' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", line], check=False).returncode == 0

@@ -1,0 +1,60 @@
+"""Commands as people write them, and orders that are posted by several at once."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from equipoise.cli.upgrade.command_queue import QUEUE_JOURNAL, parse_command, post
+from equipoise.errors import InvalidInput
+from equipoise.model.upgrade.event import UpgradeCommanded
+from equipoise.model.upgrade.request import CommandKind, SetId, UpgradeCommand
+from equipoise.store import open_journal
+from equipoise.upgrade.requests.commands import command_text
+
+
+@pytest.mark.parametrize(
+    ("text", "cure"),
+    [
+        ("undo", "undo:SET"),
+        ("undo:", "undo:SET"),
+        ("undo:a b", "undo:SET"),
+        ("stop", "one of undo, cancel"),
+        ("priority:a", "priority:SET=NUMBER"),
+        ("priority:a=many", "a whole number"),
+        ("priority:a=2000", "a whole number from -1000 to 1000"),
+        ("pause:a=1", "a number for no other order"),
+    ],
+)
+def test_what_is_no_command_is_told_with_a_cure(text: str, cure: str) -> None:
+    with pytest.raises(InvalidInput, match="is not a command") as raised:
+        parse_command(text)
+    assert cure in str(raised.value)
+
+
+@pytest.mark.parametrize("text", ["pause", "pause:a", "undo:a/b", "priority:a=-5", "approve:a"])
+def test_a_command_is_told_as_it_was_given(text: str) -> None:
+    assert command_text(parse_command(text)) == text
+
+
+def test_orders_that_are_posted_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
+    open_list = partial(open_journal, str(tmp_path / "db"), journal=QUEUE_JOURNAL)
+    numbers: list[int | None] = []
+
+    def order(place: int) -> None:
+        command = UpgradeCommand(order=CommandKind.PRIORITY, set=SetId("a"), priority=place)
+        told = post(open_list, [UpgradeCommanded(at_ms=0, command=command)] * 2)
+        numbers.extend(one.number for one in told)
+
+    threads = [Thread(target=order, args=(place,)) for place in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(one for one in numbers if one is not None) == list(range(1, 13))
+    with open_list() as listed:
+        given = [one.command.priority for one in listed.events()]  # type: ignore[union-attr]
+    assert given[::2] == given[1::2], "each post is kept together"

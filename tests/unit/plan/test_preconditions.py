@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from builders import a_cluster, a_host, a_step, a_vm
+from equipoise.capacity.ledger import CapacityLedger
+from equipoise.model.action import (
+    Action,
+    Allocate,
+    Boot,
+    EnterMaintenance,
+    Forge,
+    Kill,
+    LeaveMaintenance,
+    Migrate,
+    PowerOff,
+    PowerOn,
+    Resume,
+    Shutdown,
+    Suspend,
+)
+from equipoise.model.event import ActionStarted
+from equipoise.model.host import Host, HostReserve, HostState
+from equipoise.model.quantity import HostId, ResourceName, VmId
+from equipoise.model.vm import CpuSettings, MemorySettings, Vm, VmState
+from equipoise.plan.preconditions import failed_preconditions
+
+H1, H2, V1 = HostId("h1"), HostId("h2"), VmId("v1")
+TO_H2 = Migrate(vm=V1, source=H1, target=H2)
+LICENCES = ResourceName("licences")
+
+
+def reasons(
+    action: Action,
+    *vms: Vm,
+    running: tuple[Action, ...] = (),
+    h1: dict[str, Any] | None = None,
+    h2: dict[str, Any] | None = None,
+) -> list[tuple[str, str, str]]:
+    """Return why an action may not start in a cluster of two hosts with actions under way."""
+    hosts: tuple[Host, ...] = (a_host("h1", **h1 or {}), a_host("h2", **h2 or {}))
+    ledger = CapacityLedger(a_cluster(*hosts, vms=vms))
+    for number, action_before in enumerate(running):
+        step = a_step(f"s{number}", action_before)
+        ledger.apply(ActionStarted(at_ms=0, step=step, attempt=1))
+    found = failed_preconditions(ledger, action)
+    return [(reason.constraint, reason.code, reason.detail) for reason in found]
+
+
+def codes(*arguments: Any, **options: Any) -> list[tuple[str, str]]:
+    return [(constraint, code) for constraint, code, _ in reasons(*arguments, **options)]
+
+
+@pytest.mark.parametrize(
+    ("action", "vm", "code"),
+    [
+        (TO_H2, a_vm("v1"), "wrong-state"),
+        (TO_H2, a_vm("v1", "h2"), "wrong-state"),
+        (Migrate(vm=V1, source=H1, target=H1), a_vm("v1", "h1"), "wrong-state"),
+        (TO_H2, a_vm("v1", "h1", agent=True), "agent-pinned"),
+        (Boot(vm=V1, target=H1), a_vm("v1", "h1"), "wrong-state"),
+        (Shutdown(vm=V1, source=H1), a_vm("v1"), "wrong-state"),
+        (Suspend(vm=V1, source=H2), a_vm("v1", "h1"), "wrong-state"),
+        (Resume(vm=V1, source=H1, target=H2), a_vm("v1", "h1"), "wrong-state"),
+        (Allocate(vm=V1, resource=LICENCES, amount=0), a_vm("v1"), "wrong-state"),
+        (Forge(vm=V1), a_vm("v1", state=VmState.INIT), "no-template"),
+        (Forge(vm=V1), a_vm("v1", template="t"), "wrong-state"),
+        (Kill(vm=V1), a_vm("v1", state=VmState.TERMINATED), "wrong-state"),
+        (Kill(vm=VmId("v9")), a_vm("v1"), "object-not-found"),
+    ],
+)
+def test_a_vm_must_have_the_state_and_host_of_the_action(action: Action, vm: Vm, code: str) -> None:
+    assert [found for _, found in codes(action, vm)] == [code]
+
+
+def test_a_wrong_state_is_named_with_the_right_one() -> None:
+    assert reasons(TO_H2, a_vm("v1")) == [("vm_life", "wrong-state", "v1 is ready, not running")]
+    assert reasons(TO_H2, a_vm("v1", "h2")) == [
+        ("vm_life", "wrong-state", "v1 is on h2, not on h1")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("action", "state", "code"),
+    [
+        (PowerOn(host=H2), HostState.ON, "wrong-state"),
+        (PowerOff(host=H2), HostState.STANDBY, "wrong-state"),
+        (EnterMaintenance(host=H2), HostState.FAILED, "wrong-state"),
+        (LeaveMaintenance(host=H2), HostState.ON, "wrong-state"),
+        (PowerOn(host=HostId("h9")), HostState.ON, "object-not-found"),
+    ],
+)
+def test_a_host_must_be_in_the_right_state(action: Action, state: HostState, code: str) -> None:
+    assert [found for _, found in codes(action, h2={"state": state})] == [code]
+
+
+def test_a_host_is_switched_off_only_when_only_agents_remain() -> None:
+    off = PowerOff(host=H1)
+    not_empty = [("host_empty", "host-not-empty", "h1 still has v1")]
+    assert reasons(off, a_vm("v1", "h1")) == not_empty
+    sleeping = a_vm("v1", "h1", state=VmState.SLEEPING)
+    assert reasons(off, sleeping) == not_empty
+    assert reasons(off, a_vm("v1", "h1", agent=True)) == []
+    many = [a_vm(f"v{n}", "h1") for n in range(5)]
+    assert reasons(off, *many) == [
+        ("host_empty", "host-not-empty", "h1 still has v0, v1, v2 and 2 more")
+    ]
+
+
+def test_a_used_host_is_not_switched_and_a_switching_host_is_not_used() -> None:
+    vm = a_vm("v1", "h1")
+    assert codes(PowerOff(host=H2), vm, running=(TO_H2,)) == [("host_life", "action-in-progress")]
+    assert codes(TO_H2, vm, running=(PowerOff(host=H2),)) == [("host_on", "host-not-on")]
+    boot = Boot(vm=VmId("v2"), target=H2)
+    waking = {"state": HostState.STANDBY}
+    assert reasons(boot, a_vm("v2"), running=(PowerOn(host=H2),), h2=waking) == [
+        ("host_on", "host-not-on", "target h2 is standby, not on"),
+        ("host_on", "host-not-on", "target h2 is being switched by step s0"),
+    ]
+
+
+def test_a_vm_takes_part_in_one_action_at_a_time() -> None:
+    shutdown = Shutdown(vm=V1, source=H1)
+    assert codes(shutdown, a_vm("v1", "h1"), running=(TO_H2,)) == [
+        ("one_action", "action-in-progress")
+    ]
+
+
+@pytest.mark.parametrize("state", [HostState.STANDBY, HostState.MAINTENANCE, HostState.FAILED])
+def test_a_target_must_be_on(state: HostState) -> None:
+    assert codes(TO_H2, a_vm("v1", "h1"), h2={"state": state}) == [("host_on", "host-not-on")]
+
+
+def test_a_sleeping_vm_cannot_leave_a_failed_host() -> None:
+    resume = Resume(vm=V1, source=H1, target=H2)
+    sleeping = a_vm("v1", "h1", state=VmState.SLEEPING)
+    assert reasons(resume, sleeping, h1={"state": HostState.FAILED}) == [
+        ("host_on", "host-not-on", "source h1 is failed, not on")
+    ]
+
+
+def test_a_vm_does_not_fit_on_a_host_with_too_few_cores() -> None:
+    assert codes(TO_H2, a_vm("v1", "h1", vcpus=5), h2={"cores": 4}) == [
+        ("fits", "vcpus-exceed-cores")
+    ]
+
+
+def reserving(name: str, host: str | None, mhz: int = 0, mib: int = 0) -> Vm:
+    return a_vm(
+        name,
+        host,
+        cpu=CpuSettings(reservation_mhz=mhz),
+        memory=MemorySettings(reservation_mib=mib),
+    )
+
+
+def no_capacity(detail: str) -> list[tuple[str, str, str]]:
+    return [("capacity", "no-capacity", detail)]
+
+
+def test_reservations_must_fit_beside_each_other() -> None:
+    full = reserving("v2", "h2", mhz=3500)
+    assert reasons(TO_H2, reserving("v1", "h1", mhz=500), full) == []
+    assert reasons(TO_H2, reserving("v1", "h1", mhz=501), full) == no_capacity(
+        "v1 needs 501 MHz of CPU on h2, which has 500 of 4000 left"
+    )
+
+
+def test_the_reserve_of_a_host_is_not_for_vms() -> None:
+    reserve = {"memory_mib": 1000, "reserve": HostReserve(memory_mib=200)}
+    assert reasons(TO_H2, reserving("v1", "h1", mib=801), h2=reserve) == no_capacity(
+        "v1 needs 801 MiB of memory on h2, which has 800 of 800 left"
+    )
+
+
+def test_a_migrating_vm_holds_capacity_on_source_and_target() -> None:
+    mover, other = reserving("v1", "h1", mhz=3000), reserving("v2", "h2", mhz=500)
+    to_h1 = Migrate(vm=VmId("v2"), source=H2, target=H1)
+    assert reasons(to_h1, mover, other, running=(TO_H2,)) == []
+    bigger = reserving("v2", "h2", mhz=1001)
+    assert reasons(to_h1, mover, bigger, running=(TO_H2,)) == no_capacity(
+        "v2 needs 1001 MHz of CPU on h1, which has 1000 of 4000 left"
+    )
+    third = reserving("v3", None, mhz=501)
+    boot = Boot(vm=VmId("v3"), target=H2)
+    assert reasons(boot, mover, other, third, running=(TO_H2,)) == no_capacity(
+        "v3 needs 501 MHz of CPU on h2, which has 500 of 4000 left"
+    )
+
+
+def test_an_overfull_host_still_accepts_a_vm_without_reservations() -> None:
+    overfull = reserving("v2", "h2", mhz=9000)
+    assert reasons(TO_H2, reserving("v1", "h1"), overfull) == []
+
+
+def test_named_resources_count_like_the_others() -> None:
+    hungry = a_vm("v1", "h1", consumption={LICENCES: 2})
+    assert reasons(TO_H2, hungry, h2={"capacity": {LICENCES: 2}}) == []
+    assert reasons(TO_H2, hungry) == no_capacity("v1 needs 2 licences on h2, which has 0 of 0 left")
+
+
+def test_growing_needs_capacity_and_shrinking_does_not() -> None:
+    vm = a_vm("v1", "h1", consumption={LICENCES: 2})
+    offer = {"capacity": {LICENCES: 3}}
+    assert reasons(Allocate(vm=V1, resource=LICENCES, amount=3), vm, h1=offer) == []
+    assert reasons(Allocate(vm=V1, resource=LICENCES, amount=0), vm, h1=offer) == []
+    assert reasons(Allocate(vm=V1, resource=LICENCES, amount=5), vm, h1=offer) == no_capacity(
+        "v1 needs 3 more licences on h1, which has 1 of 3 left"
+    )
+
+
+def test_the_vms_of_a_fault_tolerant_pair_never_share_a_host() -> None:
+    first, second = a_vm("v1", "h1", ft_pair=VmId("v2")), a_vm("v2", "h2", ft_pair=V1)
+    assert codes(TO_H2, first, second) == [("ft_pair", "ft-pair-conflict")]
+    away = Boot(vm=VmId("v2"), target=H2)
+    waiting = a_vm("v2", ft_pair=V1)
+    assert codes(away, first, waiting, running=(TO_H2,)) == [("ft_pair", "ft-pair-conflict")]
