@@ -19,8 +19,18 @@ from equipoise.spec.language import syntax
 from equipoise.spec.language.parse import parse
 from equipoise.spec.language.print import print_file
 from equipoise.spec.language.syntax import Binder, Binding, Call, Constraint, Name, Operation, Term
-from equipoise.spec.language.types import SIMPLE_TYPES, Type, list_of, packing_of, set_of
-from equipoise.spec.language.vocabulary import ELEMENT, SIGNATURES, STATES, SYNONYMS, canonical_name
+from equipoise.spec.language.vocabulary import (
+    ELEMENT,
+    SIGNATURES,
+    SIMPLE_TYPES,
+    STATES,
+    SYNONYMS,
+    Type,
+    canonical_name,
+    list_of,
+    packing_of,
+    set_of,
+)
 
 
 def parse_term(text: str) -> Term:

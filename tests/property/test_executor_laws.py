@@ -26,8 +26,7 @@ from equipoise.model.quantity import PlanId, StepId
 from equipoise.model.state import transition
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.plan import VerifiedPlan, order, verify
-from equipoise.plan.dependencies import prerequisites
-from equipoise.plan.preconditions import failed_preconditions
+from equipoise.plan.preconditions import failed_preconditions, prerequisites
 from equipoise.store import MemoryJournal
 from memory_world import MemoryWorld, Script
 from plain_gate import Cluster, is_broken

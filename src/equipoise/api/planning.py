@@ -30,7 +30,7 @@ def solve(
     :param optimise: search for the best plan by the objective of the problem.
     """
     from equipoise.plan.exact.solve import solve as solve_exactly
-    from equipoise.plan.exact.solver.run import SearchBudget
+    from equipoise.plan.exact.solver import SearchBudget
 
     if isinstance(problem, Inventory):
         problem = PlanningProblem(cluster=problem)

@@ -16,8 +16,7 @@ from equipoise.model.event import ActionFinished, ActionStarted
 from equipoise.model.plan import Plan, Step, Violation
 from equipoise.model.quantity import StepId
 from equipoise.model.state.snapshot import Snapshot
-from equipoise.plan.dependencies import prerequisites
-from equipoise.plan.preconditions import failed_preconditions
+from equipoise.plan.preconditions import failed_preconditions, prerequisites
 from equipoise.plan.step_queue import dry_run
 from equipoise.spec.judge import SpecificationJudge
 from equipoise.spec.moments import Judge, MomentPhase, PlanMoment, TouchedCollector, instants

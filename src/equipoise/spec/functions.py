@@ -33,8 +33,7 @@ from equipoise.errors import InputProblem, InvalidInput
 from equipoise.model.action import Action
 from equipoise.model.vm import VmState
 from equipoise.spec.evaluate.view import EvaluationContext, StateView
-from equipoise.spec.language.types import SIMPLE_TYPES, Type, packing_of
-from equipoise.spec.language.vocabulary import SIGNATURES, Signature
+from equipoise.spec.language.vocabulary import SIGNATURES, SIMPLE_TYPES, Signature, Type, packing_of
 
 PERMUTED_MAX: Final = 8
 """Largest number of members of which a formula may range over all orders: 8 have 40,320."""

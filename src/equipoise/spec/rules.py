@@ -15,13 +15,12 @@ from equipoise.model.quantity import RuleId
 from equipoise.model.rule import KeepApart, KeepTogether, Rule, Satisfy, StayOff, StayWithin
 from equipoise.model.state.draft import Draft
 from equipoise.model.state.snapshot import Snapshot
-from equipoise.spec.arguments import ArgumentCache, bind_arguments
 from equipoise.spec.evaluate.view import EvaluationContext, StateView
 from equipoise.spec.language.syntax import Binding, Parameter, names_in
 from equipoise.spec.language.vocabulary import canonical_name
 from equipoise.spec.library import custom_specification, library_constraints, library_file
 from equipoise.spec.requirement import Requirement
-from equipoise.spec.specification import Specification
+from equipoise.spec.specification import ArgumentCache, Specification, bind_arguments
 
 State = Snapshot | Draft
 

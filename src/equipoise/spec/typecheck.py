@@ -40,14 +40,20 @@ from equipoise.spec.language.syntax import (
     Text,
     calls_in,
 )
-from equipoise.spec.language.types import (
+from equipoise.spec.language.vocabulary import (
     ANYTHING,
     BOOL,
+    DOMAINS,
+    ELEMENT,
     HOST,
     INT,
+    KEYWORDS,
+    SETS,
+    STATES,
     STRING,
     VM,
     Type,
+    canonical_name,
     common_type,
     list_of,
     match_type,
@@ -55,14 +61,6 @@ from equipoise.spec.language.types import (
     packing_of,
     set_of,
     substitute,
-)
-from equipoise.spec.language.vocabulary import (
-    DOMAINS,
-    ELEMENT,
-    KEYWORDS,
-    SETS,
-    STATES,
-    canonical_name,
 )
 
 _ORDER: Final = ("<", "<=", ">", ">=")

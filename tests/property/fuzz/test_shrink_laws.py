@@ -18,10 +18,10 @@ from equipoise.fuzz.trial.size import TrialSize
 from equipoise.model.plan import Step
 from equipoise.model.problem import Network
 from equipoise.model.state.snapshot import Snapshot
-from equipoise.spec.arguments import bind_arguments
 from equipoise.spec.evaluate.domains import in_order
 from equipoise.spec.library import library_constraints
 from equipoise.spec.requirement import Requirement
+from equipoise.spec.specification import bind_arguments
 from small_networks import a_network
 from small_worlds import VARIANTS, a_random_plan, a_random_state, arguments
 

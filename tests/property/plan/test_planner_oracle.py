@@ -29,13 +29,13 @@ from equipoise.model.quantity import HostId, RuleId
 from equipoise.model.rule import KeepApart, KeepTogether, Rule, Satisfy, StayOff, StayWithin
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import CpuSettings, MemorySettings, Vm, VmState
+from equipoise.plan.exact import narrowing
 from equipoise.plan.exact.formula.translate import FormulaTranslator
-from equipoise.plan.exact.formula.values import UnsupportedFormula
-from equipoise.plan.exact.narrowing import scopes
 from equipoise.plan.exact.result import PlanningResult, PlanningStatus
 from equipoise.plan.exact.solve import solve, solve_scope
-from equipoise.plan.exact.solver.run import SearchBudget
+from equipoise.plan.exact.solver import SearchBudget
 from equipoise.plan.exact.task import PlanningTask, SearchScope, UnreachableState
+from equipoise.plan.exact.values import UnsupportedFormula
 from equipoise.spec.library import library_constraints
 from meanings import MEANINGS, World
 from plain_planner import (
@@ -342,8 +342,8 @@ def test_claims_about_a_problem_that_is_too_large_are_true(
 ) -> None:
     problem = any_problem(chance)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scopes, "SMALL_MAX", 0)
-        patch.setattr(scopes, "WHOLE_MAX", 0)
+        patch.setattr(narrowing, "SMALL_MAX", 0)
+        patch.setattr(narrowing, "WHOLE_MAX", 0)
         answer = solve(problem)
     if answer.plan is not None:
         assert not faults(problem, answer.plan)

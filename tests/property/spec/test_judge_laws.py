@@ -14,7 +14,7 @@ from equipoise.errors import InvalidInput
 from equipoise.model.event import ActionFinished, ActionStarted, Event
 from equipoise.model.state import transition
 from equipoise.model.state.draft import Draft
-from equipoise.plan.overlay import OverlayDraft
+from equipoise.plan.interleavings import OverlayDraft
 from equipoise.spec.batch import CaseBatch, judge_cases
 from equipoise.spec.evaluate import incremental
 from equipoise.spec.judge import SpecificationJudge

@@ -8,7 +8,7 @@ from equipoise.model.rule import Satisfy
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import CpuSettings
 from equipoise.plan import Refusal, VerifiedPlan, order, verify
-from equipoise.plan.dependencies import prerequisites
+from equipoise.plan.preconditions import prerequisites
 
 
 def want(name: str, action: Action, duration_ms: int = 1000, *after: str) -> Intent:

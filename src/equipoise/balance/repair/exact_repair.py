@@ -78,7 +78,7 @@ def _solve(
     """Return the targets of the moves that repair these rules, or nothing without a plan."""
     # OR-Tools takes half a second to import, and most passes have nothing to repair exactly.
     from equipoise.plan.exact.solve import solve  # noqa: PLC0415
-    from equipoise.plan.exact.solver.run import SearchBudget  # noqa: PLC0415
+    from equipoise.plan.exact.solver import SearchBudget  # noqa: PLC0415
 
     problem = _problem(snapshot, rules, repair)
     pairs = len(snapshot.vms) * len(snapshot.hosts)

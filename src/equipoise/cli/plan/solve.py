@@ -35,7 +35,7 @@ from equipoise.model.value import pause_gc
 from equipoise.plan.exact.judge import RefusedPlan
 from equipoise.plan.exact.result import ConditionConflict, PlanningResult
 from equipoise.plan.exact.solve import JudgedPlan, solve
-from equipoise.plan.exact.solver.run import SearchBudget, SearchProgress
+from equipoise.plan.exact.solver import SearchBudget, SearchProgress
 
 
 def save_refused_case(problem: PlanningProblem, error: RefusedPlan) -> AssertionError:

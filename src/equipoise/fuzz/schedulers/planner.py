@@ -20,8 +20,8 @@ from equipoise.model.problem import PlanningProblem
 from equipoise.model.quantity import RuleId
 from equipoise.model.rule import Satisfy
 from equipoise.plan.exact.accept import accepts_plan
-from equipoise.plan.exact.formula.values import UnsupportedFormula
 from equipoise.plan.exact.task import PlanningTask, RuleCondition
+from equipoise.plan.exact.values import UnsupportedFormula
 from equipoise.spec.library import library_file, origin_of
 
 _TRIAL_RULE = Satisfy(id=RuleId("trial"), constraint="")

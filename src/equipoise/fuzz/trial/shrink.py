@@ -20,11 +20,11 @@ from equipoise.model.plan import Step
 from equipoise.model.problem.problem import CaseFile, Network, NetworkLink
 from equipoise.model.quantity import HostId, ResourceName, VmId
 from equipoise.model.vm import Vm
-from equipoise.spec.arguments import bind_arguments
 from equipoise.spec.evaluate.domains import in_order
 from equipoise.spec.language.syntax import names_in
 from equipoise.spec.language.vocabulary import canonical_name
 from equipoise.spec.requirement import Requirement
+from equipoise.spec.specification import bind_arguments
 
 
 def fewer_steps(trial: Trial) -> Iterator[Trial]:

@@ -18,10 +18,10 @@ from equipoise.model.problem.problem import CaseFile
 from equipoise.model.rule import Argument
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.value import Value
-from equipoise.spec.arguments import bind_arguments
 from equipoise.spec.evaluate.domains import in_order
 from equipoise.spec.library import all_constraints
 from equipoise.spec.requirement import Requirement
+from equipoise.spec.specification import bind_arguments
 
 _OLD_VALUES: Final[Mapping[tuple[str, str], str]] = {("beside", "nobody"): "none"}
 """Values of settings in files of older versions, with today's values."""

@@ -27,11 +27,9 @@ from equipoise.model.plan import Plan, Step
 from equipoise.model.problem.problem import ActionKind
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.vm import Vm, VmState
-from equipoise.plan.exact.formula.values import UnsupportedFormula
 from equipoise.plan.exact.judge import judge_plan
 from equipoise.plan.exact.model import PlanningModel
-from equipoise.plan.exact.solver.builder import CpModelBuilder
-from equipoise.plan.exact.solver.run import FIRST, SearchBudget, solve_model
+from equipoise.plan.exact.solver import FIRST, CpModelBuilder, SearchBudget, solve_model
 from equipoise.plan.exact.task import PlanningTask, SearchScope
 from equipoise.plan.exact.timeline.schedules import (
     CandidateAction,
@@ -40,6 +38,7 @@ from equipoise.plan.exact.timeline.schedules import (
     VmSegment,
 )
 from equipoise.plan.exact.timeline.timeline import Timeline
+from equipoise.plan.exact.values import UnsupportedFormula
 from equipoise.spec.functions import kind_of
 
 

@@ -1,32 +1,53 @@
-"""The model of a task for the solver: schedules, capacity, conditions and goals within a scope."""
+"""The model of a task for the solver, and the plan of a solution."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+from equipoise.model.action import (
+    Action,
+    Allocate,
+    Boot,
+    Forge,
+    Kill,
+    Migrate,
+    Reinstantiate,
+    Resume,
+    Shutdown,
+    Suspend,
+)
+from equipoise.model.plan import Plan, Step
 from equipoise.model.problem import ObjectiveMeasure
+from equipoise.model.problem.durations import HOST_ACTIONS
 from equipoise.model.problem.problem import ActionKind
-from equipoise.model.quantity import HostId, VmId
-from equipoise.plan.exact.formula.context import BoundFormula, SymbolicContext
-from equipoise.plan.exact.formula.translate import FormulaTranslator
-from equipoise.plan.exact.formula.values import UnsupportedFormula
+from equipoise.model.quantity import HostId, PlanId, StepId, VmId
+from equipoise.model.state.snapshot import Snapshot
+from equipoise.plan.exact.formula.translate import FormulaTranslator, SymbolicContext
 from equipoise.plan.exact.objectives import goal_expression
-from equipoise.plan.exact.requirement_parts import relevant_vms
-from equipoise.plan.exact.solver.builder import (
+from equipoise.plan.exact.solver import (
     FALSE,
     TRUE,
     CpModelBuilder,
     IntExpression,
     Literal,
+    Solution,
     weighted_sum,
 )
-from equipoise.plan.exact.task import PlanningTask, RuleCondition, SearchScope, measures_of
+from equipoise.plan.exact.task import (
+    PlanningTask,
+    RuleCondition,
+    SearchScope,
+    measures_of,
+    relevant_vms,
+)
 from equipoise.plan.exact.timeline.constraints import HostConstraints, NetworkConstraints
 from equipoise.plan.exact.timeline.schedules import CandidateAction
 from equipoise.plan.exact.timeline.states import FinalState, InitialState, TimelineState, states_of
 from equipoise.plan.exact.timeline.timeline import Timeline
+from equipoise.plan.exact.values import UnsupportedFormula, options_of
+from equipoise.plan.preconditions import prerequisites
 from equipoise.spec.language.vocabulary import START_SENSITIVE_FUNCTIONS
 from equipoise.spec.requirement import Requirement
 
@@ -148,10 +169,12 @@ class PlanningModel:
             elif part.is_touched(vms, hosts):
                 if contexts is None:
                     contexts = list(self._contexts(requirement, about, known=known))
-                bound_formula = BoundFormula(requirement.specification, part.term, part.names)
+                owner = requirement.specification
                 unchanged = about - vms if about is not None and known and part.holds else None
                 for context, present in contexts:
-                    self._translator.require(bound_formula, context, (*given, present), unchanged)
+                    self._translator.require(
+                        owner, part.term, part.names, context, (*given, present), unchanged
+                    )
             elif not part.holds:
                 self.builder.require(FALSE, given)
 
@@ -214,3 +237,71 @@ def _each_once(
         key = moment.known if moment.known is not None and present == TRUE else id(moment)
         distinct.setdefault(key, (moment, present))
     return list(distinct.values())
+
+
+PLAN_ID = PlanId("solved")
+
+
+def plan_of(timeline: Timeline, solution: Solution) -> Plan:
+    """Return the plan of a solution, with its steps in order of time."""
+    unit = timeline.unit_ms
+    timed = [
+        (
+            solution.number(candidate.start) * unit,
+            solution.number(candidate.end) * unit,
+            _action(candidate, solution),
+        )
+        for candidate in timeline.candidates()
+        if solution.holds(candidate.present)
+    ]
+    return plan_with_steps(timeline.snapshot, timed)
+
+
+def plan_with_steps(snapshot: Snapshot, timed: Iterable[tuple[int, int, Action]]) -> Plan:
+    """Return a plan of timed actions, each with its prerequisites."""
+    steps = [
+        Step(id=StepId(f"s{number}"), action=action, start_ms=start, end_ms=end)
+        for number, (start, end, action) in enumerate(sorted(timed, key=lambda item: item[:2]), 1)
+    ]
+    waits = prerequisites(steps, snapshot.placement)
+    return Plan(
+        id=PLAN_ID,
+        base_version=snapshot.version,
+        steps=tuple(step.but(after=waits[step.id]) for step in steps),
+    )
+
+
+def chosen_value(value: Any, solution: Solution) -> Any:
+    """Return the option that the solver chose."""
+    options = options_of(value).items()
+    return next(option for option, literal in options if solution.holds(literal))
+
+
+def _action(candidate: CandidateAction, solution: Solution) -> Action:
+    source, target = (
+        chosen_value(candidate.source, solution),
+        chosen_value(candidate.target, solution),
+    )
+    if candidate.switched is not None:
+        return HOST_ACTIONS[candidate.kind](host=candidate.switched)
+    assert candidate.vm is not None
+    match candidate.kind:
+        case ActionKind.MIGRATE:
+            return Migrate(vm=candidate.vm, source=source, target=target)
+        case ActionKind.REINSTANTIATE:
+            return Reinstantiate(vm=candidate.vm, source=source, target=target)
+        case ActionKind.RESUME:
+            return Resume(vm=candidate.vm, source=source, target=target)
+        case ActionKind.BOOT:
+            return Boot(vm=candidate.vm, target=target)
+        case ActionKind.SHUTDOWN:
+            return Shutdown(vm=candidate.vm, source=source)
+        case ActionKind.SUSPEND:
+            return Suspend(vm=candidate.vm, source=source)
+        case ActionKind.ALLOCATE:
+            assert candidate.resource is not None
+            return Allocate(vm=candidate.vm, resource=candidate.resource, amount=candidate.amount)
+        case ActionKind.FORGE:
+            return Forge(vm=candidate.vm)
+        case _:
+            return Kill(vm=candidate.vm)

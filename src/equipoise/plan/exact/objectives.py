@@ -8,8 +8,7 @@ from typing import Final
 from equipoise.model.problem import ObjectiveMeasure
 from equipoise.model.problem.problem import ActionKind
 from equipoise.model.quantity import HostId
-from equipoise.plan.exact.formula.values import elements_of, options_of
-from equipoise.plan.exact.solver.builder import (
+from equipoise.plan.exact.solver import (
     FALSE,
     TRUE,
     IntExpression,
@@ -20,6 +19,7 @@ from equipoise.plan.exact.solver.builder import (
 from equipoise.plan.exact.timeline.schedules import MOVE_KINDS
 from equipoise.plan.exact.timeline.states import FinalState
 from equipoise.plan.exact.timeline.timeline import Timeline
+from equipoise.plan.exact.values import elements_of, options_of
 from equipoise.spec.evaluate.view import CPU, MEMORY, capacity_of
 
 SCALE: Final = 1000

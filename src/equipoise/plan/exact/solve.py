@@ -14,26 +14,27 @@ from equipoise.errors import InputProblem, InvalidInput
 from equipoise.model.plan import Plan
 from equipoise.model.problem import PlanningProblem
 from equipoise.model.problem.problem import MOVES_MAX
-from equipoise.plan.exact.extract import plan_of
-from equipoise.plan.exact.infeasibility import capacity_shortage, subproblems_of
-from equipoise.plan.exact.judge import RefusedPlan, judge_plan
-from equipoise.plan.exact.model import PlanningModel
-from equipoise.plan.exact.narrowing.scopes import is_too_large, search_scopes
-from equipoise.plan.exact.refinement import exclude_refused
+from equipoise.plan.exact.judge import RefusedPlan, exclude_refused, judge_plan
+from equipoise.plan.exact.model import PlanningModel, plan_of
+from equipoise.plan.exact.narrowing import is_too_large, search_scopes
 from equipoise.plan.exact.result import (
     ConditionConflict,
     ConflictReason,
     PlanningResult,
     PlanningStatus,
+    capacity_shortage,
     describe_conflict,
     smallest_conflict,
+    subproblems_of,
 )
-from equipoise.plan.exact.solver.builder import CpModelBuilder, IntExpression, Literal
-from equipoise.plan.exact.solver.run import (
+from equipoise.plan.exact.solver import (
     FAIR,
     FIRST,
     GOOD,
     OPTIMAL,
+    CpModelBuilder,
+    IntExpression,
+    Literal,
     ObjectiveOverflow,
     SearchBudget,
     SearchProgress,

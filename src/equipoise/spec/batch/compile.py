@@ -16,9 +16,8 @@ import numpy as np
 from equipoise.model.host import HOST_STATES
 from equipoise.model.vm import VM_STATES
 from equipoise.spec.batch.cases import Unbatchable
-from equipoise.spec.batch.functions import BATCH_FUNCTIONS
+from equipoise.spec.batch.functions import BATCH_FUNCTIONS, BATCH_OPERATORS, mask_of
 from equipoise.spec.batch.moments import BatchTimeline, StateRows
-from equipoise.spec.batch.operators import BATCH_OPERATORS, mask_of
 from equipoise.spec.batch.values import (
     BatchBitSet,
     BatchScalar,

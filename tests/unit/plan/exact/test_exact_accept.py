@@ -27,10 +27,10 @@ from equipoise.model.problem import DesiredHostState, DesiredVmState, PlanningPr
 from equipoise.model.quantity import HostId, PlanId, ResourceName, VmId
 from equipoise.model.vm import VmState
 from equipoise.plan.exact.accept import FixedTimeline, accepts_plan
-from equipoise.plan.exact.formula.values import UnsupportedFormula
 from equipoise.plan.exact.judge import judge_plan
 from equipoise.plan.exact.model import PlanningModel
 from equipoise.plan.exact.task import PlanningTask, RuleCondition
+from equipoise.plan.exact.values import UnsupportedFormula
 from equipoise.plan.verify import replay_violations
 from equipoise.spec.judge import SpecificationJudge
 from planning import a_problem, a_rule

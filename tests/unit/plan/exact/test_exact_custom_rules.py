@@ -8,7 +8,7 @@ import pytest
 
 from builders import a_host, a_vm
 from equipoise.model.problem import PlanningProblem
-from equipoise.plan.exact.narrowing.scopes import SMALL_MAX
+from equipoise.plan.exact.narrowing import SMALL_MAX
 from equipoise.plan.exact.result import PlanningStatus
 from equipoise.plan.exact.solve import solve
 from planning import a_problem, a_rule, fence

@@ -10,9 +10,13 @@ from builders import a_host, a_vm
 from equipoise.model.problem import DesiredHostState, DesiredVmState, PlanningProblem
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.vm import Vm, VmState
-from equipoise.plan.exact.narrowing.candidates import CandidateFinder
-from equipoise.plan.exact.narrowing.misplaced import as_desired, misplaced_vms
-from equipoise.plan.exact.narrowing.scopes import SMALL_MAX, is_too_large
+from equipoise.plan.exact.narrowing import (
+    SMALL_MAX,
+    CandidateFinder,
+    as_desired,
+    is_too_large,
+    misplaced_vms,
+)
 from equipoise.plan.exact.result import PlanningResult, PlanningStatus
 from equipoise.plan.exact.solve import solve
 from equipoise.plan.exact.task import PlanningTask

@@ -28,7 +28,7 @@ from equipoise.plan.exact.judge import judge_plan
 from equipoise.plan.exact.model import PlanningModel
 from equipoise.plan.exact.result import PlanningStatus
 from equipoise.plan.exact.solve import is_possible, solve
-from equipoise.plan.exact.solver.run import SearchBudget, SearchProgress
+from equipoise.plan.exact.solver import SearchBudget, SearchProgress
 from equipoise.plan.exact.task import PlanningTask, SearchScope
 from planning import a_problem, a_rule, apart, does, fence, hosts, moves, off
 

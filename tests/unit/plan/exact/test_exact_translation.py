@@ -24,7 +24,7 @@ from equipoise.model.rule import KeepTogether, Rule, StayOff
 from equipoise.model.vm import CpuSettings, Vm, VmState
 from equipoise.plan.exact.result import PlanningResult, PlanningStatus
 from equipoise.plan.exact.solve import solve, solve_scope
-from equipoise.plan.exact.solver.run import SearchBudget
+from equipoise.plan.exact.solver import SearchBudget
 from equipoise.plan.exact.task import PlanningTask, SearchScope
 from plain_planner import PlainPlanner, faults
 from planning import SECOND, a_rule, fence

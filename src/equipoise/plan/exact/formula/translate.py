@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from equipoise.plan.exact.formula.context import BoundFormula, BoundNames, SymbolicContext
-from equipoise.plan.exact.formula.functions import SymbolicFunctions
-from equipoise.plan.exact.formula.operators import RELATIONS, SymbolicOperators, as_upper_bound
-from equipoise.plan.exact.formula.values import (
+from equipoise.plan.exact.formula.functions import (
+    RELATIONS,
+    SymbolicFunctions,
+    SymbolicOperators,
+    as_upper_bound,
+)
+from equipoise.plan.exact.solver import FALSE, TRUE, CpModelBuilder, LinearSum, Literal
+from equipoise.plan.exact.timeline.states import TimelineState
+from equipoise.plan.exact.values import (
     OneOf,
     SymbolicList,
     SymbolicSet,
@@ -22,7 +27,6 @@ from equipoise.plan.exact.formula.values import (
     symbolic_list,
     value_of_literal,
 )
-from equipoise.plan.exact.solver.builder import FALSE, TRUE, CpModelBuilder, LinearSum, Literal
 from equipoise.spec.evaluate.domains import cached_members, choices, members
 from equipoise.spec.language.syntax import (
     Always,
@@ -44,12 +48,32 @@ from equipoise.spec.language.syntax import (
     SetOf,
     SetWhere,
     Sometime,
+    StateRef,
     Term,
     Text,
     names_in,
 )
 from equipoise.spec.language.vocabulary import SETS, canonical_name
 from equipoise.spec.specification import Specification
+
+BoundNames = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolicContext:
+    """The states that a formula may read; all of them may be undecided."""
+
+    now: TimelineState
+    initial: TimelineState
+    final: TimelineState
+    moments: Sequence[tuple[TimelineState, Literal]] = ()
+    """All moments of the plan, each with the literal that it exists."""
+
+    def at(self, moment: StateRef) -> TimelineState:
+        """Return the state that a call reads."""
+        if moment is StateRef.NOW:
+            return self.now
+        return self.initial if moment is StateRef.INITIAL else self.final
 
 
 class FormulaTranslator:
@@ -64,7 +88,9 @@ class FormulaTranslator:
 
     def require(
         self,
-        bound_formula: BoundFormula,
+        owner: Specification,
+        term: Term,
+        names: BoundNames,
         context: SymbolicContext,
         given: Sequence[Literal] = (),
         idle: Collection[Any] | None = None,
@@ -74,8 +100,7 @@ class FormulaTranslator:
         ``idle`` are VMs that no action changes. It is given for a formula that holds before the
         plan and reads only the VMs that it names: its parts about idle VMs need no constraint.
         """
-        formula = _Formula(self, bound_formula.owner, context, idle)
-        formula.require(bound_formula.term, bound_formula.names, tuple(given))
+        _Formula(self, owner, context, idle).require(term, names, tuple(given))
 
     def function(self, owner: Specification, call: Call) -> Callable[..., Any] | None:
         """Return the function of a call; ``None`` for a call of another constraint."""

@@ -13,8 +13,7 @@ from equipoise.model.host import Host, HostState
 from equipoise.model.problem.problem import ActionKind
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.vm import Vm, VmState
-from equipoise.plan.exact.formula.values import options_of
-from equipoise.plan.exact.solver.builder import (
+from equipoise.plan.exact.solver import (
     FALSE,
     Interval,
     IntExpression,
@@ -31,6 +30,7 @@ from equipoise.plan.exact.timeline.schedules import (
     VmSegment,
 )
 from equipoise.plan.exact.timeline.timeline import Timeline, possible_hosts
+from equipoise.plan.exact.values import options_of
 from equipoise.spec.evaluate.view import CPU, MEMORY, capacity_of, consumption_of
 
 

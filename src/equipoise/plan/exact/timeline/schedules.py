@@ -17,7 +17,7 @@ from equipoise.model.problem.durations import ProblemDurations
 from equipoise.model.problem.problem import ActionKind
 from equipoise.model.quantity import HostId, ResourceName, VmId
 from equipoise.model.vm import Vm, VmState
-from equipoise.plan.exact.solver.builder import FALSE, TRUE, CpModelBuilder, IntExpression, Literal
+from equipoise.plan.exact.solver import FALSE, TRUE, CpModelBuilder, IntExpression, Literal
 from equipoise.plan.exact.task import PlanningTask
 
 MOVE_KINDS: Final = frozenset({ActionKind.MIGRATE, ActionKind.REINSTANTIATE})

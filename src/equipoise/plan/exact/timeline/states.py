@@ -9,10 +9,10 @@ from typing import Any
 
 from equipoise.model.quantity import HostId, ResourceName, VmId
 from equipoise.model.vm import VmState
-from equipoise.plan.exact.formula.values import one_of, options_of, symbolic_list, symbolic_set
-from equipoise.plan.exact.solver.builder import FALSE, TRUE, IntExpression, Literal, weighted_sum
+from equipoise.plan.exact.solver import FALSE, TRUE, IntExpression, Literal, weighted_sum
 from equipoise.plan.exact.timeline.schedules import CandidateAction, VmSchedule
 from equipoise.plan.exact.timeline.timeline import Timeline
+from equipoise.plan.exact.values import one_of, options_of, symbolic_list, symbolic_set
 from equipoise.spec.evaluate.view import CPU, MEMORY, consumption_of
 
 Members = Mapping[VmId, Literal]

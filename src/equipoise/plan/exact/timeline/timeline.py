@@ -16,8 +16,7 @@ from equipoise.model.problem.durations import ProblemDurations
 from equipoise.model.problem.problem import ActionKind
 from equipoise.model.quantity import HostId, ResourceName, VmId
 from equipoise.model.vm import Vm, VmState
-from equipoise.plan.exact.formula.values import one_of, options_of
-from equipoise.plan.exact.solver.builder import (
+from equipoise.plan.exact.solver import (
     FALSE,
     TRUE,
     CpModelBuilder,
@@ -40,6 +39,7 @@ from equipoise.plan.exact.timeline.schedules import (
     order_moves,
     vm_action_kinds,
 )
+from equipoise.plan.exact.values import one_of, options_of
 
 
 class Timeline:

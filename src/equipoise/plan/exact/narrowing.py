@@ -1,20 +1,118 @@
-"""Candidate hosts: a greedy guess of which VM moves where, by capacity and by the simplest rules.
+"""The scopes of a search, the narrowest first, and the VMs and hosts that belong to them.
 
-All other requirements are left to the solver. The solver gets more than one host for each VM, and
-a wider scope when the guess leads to no plan.
+The last scope is the whole problem, if it fits into one model. A region is a scope for problems in
+which well-placed VMs must make way: some hosts and all VMs on them, each region larger than the one
+before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from heapq import nsmallest
+from typing import Final
 
 from equipoise.model.host import Host, HostState
 from equipoise.model.quantity import HostId, VmId
+from equipoise.model.state.draft import TouchedEntities
 from equipoise.model.state.snapshot import Snapshot
+from equipoise.model.value import FrozenMap
 from equipoise.model.vm import Vm, VmState
-from equipoise.plan.exact.task import PlanningTask, RuleCondition
-from equipoise.spec.evaluate.view import CPU, MEMORY, capacity_of, consumption_of
+from equipoise.plan.exact.task import PlanningTask, RuleCondition, SearchScope, relevant_vms
+from equipoise.spec.evaluate.cells import TrackingView
+from equipoise.spec.evaluate.view import (
+    CPU,
+    MEMORY,
+    EvaluationContext,
+    StateView,
+    capacity_of,
+    consumption_of,
+)
+from equipoise.spec.requirement import Requirement
+
+
+def misplaced_vms(task: PlanningTask, desired: Snapshot) -> frozenset[VmId]:
+    """Return the running VMs that a condition depends on which does not hold."""
+    vms: set[VmId] = set()
+    for host in desired.hosts.values():
+        if host.state is not HostState.ON:
+            vms.update(desired.residents[host.id])
+    changed = _ChangedParts(task, desired)
+    for condition in task.conditions:
+        if isinstance(condition, RuleCondition):
+            vms |= changed.involved(condition.requirement)
+    return frozenset(vm for vm in vms if task.snapshot.vms[vm].state is VmState.RUNNING)
+
+
+def as_desired(task: PlanningTask) -> Snapshot:
+    """Return the current state, with every desired state that needs no new host reached."""
+    snapshot = task.snapshot
+    hosts = {
+        name: snapshot.hosts[name].but(state=conditions[0].state)
+        for name, conditions in task.host_conditions.items()
+        if conditions[0].state is not snapshot.hosts[name].state
+    }
+    touched = task.vm_conditions.keys() | task.amounts.keys()
+    vms = {name: _desired_vm(task, snapshot.vms[name]) for name in touched}
+    return Snapshot(
+        version=snapshot.version,
+        at_ms=snapshot.at_ms,
+        hosts=snapshot.hosts.but(hosts),
+        vms=FrozenMap({**snapshot.vms, **vms}),
+        settings=snapshot.settings,
+    )
+
+
+def _desired_vm(task: PlanningTask, vm: Vm) -> Vm:
+    conditions = task.vm_conditions.get(vm.id)
+    state = conditions[0].state if conditions else vm.state
+    if state is not VmState.RUNNING and vm.state is VmState.RUNNING:
+        host = vm.host if state.has_host else None
+        return vm.but(state=state, host=host)
+    amounts = task.amounts.get(vm.id)
+    return vm.but(consumption={**vm.consumption, **amounts}) if amounts else vm
+
+
+class _ChangedParts:
+    """Evaluates again the parts of requirements that the desired states change."""
+
+    def __init__(self, task: PlanningTask, desired: Snapshot) -> None:
+        self._task = task
+        self._desired = desired
+        before = task.snapshot
+        self._vms = {vm for vm in desired.vms if desired.vms[vm] is not before.vms[vm]}
+        hosts = desired.hosts
+        self._hosts = {host for host in hosts if hosts[host] is not before.hosts[host]}
+        current_hosts = (before.placement.get(vm) for vm in self._vms)
+        self._hosts |= {host for host in current_hosts if host is not None}
+        self._touched = TouchedEntities(tuple(self._vms), tuple(self._hosts))
+        view = TrackingView(StateView.of(desired).state)
+        self._context = EvaluationContext(view, StateView.of(before), view)
+
+    def involved(self, requirement: Requirement) -> set[VmId]:
+        """Return the VMs that a requirement reads, if it does not hold."""
+        vms: set[VmId] = set()
+        for part in self._task.parts.of(requirement):
+            if part.cell is None or part.reads is None:
+                vms |= self._named(requirement)
+                continue
+            evaluations, holds = [part.reads], part.holds
+            if part.is_touched(self._vms, self._hosts):
+                part.cell.collections.touch(
+                    self._touched
+                )  # its sums are those of the current state
+                evaluations.append(part.cell.judge(self._context))
+                holds = part.cell.holds
+            for reads in () if holds else evaluations:
+                vms |= reads.vms
+                for host in reads.hosts:
+                    vms.update(self._desired.residents.get(host, ()))
+        return vms
+
+    def _named(self, requirement: Requirement) -> set[VmId]:
+        """Return the VMs that a formula about the plan names, if the empty plan violates it."""
+        if requirement.failure(self._context) is None:
+            return set()
+        return set(relevant_vms(requirement) or self._desired.vms)
 
 
 class AllowedHosts:
@@ -234,3 +332,120 @@ def _limits(task: PlanningTask) -> Iterator[tuple[tuple[HostId, str], int]]:
     ]
     for most, host, name in sorted(limits, reverse=True):
         yield (host, name), most
+
+
+REGION_HOSTS: Final = (16, 64, 256)
+"""Hosts in a region, besides those that VMs have to leave."""
+
+
+def regions(
+    task: PlanningTask, desired: Snapshot, vms: Sequence[VmId], most: int
+) -> Iterator[SearchScope]:
+    """Yield scopes in which some VMs find a host, and the VMs of these hosts may move as well.
+
+    None of them has more than ``most`` placements.
+    """
+    finder = CandidateFinder(task, desired)
+    source_hosts = {host for vm in vms if (host := task.snapshot.vms[vm].host) is not None}
+    for size in REGION_HOSTS:
+        if len(vms) > size:
+            continue
+        hosts = sorted(source_hosts | set(_nearest(finder, vms, size)))
+        movable_vms = sorted({*vms, *_movable(task, hosts)})
+        if len(movable_vms) * len(hosts) > most:
+            return
+        yield SearchScope(
+            moves=task.problem.moves_max,
+            movable=frozenset(movable_vms),
+            hosts=dict.fromkeys(movable_vms, hosts),
+        )
+
+
+def _nearest(finder: CandidateFinder, vms: Sequence[VmId], size: int) -> Iterator[HostId]:
+    """Yield for each VM its share of the hosts that lack the least capacity for it."""
+    # Rounded up, so that the shares together fill the region.
+    share = -(-size // max(1, len(vms)))
+    for vm in vms:
+        yield from finder.closest_fit(vm, share)
+
+
+def _movable(task: PlanningTask, hosts: Sequence[HostId]) -> Iterator[VmId]:
+    for host in hosts:
+        for name in task.snapshot.residents[host]:
+            vm = task.snapshot.vms[name]
+            if vm.state is VmState.RUNNING and not vm.agent:
+                yield name
+
+
+SMALL_MAX: Final = 2_000
+"""Placements, VMs times hosts, up to which the whole problem is searched at once."""
+TINY_MAX: Final = 50
+"""Placements up to which an optimising search takes the whole problem at once."""
+WHOLE_MAX: Final = 500_000
+"""Placements up to which the whole problem is searched if no narrower scope has a plan."""
+CANDIDATES_MAX: Final = 4_000
+"""Placements to which a large problem is narrowed at first."""
+
+
+def search_scopes(task: PlanningTask, *, repair: bool, optimise: bool) -> Iterator[SearchScope]:
+    """Yield the scopes to search, one after the other."""
+    most = task.problem.moves_max
+    is_small = len(task.snapshot.vms) * len(task.snapshot.hosts) <= SMALL_MAX
+    if repair or not is_small:
+        desired = as_desired(task)
+        movers = misplaced_vms(task, desired)
+        if is_small:
+            yield SearchScope(moves=most, movable=movers)
+        else:
+            yield from _narrow_scopes(task, desired, movers)
+    if is_too_large(task):
+        return
+    if not task.problem.network and not (optimise and is_tiny(task)):
+        yield SearchScope(moves=1, in_parallel=True)
+    if most > 1 and not (optimise and is_tiny(task)):
+        yield SearchScope(moves=1)
+    yield SearchScope(moves=most)
+
+
+def is_tiny(task: PlanningTask) -> bool:
+    """Whether the whole is searched faster than a narrow scope and then the whole."""
+    return len(task.snapshot.vms) * len(task.snapshot.hosts) <= TINY_MAX
+
+
+def is_too_large(task: PlanningTask) -> bool:
+    """Whether the whole problem is too large for one model."""
+    return len(task.snapshot.vms) * len(task.snapshot.hosts) > WHOLE_MAX
+
+
+def _narrow_scopes(
+    task: PlanningTask, desired: Snapshot, movers: frozenset[VmId]
+) -> Iterator[SearchScope]:
+    """Yield narrow scopes: first the VMs of the greedy guess, then all that may be misplaced.
+
+    Wider regions follow only for a problem that is too large to be searched as a whole.
+    """
+    arriving = [vm for vm in task.vm_conditions if _is_to_start(task, vm)]
+    most = task.problem.moves_max
+    finder = CandidateFinder(task, desired)
+    few = [*finder.evicted(movers), *arriving]
+    count = _count(len(few))
+    hosts = finder.find_hosts(few, count)
+    # On shared links migrations wait for each other, so nothing ends as early as in parallel.
+    for parallel in (False,) if task.problem.network else (True, False):
+        yield SearchScope(moves=1, movable=frozenset(few), hosts=hosts, in_parallel=parallel)
+    every = [*sorted(movers), *arriving]
+    for factor in (1, 4, 16):
+        hosts = CandidateFinder(task, desired).find_hosts(every, factor * _count(len(every)))
+        yield SearchScope(moves=most, movable=movers, hosts=hosts)
+    if is_too_large(task):
+        yield from regions(task, desired, every, WHOLE_MAX)
+
+
+def _count(movers: int) -> int:
+    return max(3, min(16, CANDIDATES_MAX // max(1, movers)))
+
+
+def _is_to_start(task: PlanningTask, vm: VmId) -> bool:
+    """Whether a VM does not run and a condition starts it."""
+    runs = task.snapshot.vms[vm].state is VmState.RUNNING
+    return not runs and task.vm_conditions[vm][0].state is VmState.RUNNING

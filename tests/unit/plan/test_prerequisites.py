@@ -3,7 +3,7 @@ from __future__ import annotations
 from builders import a_step
 from equipoise.model.action import Action, Allocate, Kill, Migrate, PowerOff, PowerOn, Shutdown
 from equipoise.model.quantity import HostId, ResourceName, StepId, VmId
-from equipoise.plan.dependencies import prerequisites
+from equipoise.plan.preconditions import prerequisites
 
 H1, H2, V1, V2 = HostId("h1"), HostId("h2"), VmId("v1"), VmId("v2")
 PLACEMENT = {V1: H1, V2: H2}

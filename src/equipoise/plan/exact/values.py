@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from equipoise.plan.exact.solver.builder import FALSE, TRUE, LinearSum, Literal
+from equipoise.plan.exact.solver import FALSE, TRUE, LinearSum, Literal
 from equipoise.spec.evaluate.domains import in_order
 
 
