@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from equipoise.adapters.btrplace.plan_cost import PlanCost
+from equipoise.adapters.btrplace.format.plan_actions import PlanCost
 from equipoise.bench.plan import instances
 from equipoise.bench.plan.btrplace_comparison import SolverRun, _run_solver
 

@@ -14,16 +14,17 @@ whether the time suffices for the real memory of the VM is not asked.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 import msgspec
 
-from equipoise.adapters.btrplace.format import (
-    Numbering,
-    plan_record,
-    read_plan,
-    to_btrplace_resource,
+from equipoise.adapters.btrplace.format import Numbering, plan_record, read_plan
+from equipoise.adapters.btrplace.format.constraints import (
+    CONSTRAINT_FORMS,
+    RESOURCE,
+    ConstraintMode,
+    InexpressibleArgument,
 )
 from equipoise.adapters.targets.scheduler import UnsupportedTrial
 from equipoise.adapters.targets.trial import Trial
@@ -44,188 +45,51 @@ from equipoise.model.problem import PlanningProblem
 from equipoise.model.problem.problem import Network
 from equipoise.model.vm import VmState
 from equipoise.plan.network import NETWORK_OVERLOADED, NetworkPaths
-from equipoise.spec.requirement import Requirement
 
-ConstraintRecord = dict[str, Any]
-_SECONDS_MAX: Final = 12 * 3600
-"""BtrPlace parses moments with a 12-hour clock."""
+CONSTRAINTS: Final = tuple(CONSTRAINT_FORMS)
+"""The constraints that BtrPlace supports."""
 
 
-class _ConstraintCall(NamedTuple):
-    """The arguments of a constraint, and the numbers of VMs and hosts in BtrPlace."""
-
-    arguments: Mapping[str, Any]
-    numbers: Numbering
-    resources: frozenset[str]
-    """The named resources that the cluster has."""
-
-    def vm(self, name: str = "v") -> int:
-        return self.numbers.vms[self.arguments[name]]
-
-    def host(self) -> int:
-        return self.numbers.hosts[self.arguments["n"]]
-
-    def vms(self) -> list[int]:
-        return _numbered(self.arguments["vs"], self.numbers.vms)
-
-    def hosts(self) -> list[int]:
-        return _numbered(self.arguments["ns"], self.numbers.hosts)
-
-    def vm_groups(self, name: str) -> list[list[int]]:
-        return sorted(_numbered(group, self.numbers.vms) for group in self.arguments[name])
-
-    def host_groups(self) -> list[list[int]]:
-        return sorted(_numbered(group, self.numbers.hosts) for group in self.arguments["parts"])
-
-    def resource(self) -> str:
-        name = str(self.arguments["id"])
-        if name not in self.resources:
-            raise UnsupportedTrial(
-                f"no host offers and no VM takes the resource {name!r}", "unsupported-argument"
-            )
-        return to_btrplace_resource(name)
-
-
-def encode_constraint(trial: Trial, numbers: Numbering) -> ConstraintRecord | None:
+def encode_constraint(trial: Trial, numbers: Numbering) -> dict[str, Any] | None:
     """Encode the constraint of a trial; ``None`` if BtrPlace always enforces it."""
     demand = trial.demand
-    name = demand.library_name
-    if name is None or name not in _ENCODERS:
+    form = CONSTRAINT_FORMS.get(demand.library_name or "")
+    if form is None:
         raise UnsupportedTrial(
             f"BtrPlace has no constraint {demand.name}", "unsupported-constraint"
         )
-    capacities = (host.capacity for host in trial.initial.hosts.values())
-    consumptions = (vm.consumption for vm in trial.initial.vms.values())
-    resources = frozenset(name for amounts in (*capacities, *consumptions) for name in amounts)
-    record = _ENCODERS[name](_ConstraintCall(demand.arguments, numbers, resources))
-    if name == "ShareableResource":
+    record: dict[str, Any] = {"id": form.tag}
+    for key, (name, kind) in form.keys.items():
+        if kind is RESOURCE:
+            _require_resource(trial, str(demand.arguments[name]))
+        try:
+            record[key] = kind.write(numbers, demand.arguments[name])
+        except InexpressibleArgument as error:
+            raise UnsupportedTrial(str(error), "unsupported-argument") from error
+    if form.mode is ConstraintMode.ENFORCED:
         if not demand.continuous:
             raise UnsupportedTrial(
                 "BtrPlace checks capacities at every moment; only the continuous mode is supported",
                 "unsupported-mode",
             )
         return None
-    return {"id": _id(name), **record, **_mode(demand)}
-
-
-def _mode(demand: Requirement) -> ConstraintRecord:
-    """The mode, for constraints that have two; BtrPlace rejects a mode that it lacks."""
-    if demand.name in _TEMPORAL:
-        if demand.continuous:
-            raise UnsupportedTrial(
-                f"{demand.name} is about times and has only one mode in BtrPlace",
-                "unsupported-mode",
-            )
-        return {}
-    return {"continuous": demand.continuous}
-
-
-def _id(name: str) -> str:
-    return name if name in _CAPITALISED else f"{name[0].lower()}{name[1:]}"
-
-
-def _numbered(names: Iterable[str], numbers: Mapping[str, int]) -> list[int]:
-    return sorted(numbers[name] for name in names)
-
-
-def _of_vm(call: _ConstraintCall) -> ConstraintRecord:
-    return {"vm": call.vm()}
-
-
-def _of_vms(call: _ConstraintCall) -> ConstraintRecord:
-    return {"vms": call.vms()}
-
-
-def _of_host(call: _ConstraintCall) -> ConstraintRecord:
-    return {"node": call.host()}
-
-
-def _of_vm_and_hosts(call: _ConstraintCall) -> ConstraintRecord:
-    return {"vm": call.vm(), "nodes": call.hosts()}
-
-
-def _of_number(call: _ConstraintCall) -> ConstraintRecord:
-    return {"nodes": call.hosts(), "amount": call.arguments["nb"]}
-
-
-def _seq(call: _ConstraintCall) -> ConstraintRecord:
-    return {"vms": [call.numbers.vms[name] for name in call.arguments["vs"]]}
-
-
-def _among(call: _ConstraintCall) -> ConstraintRecord:
-    return {"vms": call.vms(), "parts": call.host_groups()}
-
-
-def _split_among(call: _ConstraintCall) -> ConstraintRecord:
-    return {"vParts": call.vm_groups("vs"), "pParts": call.host_groups()}
-
-
-def _resource_capacity(call: _ConstraintCall) -> ConstraintRecord:
-    amount = call.arguments["qty"]
-    return {"nodes": call.hosts(), "rc": call.resource(), "amount": amount}
-
-
-def _preserve(call: _ConstraintCall) -> ConstraintRecord:
-    return {"vm": call.vm(), "rc": call.resource(), "amount": call.arguments["amount"]}
-
-
-def _overbook(call: _ConstraintCall) -> ConstraintRecord:
-    ratio = call.arguments["percent"] / 100
-    return {"node": call.host(), "rc": call.resource(), "ratio": ratio}
-
-
-def _precedence(call: _ConstraintCall) -> ConstraintRecord:
-    return {"vm1": call.vm("before"), "vm2": call.vm("after")}
-
-
-def _deadline(call: _ConstraintCall) -> ConstraintRecord:
-    """The deadline in whole seconds: actions end at whole seconds, so a fraction has no effect."""
-    seconds = call.arguments["ms"] // 1000
-    if not 0 <= seconds < _SECONDS_MAX:
+    if form.mode is not ConstraintMode.TEMPORAL:
+        return {**record, "continuous": demand.continuous}
+    if demand.continuous:
         raise UnsupportedTrial(
-            "BtrPlace reads only deadlines within the first twelve hours of a plan",
-            "unsupported-argument",
+            f"{demand.name} is about times and has only one mode in BtrPlace", "unsupported-mode"
         )
-    minutes, second = divmod(seconds, 60)
-    hour, minute = divmod(minutes, 60)
-    return {"vm": call.vm(), "timestamp": f"+{hour:02}:{minute:02}:{second:02}"}
+    return record
 
 
-_ENCODERS: Final[Mapping[str, Callable[[_ConstraintCall], ConstraintRecord]]] = {
-    "Spread": _of_vms,
-    "Gather": _of_vms,
-    "Lonely": _of_vms,
-    "Split": lambda call: {"parts": call.vm_groups("parts")},
-    "Among": _among,
-    "SplitAmong": _split_among,
-    "Fence": _of_vm_and_hosts,
-    "Ban": _of_vm_and_hosts,
-    "Root": _of_vm,
-    "Quarantine": _of_host,
-    "Running": _of_vm,
-    "Ready": _of_vm,
-    "Sleeping": _of_vm,
-    "Killed": _of_vm,
-    "Online": _of_host,
-    "Offline": _of_host,
-    "MaxOnline": _of_number,
-    "RunningCapacity": _of_number,
-    "ResourceCapacity": _resource_capacity,
-    "ShareableResource": lambda call: {"rc": call.resource()},
-    "Preserve": _preserve,
-    "Overbook": _overbook,
-    "Seq": _seq,
-    "Sync": _of_vms,
-    "NoDelay": _of_vm,
-    "Deadline": _deadline,
-    "Precedence": _precedence,
-    "Serialize": _of_vms,
-}
-_TEMPORAL: Final = frozenset(("Seq", "Sync", "NoDelay", "Deadline", "Precedence", "Serialize"))
-_CAPITALISED: Final = frozenset(("Sync", "Deadline", "Precedence", "Serialize"))
-"""The constraints whose names start with a capital letter in BtrPlace's files."""
-CONSTRAINTS: Final = tuple(_ENCODERS)
-"""The constraints that BtrPlace supports."""
+def _require_resource(trial: Trial, name: str) -> None:
+    """Raise ``UnsupportedTrial`` if the cluster does not have a named resource."""
+    capacities = (host.capacity for host in trial.initial.hosts.values())
+    consumptions = (vm.consumption for vm in trial.initial.vms.values())
+    if not any(name in amounts for amounts in (*capacities, *consumptions)):
+        raise UnsupportedTrial(
+            f"no host offers and no VM takes the resource {name!r}", "unsupported-argument"
+        )
 
 
 BITS_PER_BYTE: Final = 9

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from equipoise.adapters.btrplace import java_build
-from equipoise.adapters.btrplace.plan_cost import PlanCost, cost_of_plan
+from equipoise.adapters.btrplace.format.plan_actions import PlanCost, cost_of_plan
 from equipoise.bench.measure import BenchmarkRow
 from equipoise.bench.plan import instances, plan_acceptance
 from equipoise.bench.plan.measured_process import ProcessResult, run_measured

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from equipoise.adapters.btrplace.plan_cost import PlanCost, cost_of_plan
+from equipoise.adapters.btrplace.format.plan_actions import PlanCost, cost_of_plan
 
 Record = dict[str, Any]
 

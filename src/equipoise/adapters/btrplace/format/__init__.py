@@ -10,9 +10,9 @@ the actions are read, not the model it starts from, nor the bandwidth of migrati
 """
 
 from equipoise.adapters.btrplace.format.instance_reader import is_instance, read_instance
-from equipoise.adapters.btrplace.format.numbering import Numbering, to_btrplace_resource
 from equipoise.adapters.btrplace.format.plan_reader import read_plan
 from equipoise.adapters.btrplace.format.plan_writer import plan_record, write_plan
+from equipoise.adapters.btrplace.format.records import Numbering
 
 __all__ = [
     "Numbering",
@@ -20,6 +20,5 @@ __all__ = [
     "plan_record",
     "read_instance",
     "read_plan",
-    "to_btrplace_resource",
     "write_plan",
 ]

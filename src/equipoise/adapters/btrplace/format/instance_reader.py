@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from equipoise.adapters.btrplace.format import records
-from equipoise.adapters.btrplace.format.constraint_reader import ConstraintReader, NameResolver
+from equipoise.adapters.btrplace.format.constraints import (
+    VM_GOALS,
+    AnyConstraint,
+    ConstraintReader,
+    NameResolver,
+)
 from equipoise.adapters.btrplace.format.model_reader import (
     InstancePlacement,
     InstanceViews,
@@ -25,8 +29,15 @@ from equipoise.adapters.btrplace.format.model_reader import (
 )
 from equipoise.adapters.btrplace.format.records import (
     BYTE_ORDER_MARK,
+    Attributes,
+    BtrPlaceRecord,
+    ModelRecord,
+    VmAttributes,
     decode_record,
     raise_if_invalid,
+    tag_of,
+    tagged_record,
+    union_of,
 )
 from equipoise.model.diagnostics import Diagnostics, TooManyDiagnostics
 from equipoise.model.estimate import Estimates
@@ -34,7 +45,7 @@ from equipoise.model.host import Host, HostState
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import ConcurrencyLimits
 from equipoise.model.problem import ActionDuration, ObjectiveMeasure, PlanningProblem
-from equipoise.model.problem.problem import ActionKind, Network
+from equipoise.model.problem.problem import ActionKind
 from equipoise.model.quantity import HostId, RuleId, VmId
 from equipoise.model.rule import Satisfy
 from equipoise.model.value import pause_gc
@@ -48,14 +59,8 @@ _ESTIMATES: Final = Estimates(migration_mib_per_s=10**9)
 HORIZON_S: Final = 3600
 NO_LIMITS: Final = ConcurrencyLimits(actions_per_host=10**7, actions_total=10**7)
 VM_DURATIONS: Final[Mapping[ActionKind, str]] = {
-    ActionKind.FORGE: "forge",
-    ActionKind.BOOT: "boot",
-    ActionKind.SHUTDOWN: "shutdown",
-    ActionKind.MIGRATE: "migrate",
-    ActionKind.SUSPEND: "suspend",
-    ActionKind.RESUME: "resume",
-    ActionKind.ALLOCATE: "allocate",
-    ActionKind.KILL: "kill",
+    ActionKind(key): key
+    for key in ("forge", "boot", "shutdown", "migrate", "suspend", "resume", "allocate", "kill")
 }
 """The attribute of a VM with the duration of each action."""
 HOST_DURATIONS: Final[Mapping[ActionKind, str]] = {
@@ -63,7 +68,27 @@ HOST_DURATIONS: Final[Mapping[ActionKind, str]] = {
     ActionKind.POWER_OFF: "shutdown",
 }
 """The attribute of a node with the duration of each action."""
-_NO_ATTRIBUTES: Final = records.VmAttributes()
+_NO_ATTRIBUTES: Final = VmAttributes()
+_OBJECTIVES: Final = {
+    "minimizeMTTR": ObjectiveMeasure.MTTR,
+    # The next two differ from the first only in BtrPlace's search strategy.
+    "minimizeMTTRMigrationScheduling": ObjectiveMeasure.MTTR,
+    "minimizeMTTRMig": ObjectiveMeasure.MTTR,
+    "minimizeMigrations": ObjectiveMeasure.MIGRATIONS,
+}
+
+if TYPE_CHECKING:
+    AnyObjective = BtrPlaceRecord
+else:
+    AnyObjective = union_of(tagged_record(tag, BtrPlaceRecord, {}) for tag in _OBJECTIVES)
+
+
+class InstanceRecord(BtrPlaceRecord):
+    """An instance: a cluster, constraints and an objective."""
+
+    model: ModelRecord
+    constraints: tuple[AnyConstraint, ...]
+    objective: AnyObjective
 
 
 class _InstanceKeys(msgspec.Struct):
@@ -89,7 +114,7 @@ def is_instance(content: bytes) -> bool:
 def read_instance(content: bytes, source: str) -> PlanningProblem:
     """Return the planning problem of an instance; ``source`` is its name in messages."""
     with pause_gc():
-        instance = decode_record(content, source, records.InstanceRecord)
+        instance = decode_record(content, source, InstanceRecord)
         diagnostics = Diagnostics()
         problem = None
         with suppress(TooManyDiagnostics):
@@ -99,16 +124,18 @@ def read_instance(content: bytes, source: str) -> PlanningProblem:
     return problem
 
 
-def _read_problem(instance: records.InstanceRecord, diagnostics: Diagnostics) -> PlanningProblem:
+def _read_problem(instance: InstanceRecord, diagnostics: Diagnostics) -> PlanningProblem:
     model = instance.model
     placement = read_mapping(model.mapping, diagnostics)
-    _add_attributed_vms(model.attributes, placement, diagnostics)
+    placement.add_vms(model.attributes.vms)
+    for node in model.attributes.nodes.keys() - placement.hosts.keys():
+        report_unknown_node(node, ("model", "attributes", "nodes", str(node)), diagnostics)
     # A VM with a desired state may not exist yet. Any other constraint on an unknown VM is a
     # mistake, because it would have no effect.
     placement.add_vms(
-        constraint.vm
+        getattr(constraint, "vm")  # noqa: B009  (a key of its form)
         for constraint in instance.constraints
-        if isinstance(constraint, records.VmStateConstraint)
+        if tag_of(constraint) in VM_GOALS
     )
     views = InstanceViews(model.views, placement, diagnostics)
     constraints_read = ConstraintReader(NameResolver(placement, views, diagnostics))
@@ -128,29 +155,24 @@ def _read_problem(instance: records.InstanceRecord, diagnostics: Diagnostics) ->
         rules=(*capacity_rules, *constraints_read.rules),
         limits=NO_LIMITS,
     )
-    minimise_migrations = isinstance(instance.objective, records.MinMigrations)
-    durations = _durations(model.attributes, placement)
-    if views.network is not None:  # the copying takes all the time of a migration
+    objective = _OBJECTIVES[tag_of(instance.objective)]
+    durations, network = _durations(model.attributes, placement), None
+    if views.network is not None:
+        position, view = views.network
+        network = read_network(view, hosts, diagnostics.below("model", "views", position))
+        # The copying takes all the time of a migration.
         durations[ActionKind.MIGRATE] = durations[ActionKind.MIGRATE].but(ms=1)
     return PlanningProblem(
         cluster=cluster,
         vms={VmId(name): goal for name, goal in constraints_read.vms.items()},
         hosts={HostId(name): goal for name, goal in constraints_read.hosts.items()},
         durations=durations,
-        network=_network(views, hosts, diagnostics),
+        network=network,
         estimates=_ESTIMATES,
         grid_ms=GRID_MS,
         horizon_s=HORIZON_S,
-        objective=(ObjectiveMeasure.MIGRATIONS if minimise_migrations else ObjectiveMeasure.MTTR,),
+        objective=(objective,),
     )
-
-
-def _add_attributed_vms(
-    attributes: records.Attributes, placement: InstancePlacement, diagnostics: Diagnostics
-) -> None:
-    placement.add_vms(attributes.vms)
-    for node in attributes.nodes.keys() - placement.hosts.keys():
-        report_unknown_node(node, ("model", "attributes", "nodes", str(node)), diagnostics)
 
 
 def _hosts(
@@ -173,7 +195,7 @@ def _hosts(
 def _vms(
     placement: InstancePlacement,
     views: InstanceViews,
-    attributes: Mapping[int, records.VmAttributes],
+    attributes: Mapping[int, VmAttributes],
 ) -> tuple[Vm, ...]:
     vms = []
     for number, name in sorted(placement.vms.items()):
@@ -196,7 +218,7 @@ def _vms(
 
 
 def _durations(
-    attributes: records.Attributes, placement: InstancePlacement
+    attributes: Attributes, placement: InstancePlacement
 ) -> dict[ActionKind, ActionDuration]:
     """Return the durations of actions: a second, unless an attribute gives another one."""
     durations = {
@@ -217,12 +239,3 @@ def _durations_by_id(
         for number, attributes in known.items()
         if (seconds := getattr(attributes, key)) and number in names
     }
-
-
-def _network(
-    views: InstanceViews, hosts: tuple[Host, ...], diagnostics: Diagnostics
-) -> Network | None:
-    if views.network is None:
-        return None
-    position, view = views.network
-    return read_network(view, hosts, diagnostics.below("model", "views", position))

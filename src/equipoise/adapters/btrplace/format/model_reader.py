@@ -1,6 +1,4 @@
-"""The model of an instance: its mapping (VMs on nodes), its views (resources, names) and its
-network.
-"""
+"""The model of an instance: mapping (VMs on nodes), views (resources, names) and network."""
 
 from __future__ import annotations
 
@@ -9,20 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from equipoise.adapters.btrplace.format import records
-from equipoise.adapters.btrplace.format.numbering import (
-    RENAMED_RESOURCES,
-    from_btrplace_resource,
-    host_id,
-    vm_id,
-)
 from equipoise.adapters.btrplace.format.records import (
+    RENAMED_RESOURCES,
     ElementNumbers,
+    LinkRecord,
     MappingRecord,
     NamingService,
     NetworkView,
     ShareableResource,
     View,
+    VmAttributes,
+    from_btrplace_resource,
 )
 from equipoise.files.check.planning import check_topology
 from equipoise.files.check.references import NamedElements
@@ -50,16 +45,14 @@ class InstancePlacement:
     def add_vms(self, vms: Iterable[int]) -> None:
         """Add VMs by number. A VM outside the mapping does not exist yet: it can be forged."""
         for number in set(vms) - self.vms.keys():
-            self.vms[number] = vm_id(number)
+            self.vms[number] = VmId(f"vm{number}")
 
     def state_and_host(self, vm: int) -> tuple[VmState, HostId | None]:
         """Return the state of a VM and its host. A VM outside the mapping is in state init."""
-        host = self.running.get(vm)
-        if host is not None:
-            return VmState.RUNNING, host
-        host = self.sleeping.get(vm)
-        if host is not None:
-            return VmState.SLEEPING, host
+        if vm in self.running:
+            return VmState.RUNNING, self.running[vm]
+        if vm in self.sleeping:
+            return VmState.SLEEPING, self.sleeping[vm]
         return (VmState.READY if vm in self.ready else VmState.INIT), None
 
 
@@ -67,15 +60,11 @@ def read_mapping(mapping: MappingRecord, diagnostics: Diagnostics) -> InstancePl
     """Return the placement of a mapping; report nodes and VMs that it has twice."""
     nodes = sorted({*mapping.online, *mapping.offline})
     placement = InstancePlacement(
-        {node: host_id(node) for node in nodes}, frozenset(mapping.online)
+        {node: _node_id(node) for node in nodes}, frozenset(mapping.online)
     )
     if not nodes:
-        diagnostics.add(
-            (*_MAPPING_PATH, "onlineNodes"),
-            "there is no node",
-            "list at least one",
-            code="empty-value",
-        )
+        path = (*_MAPPING_PATH, "onlineNodes")
+        diagnostics.add(path, "there is no node", "list at least one", code="empty-value")
     if len(nodes) < len(mapping.online) + len(mapping.offline):
         _report_duplicates(
             _listed_nodes(mapping), "node", "list every node once, online or offline", diagnostics
@@ -157,14 +146,9 @@ class InstanceViews:
                 key, name = "id", "network"
                 self.network = self.network or (position, view)
             if name in named:
+                path, first = (*_VIEWS_PATH, position, key), (*_VIEWS_PATH, named[name])
                 what = f"the {name} is also in"
-                diagnostics.add(
-                    (*_VIEWS_PATH, position, key),
-                    what,
-                    "keep one",
-                    first=(*_VIEWS_PATH, named[name]),
-                    code="duplicate-name",
-                )
+                diagnostics.add(path, what, "keep one", first=first, code="duplicate-name")
             named.setdefault(name, position)
         self._names = tuple(map(from_btrplace_resource, self.resources))
 
@@ -179,6 +163,7 @@ class InstanceViews:
 
     def consumption_of(self, vm: int) -> QuantitiesByResource:
         """Return the amounts of all resources that a VM consumes."""
+        # A list first: a tuple of a generator takes twice as long, and there are 100,000 VMs.
         views = self.resources.values()
         return self._amounts(tuple([view.vms.get(vm, view.default_consumption) for view in views]))
 
@@ -250,20 +235,25 @@ MBPS_MAX: Final = 10**9
 _LINK_END_KINDS: Final = ("node", "switch")
 
 
-def read_network(
-    view: records.NetworkView, hosts: Sequence[Host], diagnostics: Diagnostics
-) -> Network:
+def read_network(view: NetworkView, hosts: Sequence[Host], diagnostics: Diagnostics) -> Network:
     """Return the network of a view, and report its problems."""
-    _check_routing(view.routing, diagnostics)
-    switches = (
-        _read_switch(switch, ("switches", position), diagnostics)
-        for position, switch in enumerate(view.switches)
+    if view.routing.kind != "default":
+        what = f"the routing {quoted(view.routing.kind)} is not known"
+        if view.routing.kind == "static":
+            what = "static routes are not supported: routes follow from the links"
+        diagnostics.add(("routing", "type"), what, "write default", code="unsupported-feature")
+    network = Network(
+        switches=tuple(
+            NetworkSwitch(
+                id=_switch_id(switch.id),
+                capacity_mbps=_mbps(switch.capacity, "switch", ("switches", i), diagnostics),
+            )
+            for i, switch in enumerate(view.switches)
+        ),
+        links=tuple(
+            _read_link(link, ("links", i), diagnostics) for i, link in enumerate(view.links)
+        ),
     )
-    links = (
-        _read_link(link, ("links", position), diagnostics)
-        for position, link in enumerate(view.links)
-    )
-    network = Network(switches=tuple(switches), links=tuple(links))
     # A link to an unknown kind of element may lead to any host, so the rest cannot be checked.
     if all(link.end.kind in _LINK_END_KINDS for link in view.links):
         _check_topology(network, hosts, diagnostics)
@@ -280,8 +270,37 @@ def _check_topology(network: Network, hosts: Sequence[Host], diagnostics: Diagno
         diagnostics.add(path, what, cure, first, code=code)
 
 
+def _read_link(link: LinkRecord, path: KeyPath, diagnostics: Diagnostics) -> NetworkLink:
+    end, key = link.end, (*path, "physicalElement", "type")
+    if end.kind not in _LINK_END_KINDS:
+        what = f"a link does not lead to {quoted(end.kind)}"
+        diagnostics.add(key, what, "node or switch", code="invalid-value")
+    return NetworkLink(
+        id=ResourceName(f"link{link.id}"),
+        switch=_switch_id(link.switch),
+        host=None if end.kind == "switch" else _node_id(end.id),
+        to=_switch_id(end.id) if end.kind == "switch" else None,
+        capacity_mbps=_mbps(link.capacity, "link", path, diagnostics) or MBPS_MAX,
+    )
+
+
+def _node_id(number: int) -> HostId:
+    return HostId(f"node{number}")
+
+
+def _switch_id(number: int) -> ResourceName:
+    return ResourceName(f"switch{number}")
+
+
+def _mbps(capacity: int, noun: str, path: KeyPath, diagnostics: Diagnostics) -> int | None:
+    if capacity == 0:
+        what, cure = f"a {noun} of 0 Mbit/s has no bandwidth", "1 or more, or -1 for no limit"
+        diagnostics.add((*path, "capacity"), what, cure, code="out-of-range")
+    return capacity if 0 < capacity < MBPS_MAX else None
+
+
 def check_copy_attributes(
-    known: Mapping[int, records.VmAttributes], running: Iterable[int], diagnostics: Diagnostics
+    known: Mapping[int, VmAttributes], running: Iterable[int], diagnostics: Diagnostics
 ) -> None:
     """Report attributes with which a migration would take another time here than in BtrPlace."""
     for vm, attributes in known.items():
@@ -301,50 +320,3 @@ def check_copy_attributes(
             what = "is missing, but the network needs it for the duration of a migration"
             cure = "the MiB that the VM uses"
             diagnostics.add(("vms", str(vm), "memUsed"), what, cure, code="missing-key")
-
-
-def _check_routing(routing: records.Routing, diagnostics: Diagnostics) -> None:
-    if routing.kind == "default":
-        return
-    what = f"the routing {quoted(routing.kind)} is not known"
-    if routing.kind == "static":
-        what = "static routes are not supported: routes follow from the links"
-    diagnostics.add(("routing", "type"), what, "write default", code="unsupported-feature")
-
-
-def _read_switch(
-    switch: records.SwitchRecord, path: KeyPath, diagnostics: Diagnostics
-) -> NetworkSwitch:
-    bound = _bandwidth_mbps(switch.capacity, "switch", path, diagnostics)
-    return NetworkSwitch(id=_switch_id(switch.id), capacity_mbps=bound)
-
-
-def _read_link(link: records.LinkRecord, path: KeyPath, diagnostics: Diagnostics) -> NetworkLink:
-    end = link.end
-    if end.kind not in _LINK_END_KINDS:
-        what = f"a link does not lead to {quoted(end.kind)}"
-        diagnostics.add(
-            (*path, "physicalElement", "type"), what, "node or switch", code="invalid-value"
-        )
-    return NetworkLink(
-        id=ResourceName(f"link{link.id}"),
-        switch=_switch_id(link.switch),
-        host=None if end.kind == "switch" else host_id(end.id),
-        to=_switch_id(end.id) if end.kind == "switch" else None,
-        capacity_mbps=_bandwidth_mbps(link.capacity, "link", path, diagnostics) or MBPS_MAX,
-    )
-
-
-def _switch_id(number: int) -> ResourceName:
-    return ResourceName(f"switch{number}")
-
-
-def _bandwidth_mbps(
-    capacity: int, noun: str, path: KeyPath, diagnostics: Diagnostics
-) -> int | None:
-    if capacity == 0:
-        what = f"a {noun} of 0 Mbit/s has no bandwidth"
-        diagnostics.add(
-            (*path, "capacity"), what, "1 or more, or -1 for no limit", code="out-of-range"
-        )
-    return capacity if 0 < capacity < MBPS_MAX else None

@@ -7,30 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from equipoise.adapters.btrplace.format import records
-from equipoise.adapters.btrplace.format.numbering import (
+from equipoise.adapters.btrplace.format.plan_actions import (
+    FORM_OF_TAG,
+    AnyAction,
+    PlanEvent,
+    ReconfigurationPlan,
+    SubstitutedVmEvent,
+)
+from equipoise.adapters.btrplace.format.records import (
     Numbering,
+    decode_record,
     from_btrplace_resource,
+    raise_if_invalid,
+    tag_of,
     to_btrplace_resource,
 )
-from equipoise.adapters.btrplace.format.records import decode_record, raise_if_invalid
-from equipoise.model.action import (
-    Action,
-    Allocate,
-    Boot,
-    Forge,
-    Kill,
-    Migrate,
-    PowerOff,
-    PowerOn,
-    Reinstantiate,
-    Resume,
-    Shutdown,
-    Suspend,
-    footprint,
-)
+from equipoise.model.action import Action, Reinstantiate, footprint
 from equipoise.model.diagnostics import Diagnostics, KeyPath, TooManyDiagnostics
 from equipoise.model.plan import Plan, Step
 from equipoise.model.problem import PlanningProblem
@@ -41,24 +35,25 @@ from equipoise.model.value import pause_gc
 class ReinstantiationActions(NamedTuple):
     """The actions that replace a VM by a new one, in their order."""
 
-    forge: records.ForgeVm
-    boot: records.BootVm
-    shutdown: records.ShutdownVm
+    forge: AnyAction
+    boot: AnyAction
+    shutdown: AnyAction
 
     @property
     def is_in_order(self) -> bool:
         """Whether the new VM runs before the old one stops."""
-        return self.forge.end <= self.boot.start and self.boot.end <= self.shutdown.start
+        is_booted = self.forge.end <= self.boot.start and self.boot.end <= self.shutdown.start
+        return bool(is_booted)
 
 
-def find_reinstantiations(plan: records.ReconfigurationPlan) -> dict[int, ReinstantiationActions]:
+def find_reinstantiations(plan: ReconfigurationPlan) -> dict[int, ReinstantiationActions]:
     """Return the complete replacements of VMs by the number of the new VM, in order of time.
 
     A VM that is replaced twice has its second number when it gets the third.
     """
     actions = plan.actions
-    forged = {action.vm: action for action in actions if isinstance(action, records.ForgeVm)}
-    stopped = {action.vm: action for action in actions if isinstance(action, records.ShutdownVm)}
+    forged = {action.vm: action for action in actions if tag_of(action) == "forgeVM"}
+    stopped = {action.vm: action for action in actions if tag_of(action) == "shutdownVM"}
     reinstantiations: dict[int, ReinstantiationActions] = {}
     for boot, event in sorted(_substitutions(plan), key=lambda entry: entry[0].start):
         forge, shutdown = forged.get(event.new_vm), stopped.get(event.vm)
@@ -72,14 +67,12 @@ def find_reinstantiations(plan: records.ReconfigurationPlan) -> dict[int, Reinst
     return reinstantiations
 
 
-def _substitutions(
-    plan: records.ReconfigurationPlan,
-) -> Iterator[tuple[records.BootVm, records.SubstitutedVmEvent]]:
+def _substitutions(plan: ReconfigurationPlan) -> Iterator[tuple[AnyAction, SubstitutedVmEvent]]:
     for action in plan.actions:
-        if isinstance(action, records.BootVm):
+        if tag_of(action) == "bootVM":
             for events in action.hooks.values():
                 for event in events:
-                    if isinstance(event, records.SubstitutedVmEvent):
+                    if isinstance(event, SubstitutedVmEvent):
                         yield action, event
 
 
@@ -96,7 +89,7 @@ def read_plan(content: bytes, source: str, problem: PlanningProblem) -> Plan:
     the positions of the actions in the file.
     """
     with pause_gc():
-        plan = decode_record(content, source, records.ReconfigurationPlan)
+        plan = decode_record(content, source, ReconfigurationPlan)
         diagnostics = Diagnostics()
         reader = _PlanReader(problem, plan, diagnostics)
         steps: list[Step] = []
@@ -112,7 +105,7 @@ class _PlanReader:
     """Turns actions into steps, and reports unknown VMs, nodes and resources."""
 
     def __init__(
-        self, problem: PlanningProblem, plan: records.ReconfigurationPlan, diagnostics: Diagnostics
+        self, problem: PlanningProblem, plan: ReconfigurationPlan, diagnostics: Diagnostics
     ) -> None:
         numbers = Numbering.of(problem)
         self._vms, self._hosts = dict(numbers.vm_names), numbers.host_names
@@ -130,7 +123,7 @@ class _PlanReader:
         self._diagnostics = diagnostics
         self._path: KeyPath = ()
 
-    def steps_of(self, action: records.PlanAction, position: int) -> Iterator[Step]:
+    def steps_of(self, action: AnyAction, position: int) -> Iterator[Step]:
         self._path = ("actions", position)
         converted, start, end = self._action(action), action.start, action.end
         if end < start:
@@ -158,28 +151,24 @@ class _PlanReader:
             for number, event in enumerate(events):
                 yield from self._event_steps(event, ("hooks", hook, number), step, end)
 
-    def _reinstantiation_of(self, action: records.PlanAction) -> ReinstantiationActions | None:
+    def _reinstantiation_of(self, action: AnyAction) -> ReinstantiationActions | None:
         """Return the replacement that an action is a part of, if any."""
-        if isinstance(action, records.ShutdownVm):
+        tag = tag_of(action)
+        if tag == "shutdownVM":
             reinstantiation = self._replaced.get(action.vm)
             is_part = reinstantiation is not None and reinstantiation.shutdown is action
             return reinstantiation if is_part else None
-        if isinstance(action, records.ForgeVm | records.BootVm):
-            return self._reinstantiations.get(action.vm)
-        return None
+        return self._reinstantiations.get(action.vm) if tag in ("forgeVM", "bootVM") else None
 
     def _reinstantiate(self, reinstantiation: ReinstantiationActions) -> Reinstantiate:
-        source = self._host(reinstantiation.shutdown.on, "on")
         return Reinstantiate(
             vm=self._vm(reinstantiation.boot.vm),
-            source=source,
+            source=self._host(reinstantiation.shutdown.on, "on"),
             target=self._host(reinstantiation.boot.on, "on"),
         )
 
-    def _event_steps(
-        self, event: records.PlanEvent, path: KeyPath, step: Step, end: int
-    ) -> Iterator[Step]:
-        if isinstance(event, records.SubstitutedVmEvent):
+    def _event_steps(self, event: PlanEvent, path: KeyPath, step: Step, end: int) -> Iterator[Step]:
+        if isinstance(event, SubstitutedVmEvent):
             if event.new_vm not in self._reinstantiations:
                 what = f"the VM {event.new_vm} replaces {event.vm} but is not forged and booted"
                 cure = "forge and boot it, then shut the old VM down, each once"
@@ -187,7 +176,7 @@ class _PlanReader:
             return
         action = self._path
         self._path = (*action, *path)
-        allocation = self._allocate(event)
+        allocation = self._action(event)
         self._path = action
         _, hook, number = path
         step_id = StepId(f"allocate-{action[1]}-{hook}-{number}")
@@ -211,43 +200,32 @@ class _PlanReader:
         )
         return step
 
-    def _action(self, action: records.PlanAction) -> Action:
-        match action:
-            case records.BootNode():
-                return PowerOn(host=self._host(action.node, "node"))
-            case records.ShutdownNode():
-                return PowerOff(host=self._host(action.node, "node"))
-            case records.MigrateVm() | records.SuspendVm() | records.ResumeVm():
-                return self._move(action)
-            case records.BootVm():
-                return Boot(vm=self._vm(action.vm), target=self._host(action.on, "on"))
-            case records.ShutdownVm():
-                return Shutdown(vm=self._vm(action.vm), source=self._host(action.on, "on"))
-            case records.AllocateVm():
-                return self._allocate(action)
-            case records.ForgeVm():
-                return Forge(vm=self._vm(action.vm))
-            case records.KillVm():
-                return Kill(vm=self._vm(action.vm))
+    def _action(self, record: AnyAction) -> Action:
+        """Return the action of a record, or of an event that allocates."""
+        form = FORM_OF_TAG[tag_of(record)]
+        names = {key: self._value(key, getattr(record, key)) for key in form.keys}
+        if form.tag == "suspendVM" and names["from"] != names["to"]:
+            what = f"the VM {record.vm} cannot be suspended to another node"
+            cure = f"write {getattr(record, 'from')}"
+            self._report(("to",), what, cure, "unsupported-feature")
+        return form.action(**{field: names[key] for key, field in form.keys.items()})
 
-    def _move(self, action: records.MigrateVm | records.SuspendVm | records.ResumeVm) -> Action:
-        vm = self._vm(action.vm)
-        source, target = self._host(action.source, "from"), self._host(action.target, "to")
-        if isinstance(action, records.MigrateVm):
-            return Migrate(vm=vm, source=source, target=target)
-        if isinstance(action, records.ResumeVm):
-            return Resume(vm=vm, source=source, target=target)
-        if source != target:
-            what = f"the VM {action.vm} cannot be suspended to another node"
-            self._report(("to",), what, f"write {action.source}", "unsupported-feature")
-        return Suspend(vm=vm, source=source)
+    def _value(self, key: str, value: Any) -> Any:
+        match key:
+            case "vm":
+                return self._vm(value)
+            case "amount":
+                return value
+            case "rc":
+                return self._resource(value)
+        return self._host(value, key)
 
-    def _allocate(self, record: records.AllocateVm | records.AllocateEvent) -> Allocate:
-        name = from_btrplace_resource(record.resource)
+    def _resource(self, btrplace_name: str) -> str:
+        name = from_btrplace_resource(btrplace_name)
         if name not in self._resources:
             known = sorted(map(to_btrplace_resource, self._resources))
-            self._diagnostics.add_unknown((*self._path, "rc"), "resource", record.resource, known)
-        return Allocate(vm=self._vm(record.vm), resource=name, amount=record.amount)
+            self._diagnostics.add_unknown((*self._path, "rc"), "resource", btrplace_name, known)
+        return name
 
     def _vm(self, number: int) -> VmId:
         return VmId(self._id_of(self._vms, number, "VM", "vm"))

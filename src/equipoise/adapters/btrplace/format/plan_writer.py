@@ -9,32 +9,27 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 
 from equipoise.adapters.btrplace.format.instance_reader import HOST_DURATIONS, VM_DURATIONS
-from equipoise.adapters.btrplace.format.numbering import (
+from equipoise.adapters.btrplace.format.plan_actions import FORM_OF_ACTION
+from equipoise.adapters.btrplace.format.records import (
     Numbering,
     assign_numbers,
     to_btrplace_resource,
 )
 from equipoise.errors import InputProblem, InvalidInput
 from equipoise.model.action import (
-    Action,
     Allocate,
     Boot,
     Forge,
-    HostAction,
     Kill,
     Migrate,
-    PowerOff,
-    PowerOn,
     Reinstantiate,
     Resume,
-    RoleAction,
     Shutdown,
-    Suspend,
 )
 from equipoise.model.host import Host, HostState
 from equipoise.model.plan import Plan, Step
@@ -287,41 +282,28 @@ class _PlanWriter:
         return forged, booted
 
     def _record(self, step: Step, start: int, end: int) -> JsonRecord:
-        kind = _ACTION_IDS.get(type(step.action))
-        if kind is None:
-            what = f"BtrPlace has no action {step.action.__struct_config__.tag}"
+        action = step.action
+        form = FORM_OF_ACTION.get(type(action))
+        if form is None:
+            what = f"BtrPlace has no action {action.__struct_config__.tag}"
             self._reject(step, what, "leave maintenance and roles out")
-        return {
-            "id": kind,
-            **self._subjects(step),
-            "start": start,
-            "end": end,
-            "hooks": {"pre": [], "post": []},
+        subjects = {
+            key: self._value(key, getattr(action, field)) for key, field in form.keys.items()
         }
+        if isinstance(action, Allocate | Kill):
+            subjects |= self._host_at_start(step, action.vm)
+        hooks: JsonRecord = {"pre": [], "post": []}
+        return {"id": form.tag, **subjects, "start": start, "end": end, "hooks": hooks}
 
-    def _subjects(self, step: Step) -> JsonRecord:
-        action, hosts = step.action, self._numbers.hosts
-        if isinstance(action, HostAction):
-            return {"node": hosts[action.host]}
-        assert not isinstance(action, RoleAction), (
-            "BtrPlace has no roles: _record rejects these actions"
-        )
-        vm: JsonRecord = {"vm": self._vms[action.vm]}
-        match action:
-            case Migrate() | Resume():
-                return vm | {"from": hosts[action.source], "to": hosts[action.target]}
-            case Suspend():
-                return vm | {"from": hosts[action.source], "to": hosts[action.source]}
-            case Boot():
-                return vm | {"on": hosts[action.target]}
-            case Shutdown():
-                return vm | {"on": hosts[action.source]}
-            case Allocate():
-                taken = {"rc": to_btrplace_resource(action.resource), "amount": action.amount}
-                return vm | taken | self._host_at_start(step, action.vm)
-            case Kill():
-                return vm | self._host_at_start(step, action.vm)
-        return vm
+    def _value(self, key: str, value: Any) -> Any:
+        match key:
+            case "vm":
+                return self._vms[value]
+            case "amount":
+                return value
+            case "rc":
+                return to_btrplace_resource(value)
+        return self._numbers.hosts[value]
 
     def _host_at_start(self, step: Step, vm: str) -> JsonRecord:
         """Return the host of a VM at the start of a step, if it has one."""
@@ -335,17 +317,3 @@ class _PlanWriter:
             key=f"steps.{step.id}", what=what, cure=cure, code="unsupported-feature"
         )
         raise InvalidInput(self._source, [problem])
-
-
-_ACTION_IDS: Final[dict[type[Action], str]] = {
-    PowerOn: "bootNode",
-    PowerOff: "shutdownNode",
-    Forge: "forgeVM",
-    Boot: "bootVM",
-    Shutdown: "shutdownVM",
-    Migrate: "migrateVM",
-    Suspend: "suspendVM",
-    Resume: "resumeVM",
-    Allocate: "allocate",
-    Kill: "killVM",
-}

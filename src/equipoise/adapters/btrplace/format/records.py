@@ -1,16 +1,18 @@
-"""BtrPlace's JSON records, key by key, and how bytes become records.
+"""BtrPlace's JSON records, how bytes become records, and the numbers of VMs and nodes.
 
 The types are those that BtrPlace 1.12 reads. Unknown keys are ignored, as BtrPlace does; but not
-in constraints, where a misspelt optional key would go unnoticed.
+in constraints, where a misspelt optional key would go unnoticed. The VM 7 is ``vm7`` here and the
+node 7 is ``node7``. Resources keep their names, except two.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from collections.abc import Mapping as Map
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
-from typing import Annotated, Any, Final, NoReturn, TypeVar
+from functools import cache, reduce
+from operator import or_
+from types import new_class
+from typing import Annotated, Any, Final, NamedTuple, NoReturn, Self, TypeVar
 
 import msgspec
 from msgspec import Meta, field
@@ -20,6 +22,8 @@ from equipoise.files.json_reader import read_json
 from equipoise.files.text import FileFormat, check_size_for_format, decode_text, reject_file
 from equipoise.files.type_check import check_types
 from equipoise.model.diagnostics import Diagnostics, TooManyDiagnostics
+from equipoise.model.problem import PlanningProblem
+from equipoise.model.quantity import HostId, ResourceName, VmId
 from equipoise.model.value import Value
 
 NUMBER_MAX: Final = 2**31 - 1
@@ -41,6 +45,26 @@ class BtrPlaceRecord(Value, forbid_unknown_fields=False):
     """A record of a file."""
 
 
+RecordT = TypeVar("RecordT", bound=BtrPlaceRecord)
+
+
+def tagged_record(tag: str, base: type[RecordT], keys: Mapping[str, Any]) -> type[RecordT]:
+    """Return the type of the records with this ``id``: those of ``base`` with more keys."""
+    # Made from a table: 40 of BtrPlace's records differ in their id and two or three keys only.
+    body = {"__annotations__": dict(keys), "__module__": __name__}
+    return new_class(tag, (base,), {"tag": tag, "tag_field": "id"}, lambda own: own.update(body))
+
+
+def union_of(types: Iterable[type]) -> Any:
+    """Return the union of types as a type of its own, for a decoder."""
+    return reduce(or_, types)
+
+
+def tag_of(record: BtrPlaceRecord) -> str:
+    """Return the ``id`` of a record, which is its kind."""
+    return str(record.__struct_config__.tag)
+
+
 class NodeVms(BtrPlaceRecord):
     """The VMs on a node that is online."""
 
@@ -52,7 +76,7 @@ class MappingRecord(BtrPlaceRecord):
     """The VMs on each node, and the VMs and nodes that are off."""
 
     ready: ElementNumbers = field(name="readyVMs")
-    online: Map[ElementNumber, NodeVms] = field(name="onlineNodes")
+    online: Mapping[ElementNumber, NodeVms] = field(name="onlineNodes")
     offline: ElementNumbers = field(name="offlineNodes")
 
 
@@ -88,8 +112,8 @@ class NodeAttributes(BtrPlaceRecord):
 class Attributes(BtrPlaceRecord):
     """Attributes of VMs and nodes."""
 
-    vms: Map[ElementNumber, VmAttributes] = {}
-    nodes: Map[ElementNumber, NodeAttributes] = {}
+    vms: Mapping[ElementNumber, VmAttributes] = {}
+    nodes: Mapping[ElementNumber, NodeAttributes] = {}
 
 
 class ShareableResource(BtrPlaceRecord, tag="shareableResource", tag_field="id"):
@@ -98,15 +122,15 @@ class ShareableResource(BtrPlaceRecord, tag="shareableResource", tag_field="id")
     name: str = field(name="rcId")
     default_capacity: ResourceQuantity = field(name="defCapacity")
     default_consumption: ResourceQuantity = field(name="defConsumption")
-    nodes: Map[ElementNumber, ResourceQuantity]
-    vms: Map[ElementNumber, ResourceQuantity]
+    nodes: Mapping[ElementNumber, ResourceQuantity]
+    vms: Mapping[ElementNumber, ResourceQuantity]
 
 
 class NamingService(BtrPlaceRecord, tag="ns", tag_field="id"):
     """The names of the VMs, or those of the nodes."""
 
     kind: str = field(name="type")
-    numbers: Map[str, ElementNumber] = field(name="map")
+    numbers: Mapping[str, ElementNumber] = field(name="map")
 
 
 class SwitchRecord(BtrPlaceRecord):
@@ -157,328 +181,6 @@ class ModelRecord(BtrPlaceRecord):
     views: tuple[View, ...]
 
 
-class _Constraint(BtrPlaceRecord, forbid_unknown_fields=True):
-    continuous: bool = False
-    """Whether it holds at all times. BtrPlace ignores it where there is no choice."""
-
-
-class _VmConstraint(_Constraint):
-    vm: ElementNumber
-
-
-class _NodeConstraint(_Constraint):
-    node: ElementNumber
-
-
-class _VmsConstraint(_Constraint):
-    vms: ElementNumbers
-
-
-class _ContinuousVmsConstraint(_VmsConstraint):
-    continuous: bool
-
-
-class _AmountConstraint(_Constraint):
-    nodes: ElementNumbers
-    amount: ResourceQuantity
-
-
-class _PlacementConstraint(_VmConstraint):
-    nodes: ElementNumbers
-    continuous: bool
-
-
-class RunningConstraint(_VmConstraint, tag="running", tag_field="id"):
-    """The VM runs."""
-
-
-class ReadyConstraint(_VmConstraint, tag="ready", tag_field="id"):
-    """The VM is ready."""
-
-
-class SleepingConstraint(_VmConstraint, tag="sleeping", tag_field="id"):
-    """The VM sleeps."""
-
-
-class KilledConstraint(_VmConstraint, tag="killed", tag_field="id"):
-    """The VM is killed."""
-
-
-class OnlineConstraint(_NodeConstraint, tag="online", tag_field="id"):
-    """The node is on."""
-
-
-class OfflineConstraint(_NodeConstraint, tag="offline", tag_field="id"):
-    """The node is off."""
-
-
-class SpreadConstraint(_ContinuousVmsConstraint, tag="spread", tag_field="id"):
-    """No two of the VMs are on one node."""
-
-
-class GatherConstraint(_ContinuousVmsConstraint, tag="gather", tag_field="id"):
-    """All VMs are on one node."""
-
-
-class LonelyConstraint(_ContinuousVmsConstraint, tag="lonely", tag_field="id"):
-    """No other VM shares a node with them."""
-
-
-class SplitConstraint(_Constraint, tag="split", tag_field="id"):
-    """Groups of VMs share no node."""
-
-    parts: ElementGroups
-    continuous: bool
-
-
-class AmongConstraint(_ContinuousVmsConstraint, tag="among", tag_field="id"):
-    """All VMs are within one group of nodes."""
-
-    parts: ElementGroups
-
-
-class SplitAmongConstraint(_Constraint, tag="splitAmong", tag_field="id"):
-    """Each group of VMs is within one group of nodes."""
-
-    vm_parts: ElementGroups = field(name="vParts")
-    node_parts: ElementGroups = field(name="pParts")
-    continuous: bool
-
-
-class FenceConstraint(_PlacementConstraint, tag="fence", tag_field="id"):
-    """The VM is on one of these nodes."""
-
-
-class BanConstraint(_PlacementConstraint, tag="ban", tag_field="id"):
-    """The VM is on none of these nodes."""
-
-
-class RootConstraint(_VmConstraint, tag="root", tag_field="id"):
-    """The VM does not move."""
-
-
-class QuarantineConstraint(_NodeConstraint, tag="quarantine", tag_field="id"):
-    """No VM moves to or from the node."""
-
-
-class MaxOnlineConstraint(_AmountConstraint, tag="maxOnline", tag_field="id"):
-    """At most so many of the nodes are on."""
-
-    continuous: bool
-
-
-class RunningCapacityConstraint(_AmountConstraint, tag="runningCapacity", tag_field="id"):
-    """So many VMs run on the nodes at the most.
-
-    BtrPlace no longer writes whether it is continuous, but files of before version 1.12 say it.
-    """
-
-
-class ResourceCapacityConstraint(_AmountConstraint, tag="resourceCapacity", tag_field="id"):
-    """The VMs on the nodes consume at most so much of a resource."""
-
-    resource: str = field(name="rc")
-    continuous: bool
-
-
-class PreserveConstraint(_VmConstraint, tag="preserve", tag_field="id"):
-    """The VM has at least so much of a resource."""
-
-    resource: str = field(name="rc")
-    amount: ResourceQuantity
-
-
-class OverbookConstraint(_NodeConstraint, tag="overbook", tag_field="id"):
-    """A node may give so many times its capacity."""
-
-    resource: str = field(name="rc")
-    ratio: Ratio
-
-
-class SeqConstraint(_VmsConstraint, tag="seq", tag_field="id"):
-    """The actions on the VMs follow each other."""
-
-
-class NoDelayConstraint(_VmConstraint, tag="noDelay", tag_field="id"):
-    """The action on the VM starts at once."""
-
-
-class SyncConstraint(_VmsConstraint, tag="Sync", tag_field="id"):
-    """The migrations end at the same time."""
-
-
-class SerializeConstraint(_VmsConstraint, tag="Serialize", tag_field="id"):
-    """The migrations do not overlap."""
-
-
-class PrecedenceConstraint(_Constraint, tag="Precedence", tag_field="id"):
-    """One migration ends before another starts."""
-
-    before: ElementNumber = field(name="vm1")
-    after: ElementNumber = field(name="vm2")
-
-
-class DeadlineConstraint(_VmConstraint, tag="Deadline", tag_field="id"):
-    """The migration ends before this time."""
-
-    timestamp: TimeSeconds | str
-
-
-VmStateConstraint = RunningConstraint | ReadyConstraint | SleepingConstraint | KilledConstraint
-NodeStateConstraint = OnlineConstraint | OfflineConstraint
-BtrPlaceConstraint = (
-    VmStateConstraint
-    | NodeStateConstraint
-    | SpreadConstraint
-    | GatherConstraint
-    | LonelyConstraint
-    | SplitConstraint
-    | AmongConstraint
-    | SplitAmongConstraint
-    | FenceConstraint
-    | BanConstraint
-    | RootConstraint
-    | QuarantineConstraint
-    | MaxOnlineConstraint
-    | RunningCapacityConstraint
-    | ResourceCapacityConstraint
-    | PreserveConstraint
-    | OverbookConstraint
-    | SeqConstraint
-    | NoDelayConstraint
-    | SyncConstraint
-    | SerializeConstraint
-    | PrecedenceConstraint
-    | DeadlineConstraint
-)
-
-
-class MinMttr(BtrPlaceRecord, tag="minimizeMTTR", tag_field="id"):
-    """Minimise the sum of the ends of all actions."""
-
-
-class MinMttrMigrations(BtrPlaceRecord, tag="minimizeMTTRMigrationScheduling", tag_field="id"):
-    """The same objective with another search strategy."""
-
-
-class MinMttrMig(BtrPlaceRecord, tag="minimizeMTTRMig", tag_field="id"):
-    """The same objective under another name."""
-
-
-class MinMigrations(BtrPlaceRecord, tag="minimizeMigrations", tag_field="id"):
-    """Minimise the number of migrations."""
-
-
-ObjectiveRecord = MinMttr | MinMttrMigrations | MinMttrMig | MinMigrations
-
-
-class InstanceRecord(BtrPlaceRecord):
-    """An instance: a cluster, constraints and an objective."""
-
-    model: ModelRecord
-    constraints: tuple[BtrPlaceConstraint, ...]
-    objective: ObjectiveRecord
-
-
-class AllocateEvent(BtrPlaceRecord, tag="allocate", tag_field="id"):
-    """The VM gets another amount of a resource together with the action."""
-
-    vm: ElementNumber
-    resource: str = field(name="rc")
-    amount: ResourceQuantity
-
-
-class SubstitutedVmEvent(BtrPlaceRecord, tag="substitutedVM", tag_field="id"):
-    """Another VM replaces the VM."""
-
-    vm: ElementNumber
-    new_vm: ElementNumber = field(name="newVm")
-
-
-PlanEvent = AllocateEvent | SubstitutedVmEvent
-
-
-class _Timed(BtrPlaceRecord):
-    start: TimeSeconds
-    end: TimeSeconds
-    hooks: Mapping[str, tuple[PlanEvent, ...]] = {}
-    """Events before (``pre``) or after (``post``) the action."""
-
-
-class _OnNode(_Timed):
-    node: ElementNumber
-
-
-class _OnVm(_Timed):
-    vm: ElementNumber
-
-
-class _OnVmAtNode(_OnVm):
-    on: ElementNumber
-
-
-class _FromTo(_OnVm):
-    source: ElementNumber = field(name="from")
-    target: ElementNumber = field(name="to")
-
-
-class BootNode(_OnNode, tag="bootNode", tag_field="id"):
-    """Switch a node on."""
-
-
-class ShutdownNode(_OnNode, tag="shutdownNode", tag_field="id"):
-    """Switch a node off."""
-
-
-class ForgeVm(_OnVm, tag="forgeVM", tag_field="id"):
-    """Create a VM. BtrPlace has no JSON for it; this is the form of our worker."""
-
-
-class BootVm(_OnVmAtNode, tag="bootVM", tag_field="id"):
-    """Start a VM."""
-
-
-class ShutdownVm(_OnVmAtNode, tag="shutdownVM", tag_field="id"):
-    """Stop a VM."""
-
-
-class MigrateVm(_FromTo, tag="migrateVM", tag_field="id"):
-    """Move a running VM."""
-
-
-class SuspendVm(_FromTo, tag="suspendVM", tag_field="id"):
-    """Suspend a VM."""
-
-
-class ResumeVm(_FromTo, tag="resumeVM", tag_field="id"):
-    """Resume a VM."""
-
-
-class AllocateVm(_OnVm, tag="allocate", tag_field="id"):
-    """Give a VM another amount of a resource."""
-
-    resource: str = field(name="rc")
-    amount: ResourceQuantity
-
-
-class KillVm(_OnVm, tag="killVM", tag_field="id"):
-    """Kill a VM."""
-
-
-PlanAction = (
-    BootNode | ShutdownNode | ForgeVm | BootVm | ShutdownVm | MigrateVm | SuspendVm | ResumeVm
-    | AllocateVm | KillVm
-)  # fmt: skip
-
-
-class ReconfigurationPlan(BtrPlaceRecord):
-    """The actions of a plan. The cluster in ``origin`` is ignored."""
-
-    actions: tuple[PlanAction, ...]
-
-
-RecordT = TypeVar("RecordT", bound=msgspec.Struct)
-
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
@@ -519,3 +221,70 @@ def _explain(content: bytes, source: str, record_type: type, verdict: str) -> No
         what = f"this is not JSON: {verdict}"
         reject_file(source, what, "let BtrPlace write it again", code="syntax-error")
     raise InvalidInput(source, diagnostics.problems(tree.line_of))
+
+
+RENAMED_RESOURCES: Final = {
+    "cpu": ResourceName("cpu_units"),
+    "memory": ResourceName("memory_units"),
+}
+"""In rules of the model ``cpu`` and ``memory`` are reservations, not named resources."""
+_BTRPLACE_NAMES: Final[Mapping[str, str]] = {
+    model_name: btrplace_name for btrplace_name, model_name in RENAMED_RESOURCES.items()
+}
+
+
+def from_btrplace_resource(btrplace_name: str) -> ResourceName:
+    """Return the name in the model of a resource of BtrPlace."""
+    return RENAMED_RESOURCES.get(btrplace_name, ResourceName(btrplace_name))
+
+
+def to_btrplace_resource(model_name: str) -> str:
+    """Return the name in BtrPlace of a resource of the model."""
+    return _BTRPLACE_NAMES.get(model_name, model_name)
+
+
+class Numbering(NamedTuple):
+    """The numbers of a problem's VMs and hosts.
+
+    VMs that came from BtrPlace keep the number in their id. If one VM has no number in its id, all
+    are numbered in the order of the problem. The same holds for hosts.
+    """
+
+    vms: dict[str, int]
+    hosts: dict[str, int]
+
+    @classmethod
+    def of(cls, problem: PlanningProblem) -> Self:
+        """Return the numbering of a problem."""
+        cluster = problem.cluster
+        return cls(
+            assign_numbers([vm.id for vm in cluster.vms], "vm"),
+            assign_numbers([host.id for host in cluster.hosts], "node"),
+        )
+
+    @property
+    def vm_names(self) -> dict[int, VmId]:
+        """The VMs by their numbers."""
+        return {number: VmId(name) for name, number in self.vms.items()}
+
+    @property
+    def host_names(self) -> dict[int, HostId]:
+        """The hosts by their numbers."""
+        return {number: HostId(name) for name, number in self.hosts.items()}
+
+
+def assign_numbers(names: Sequence[str], prefix: str) -> dict[str, int]:
+    """Return a number for each name: that in the name, as in ``switch7``, if all have one."""
+    own = {name: _number_in(name, prefix) for name in names}
+    if all(number is not None for number in own.values()):
+        return {name: number for name, number in own.items() if number is not None}
+    return {name: position for position, name in enumerate(names)}
+
+
+def _number_in(name: str, prefix: str) -> int | None:
+    digits = name.removeprefix(prefix)
+    if digits == name or not (digits.isascii() and digits.isdigit()):
+        return None
+    # The length first: Python takes long to parse thousands of digits. "007" is not number 7.
+    number = int(digits) if len(digits) <= len(str(NUMBER_MAX)) else NUMBER_MAX + 1
+    return number if str(number) == digits and number <= NUMBER_MAX else None
