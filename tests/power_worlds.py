@@ -201,8 +201,8 @@ def proposals(state: Snapshot, seed: int = 0) -> list[Proposal]:
 
 def planned(state: Snapshot, some: list[Proposal]) -> Plan | Refusal | None:
     """Return the plan of the loop; ``None`` if there is nothing to do."""
-    intents, _, mends = arbitrate(some, PlanId("p"))
-    return order(state, intents, PlanId("p"), mends) if intents else None
+    intents, _, repairs = arbitrate(some, PlanId("p"))
+    return order(state, intents, PlanId("p"), repairs) if intents else None
 
 
 def applied(state: Snapshot, plan: Plan) -> Snapshot:

@@ -127,7 +127,7 @@ def test_the_gate_accepts_the_moves_that_repair_a_continuous_rule(cluster: Snaps
     if not proposal.intents:  # the reason why not is among the faults
         assert proposal.rejected
         return
-    plan = order(cluster, proposal.intents, PlanId("p"), proposal.mends)
+    plan = order(cluster, proposal.intents, PlanId("p"), proposal.repairs)
     assert isinstance(plan, Plan)
     assert isinstance(verify(cluster, plan), VerifiedPlan)
     after = snapshot_after_moves(
@@ -135,7 +135,7 @@ def test_the_gate_accepts_the_moves_that_repair_a_continuous_rule(cluster: Snaps
         ((i.action.vm, i.action.target) for i in proposal.intents if isinstance(i.action, Migrate)),
     )
     repaired = any(broken_rules(cluster, [RULE])) and not any(broken_rules(after, [RULE]))
-    assert (RULE in proposal.mends) == repaired
+    assert (RULE in proposal.repairs) == repaired
 
 
 def test_at_most_two_vms_of_a_label_per_rack_are_reached_in_one_move() -> None:

@@ -273,7 +273,7 @@ def governed(draw: st.DrawFn) -> Snapshot:
 
 
 def done_by(state: Snapshot, found: Proposal) -> Plan:
-    plan = order(state, found.intents, PlanId("p"), found.mends)
+    plan = order(state, found.intents, PlanId("p"), found.repairs)
     assert isinstance(plan, Plan), plan
     return plan
 

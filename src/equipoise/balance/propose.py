@@ -66,7 +66,7 @@ class BalanceDecider:
             gain={"imbalance": advice.before - advice.after} if automatic else {},
             rejected=(*faults, *advice.rejected),
             advised=to_approve,
-            mends=advice.repairs if automatic else (),
+            repairs=advice.repairs if automatic else (),
         )
 
     def _intents(

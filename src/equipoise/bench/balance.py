@@ -156,7 +156,7 @@ def _random_clusters() -> BenchmarkRow:
         proposal = BalanceDecider(Estimates()).propose(snapshot)
         if not proposal.intents:
             continue
-        plan = order(snapshot, proposal.intents, PlanId("p"), proposal.mends)
+        plan = order(snapshot, proposal.intents, PlanId("p"), proposal.repairs)
         passed = isinstance(plan, Plan) and isinstance(verify(snapshot, plan), VerifiedPlan)
         refused += not passed
         targets = {

@@ -64,7 +64,7 @@ def arbitrate(proposals: Iterable[Proposal], plan: PlanId) -> Arbitration:
         intents += (_with_unique_ids(intent, f"{plan}/{name}/") for intent in kept)
         dropped += refused.values()
         # A proposal repairs its rules as a whole, so a single dropped intent voids the promise.
-        repairs += () if refused else proposal.mends
+        repairs += () if refused else proposal.repairs
     return Arbitration(tuple(intents), tuple(dropped), tuple(dict.fromkeys(repairs)))
 
 

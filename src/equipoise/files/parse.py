@@ -251,6 +251,8 @@ def _read_tree(text: str, source: str, formats: tuple[FileFormat, ...]) -> Parse
 
 
 OLD_KEYS_BY_TYPE: Final[Mapping[type[Value], str]] = {
+    CaseFile: "case",
+    Plan: "plan",
     Scenario: "scenario",
     UpgradeCampaign: "campaign",
 }

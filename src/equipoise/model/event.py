@@ -6,7 +6,7 @@ control loop. Both are recorded, so that the journal alone is enough to continue
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final, get_args
 
@@ -29,6 +29,7 @@ from equipoise.model.quantity import (
     VmId,
 )
 from equipoise.model.roles.layout import RoleLayout
+from equipoise.model.scenario.old_keys import rename_old_keys
 from equipoise.model.upgrade.event import UpgradeEvent
 from equipoise.model.value import Value
 from equipoise.model.vm import Demand, Vm
@@ -338,25 +339,9 @@ OLD_EVENT_KINDS: Final[Mapping[str, str]] = {
     "scaling_asked": "scaling_requested",
     "set_undo_began": "set_undo_started",
 }
-"""Tags of events in journals of earlier versions, each with its present tag."""
+"""Tags of events in journals of earlier versions, each with its present tag.
 
-OLD_EVENT_KEYS: Final[Mapping[str, Mapping[str, str]]] = {
-    "campaign_started": {
-        "campaign.story": "simulation",
-        "campaign.simulation.moments": "events",
-        "campaign.simulation.failing": "failures",
-    },
-    "command_rejected": {"order": "command"},
-    "proposal_made": {
-        "proposal.whole": "all_or_nothing",
-        "proposal.fillings": "slot_assignments",
-    },
-}
-"""Keys in journals of earlier versions, each with its present name.
-
-The first key is the present tag of the event. The path leads to the old key; ``*`` stands for every
-element of a list or every value of a map. The entries of an event apply in their order, so that a
-path below a renamed key starts with the new name.
+``old_keys.OLD_KEYS`` has their keys.
 """
 
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
@@ -385,35 +370,11 @@ def decode_event(line: bytes | str) -> Event:
 def _with_present_names(line: bytes | str) -> dict[str, Any] | None:
     """Return the JSON object of an old line with its names replaced; ``None`` if none is old."""
     root = msgspec.json.decode(line)
-    if not isinstance(root, dict):
+    if not isinstance(root, dict) or not isinstance(root.get("event"), str):
         return None
-    old_kind = root.get("event")
-    if not isinstance(old_kind, str):
-        return None
-    kind = root["event"] = OLD_EVENT_KINDS.get(old_kind, old_kind)
-    changed = kind != old_kind
-    for path, name in OLD_EVENT_KEYS.get(kind, {}).items():
-        *parents, key = path.split(".")
-        for node in _nodes_at(root, parents):
-            if key in node and name not in node:
-                node[name] = node.pop(key)
-                changed = True
-    return root if changed else None
-
-
-def _nodes_at(root: object, path: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the JSON objects that a path leads to."""
-    nodes = [root]
-    for key in path:
-        found: list[object] = []
-        for node in nodes:
-            if key == "*":
-                found += node.values() if isinstance(node, dict) else ()
-                found += node if isinstance(node, list) else ()
-            elif isinstance(node, dict) and key in node:
-                found.append(node[key])
-        nodes = found
-    return [node for node in nodes if isinstance(node, dict)]
+    kind = OLD_EVENT_KINDS.get(root["event"], root["event"])
+    named, renamed = rename_old_keys(root | {"event": kind}, kind)
+    return named if renamed or kind != root["event"] else None
 
 
 def event_kind(event: Event) -> str:

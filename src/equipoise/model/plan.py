@@ -58,7 +58,7 @@ class Plan(Value):
     id: PlanKey
     base_version: Version = 0
     steps: tuple[Step, ...]
-    mends: tuple[RuleKey, ...] = ()
+    repairs: tuple[RuleKey, ...] = ()
     """Continuous rules that are broken now and hold in the end; it is not charged with them."""
 
 
@@ -113,7 +113,7 @@ class Proposal(Value):
     rejected: tuple[Rejection, ...] = ()
     advised: tuple[Intent, ...] = ()
     """Further intents that the operator has to approve."""
-    mends: tuple[RuleKey, ...] = ()
+    repairs: tuple[RuleKey, ...] = ()
     """The continuous rules that are broken now and hold again once all of it is done."""
     slot_assignments: tuple[SlotAssignment, ...] = ()
     """Assignments of slots that take effect before the intents."""

@@ -17,7 +17,7 @@ def order(
     snapshot: Snapshot,
     intents: Sequence[Intent],
     plan: PlanId,
-    mends: Sequence[RuleId] = (),
+    repairs: Sequence[RuleId] = (),
     base: CapacityLedger | None = None,
 ) -> Plan | Refusal:
     """Return the plan of a dry run of the intents; refuse if one of them can never start.
@@ -36,7 +36,9 @@ def order(
     result = dry_run(
         snapshot, map(_untimed, intents), {intent.id: intent.after for intent in intents}, base
     )
-    ordered = Plan(id=plan, base_version=snapshot.version, steps=result.timed, mends=tuple(mends))
+    ordered = Plan(
+        id=plan, base_version=snapshot.version, steps=result.timed, repairs=tuple(repairs)
+    )
     return Refusal(ordered, result.blocked) if result.blocked else ordered
 
 
@@ -53,17 +55,17 @@ def _untimed(intent: Intent) -> Step:
 class GateFilter:
     """Finds out which intents pass the gate.
 
-    ``mends`` are continuous rules that are violated now and hold once all intents are done.
+    ``repairs`` are continuous rules that are violated now and hold once all intents are done.
     """
 
-    def __init__(self, snapshot: Snapshot, mends: tuple[RuleId, ...] = ()) -> None:
-        self._snapshot, self._mends = snapshot, mends
+    def __init__(self, snapshot: Snapshot, repairs: tuple[RuleId, ...] = ()) -> None:
+        self._snapshot, self._repairs = snapshot, repairs
         self._base = CapacityLedger(snapshot)
 
     def objections(self, intents: Sequence[Intent]) -> tuple[Violation, ...]:
         """Return why the gate refuses all intents together; empty if it accepts them."""
         base = self._base
-        plan = order(self._snapshot, intents, PlanId("candidate"), self._mends, base)
+        plan = order(self._snapshot, intents, PlanId("candidate"), self._repairs, base)
         verdict = plan if isinstance(plan, Refusal) else verify(self._snapshot, plan, (), base)
         return verdict.violations if isinstance(verdict, Refusal) else ()
 

@@ -60,7 +60,7 @@ def verify(
     base = CapacityLedger(snapshot) if base is None else base
     violations = tuple(_form_violations(snapshot, plan))
     if not violations:
-        requirements = requirements_of(snapshot.settings, snapshot, plan.mends)
+        requirements = requirements_of(snapshot.settings, snapshot, plan.repairs)
         all_judges = (SpecificationJudge(requirements.valid, plan.steps), *judges)
         replay = _Replay(CapacityLedger.like(base, snapshot), all_judges)
         violations = (*requirements.invalid, *replay.run(plan))

@@ -78,7 +78,7 @@ class PowerDecider:
             rejected=tuple(_rejections(advice.skipped)),
             advised=tuple(to_approve),
             all_or_nothing=bool(advice.moves),
-            mends=advice.repairs if automatic else (),
+            repairs=advice.repairs if automatic else (),
         )
 
     def review(self, snapshot: Snapshot, remaining: Sequence[Step]) -> str:

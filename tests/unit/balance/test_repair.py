@@ -67,7 +67,7 @@ def proposed(state: Snapshot) -> Proposal:
     """What is proposed, which the gate must let pass."""
     found = BalanceDecider(Estimates()).propose(state)
     if found.intents:
-        plan = order(state, found.intents, PlanId("p"), found.mends)
+        plan = order(state, found.intents, PlanId("p"), found.repairs)
         assert isinstance(plan, Plan)
         assert isinstance(verify(state, plan), VerifiedPlan)
     return found
@@ -220,7 +220,7 @@ def test_a_continuous_rule_about_pairs_is_repaired() -> None:
     alike = library("FtCompatible", key="cpu").but(continuous=True)
     found = proposed(a_cluster(*hosts, vms=vms, rules=(alike,)))
     assert len(moves(found)) == 1
-    assert found.mends == ("r",)
+    assert found.repairs == ("r",)
 
 
 def test_an_over_reserved_host_gives_a_vm_away() -> None:
@@ -438,7 +438,7 @@ def a_move(vm: str, source: str, target: str, start_ms: int = 0) -> Any:
 def test_the_plan_lists_the_continuous_rules_it_repairs() -> None:
     state = broken()
     found = proposed(state)
-    assert found.mends == ("apart",)
+    assert found.repairs == ("apart",)
     silent = order(state, found.intents, PlanId("p"))
     assert isinstance(silent, Plan)
     verdict = verify(state, silent)
@@ -449,10 +449,10 @@ def test_the_plan_lists_the_continuous_rules_it_repairs() -> None:
 def test_a_plan_that_does_not_repair_as_claimed_is_refused() -> None:
     state = broken()
     plan = a_plan(a_move("a", "h1", "h2"), a_move("b", "h1", "h2"))
-    verdict = verify(state, plan.but(mends=(RuleId("apart"),)))
+    verdict = verify(state, plan.but(repairs=(RuleId("apart"),)))
     assert isinstance(verdict, Refusal)
     assert {violation.constraint for violation in verdict.violations} >= {"rule apart"}
-    assert isinstance(verify(state, a_plan().but(mends=(RuleId("apart"),))), Refusal)
+    assert isinstance(verify(state, a_plan().but(repairs=(RuleId("apart"),))), Refusal)
 
 
 def test_a_repaired_rule_must_stay_repaired() -> None:
@@ -463,11 +463,11 @@ def test_a_repaired_rule_must_stay_repaired() -> None:
         a_move("b", "h1", "h2", 2000),
         a_move("a", "h2", "h3", 4000),
     )
-    verdict = verify(state, plan.but(mends=(RuleId("apart"),)))
+    verdict = verify(state, plan.but(repairs=(RuleId("apart"),)))
     assert isinstance(verdict, Refusal)
     assert verdict.violations[0].at_ms == 3000
     good = a_plan(a_move("a", "h1", "h2", 0), a_move("a", "h2", "h3", 4000))
-    assert isinstance(verify(state, good.but(mends=(RuleId("apart"),))), VerifiedPlan)
+    assert isinstance(verify(state, good.but(repairs=(RuleId("apart"),))), VerifiedPlan)
 
 
 def test_a_repair_does_not_excuse_a_new_violation() -> None:
@@ -486,9 +486,9 @@ def test_a_repair_does_not_excuse_a_new_violation() -> None:
     )
     boot = a_step("boot", Boot(vm=VmId("b"), target=HostId("h1")), 0, 5000)
     switch = a_step("off", PowerOff(host=HostId("h2")), 0, 1000)
-    mends = (RuleId("r"),)
-    assert isinstance(verify(state, a_plan(boot).but(mends=mends)), VerifiedPlan)
-    verdict = verify(state, a_plan(boot, switch).but(mends=mends))
+    repairs = (RuleId("r"),)
+    assert isinstance(verify(state, a_plan(boot).but(repairs=repairs)), VerifiedPlan)
+    verdict = verify(state, a_plan(boot, switch).but(repairs=repairs))
     assert isinstance(verdict, Refusal)
     assert [(violation.constraint, violation.at_ms) for violation in verdict.violations] == [
         ("rule r", 1000)
@@ -507,13 +507,13 @@ def test_a_refused_move_does_not_prevent_other_repairs() -> None:
     pinned = [*vms, a_vm("d", "h1"), a_vm("alone", "h4", agent=True)]
     found = proposed(ruled(a_cluster(*hosts, vms=pinned, rules=rules)))
     assert len(found.intents) == 2
-    assert found.mends == ("apart",)
+    assert found.repairs == ("apart",)
     assert [rejection.code for rejection in found.rejected][:1] == ["gate-refuses"]
 
     # Where the VM that must be alone may move, the exact planner repairs all three rules.
     movable = [*vms, a_vm("d", "h1"), a_vm("alone", "h4")]
     found = proposed(ruled(a_cluster(*hosts, vms=movable, rules=rules)))
-    assert found.mends == ("apart",)
+    assert found.repairs == ("apart",)
     assert not found.rejected
 
 
@@ -554,7 +554,7 @@ def test_moves_wait_for_approval_unless_all_is_automatic(automation: Automation)
     state = ruled(broken(), automation=automation)
     found = proposed(state)
     assert not found.intents
-    assert not found.mends
+    assert not found.repairs
     assert len(found.advised) == 1
 
 

@@ -9,6 +9,8 @@ import pytest
 from equipoise.files import (
     override_scenario,
     parse_campaign,
+    parse_case,
+    parse_plan,
     parse_scenario,
     parse_scenario_or_inventory,
     to_json,
@@ -84,6 +86,16 @@ fleet: {vms: [{count: 2, like: {id: w, vcpus: 1, memory_mib: 1},
     assert parse_scenario((SCENARIO + old).encode(), "f.yaml") == parse_scenario(
         (SCENARIO + new).encode(), "f.yaml"
     )
+
+
+def test_the_repaired_rules_of_an_old_plan_are_read() -> None:
+    old = "id: p\nsteps: []\nmends: [r1]\n"
+    assert parse_plan(old.encode(), "p.yaml").repairs == ("r1",)
+    case = "cluster: {hosts: [{id: h, cores: 1, mhz_per_core: 1000, memory_mib: 1024}]}\n"
+    case += "plan: {id: p, steps: [], mends: [r1]}\n"
+    plan = parse_case(case.encode(), "c.yaml").plan
+    assert plan is not None
+    assert plan.repairs == ("r1",)
 
 
 def test_an_override_accepts_an_old_key() -> None:

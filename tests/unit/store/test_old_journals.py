@@ -12,14 +12,16 @@ from pathlib import Path
 import pytest
 
 from equipoise.model.event import (
-    OLD_EVENT_KEYS,
     OLD_EVENT_KINDS,
     LeaderEpochStarted,
+    PlanAccepted,
+    PlanRefused,
     ProposalMade,
     decode_event,
     encode_event,
     event_kind,
 )
+from equipoise.model.scenario.old_keys import OLD_KEYS
 from equipoise.model.upgrade.event import CampaignStarted, CommandRejected, SetUndoStarted
 from equipoise.store import Journal, open_journal
 
@@ -77,6 +79,21 @@ def test_a_rejected_command_of_an_old_journal_is_read() -> None:
     assert b"order" not in encode_event(event)
 
 
+def test_the_repaired_rules_of_an_old_plan_and_proposal_are_read() -> None:
+    plan = b'{"id":"p","base_version":3,"steps":[],"mends":["apart"]}'
+    accepted = decode_event(b'{"event":"plan_accepted","at_ms":1,"plan":%s}' % plan)
+    refused = decode_event(b'{"event":"plan_refused","at_ms":1,"plan":%s,"violations":[]}' % plan)
+    assert isinstance(accepted, PlanAccepted)
+    assert isinstance(refused, PlanRefused)
+    assert accepted.plan.repairs == refused.plan.repairs == ("apart",)
+    made = decode_event(
+        b'{"event":"proposal_made","at_ms":1,"proposal":'
+        b'{"decider":"balance","purpose":1,"mends":["apart"]}}'
+    )
+    assert isinstance(made, ProposalMade)
+    assert made.proposal.repairs == ("apart",)
+
+
 def test_a_line_with_an_old_and_a_new_key_is_refused() -> None:
     line = b'{"event":"command_rejected","at_ms":7,"order":"a","command":"b","reason":"c"}'
     with pytest.raises(ValueError, match="order"):
@@ -85,4 +102,4 @@ def test_a_line_with_an_old_and_a_new_key_is_refused() -> None:
 
 def test_no_present_event_has_an_old_name() -> None:
     assert not set(OLD_EVENT_KINDS) & set(OLD_EVENT_KINDS.values())
-    assert not set(OLD_EVENT_KEYS) & set(OLD_EVENT_KINDS)
+    assert not set(OLD_KEYS) & set(OLD_EVENT_KINDS), "keys are listed by present tags"

@@ -16,6 +16,7 @@ from equipoise.files.check import find_problems
 from equipoise.fuzz.trial.verdict import TrialOutcome
 from equipoise.model.problem.problem import CaseFile
 from equipoise.model.rule import Argument
+from equipoise.model.scenario.old_keys import rename_old_keys
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.value import Value
 from equipoise.spec.evaluate.domains import in_order
@@ -122,7 +123,7 @@ def read_lines(content: bytes, source: str) -> Iterator[StoredTrial]:
 def _read(line: bytes) -> tuple[StoredTrial | None, Sequence[InputProblem]]:
     """The trial of a line, and the problems of the line."""
     try:
-        stored = msgspec.json.decode(line, type=StoredTrial)
+        stored = _decode(line)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         return None, [_decode_problem(str(error))]
     stored = stored.but(settings=_renamed_settings(stored.settings))
@@ -141,6 +142,20 @@ def _read(line: bytes) -> tuple[StoredTrial | None, Sequence[InputProblem]]:
             for problem in error.problems
         ]
     return stored, ()
+
+
+def _decode(line: bytes) -> StoredTrial:
+    try:
+        return msgspec.json.decode(line, type=StoredTrial)
+    except msgspec.ValidationError:
+        # A line of an earlier version may have old keys, which the present types refuse.
+        root = msgspec.json.decode(line)
+        case, renamed = rename_old_keys(
+            root.get("case") if isinstance(root, dict) else None, "case"
+        )
+        if not renamed:
+            raise
+        return msgspec.convert(root | {"case": case}, StoredTrial)
 
 
 def _renamed_settings(settings: Mapping[str, str]) -> Mapping[str, str]:

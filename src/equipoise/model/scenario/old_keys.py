@@ -1,7 +1,7 @@
-"""Old keys: names that keys of files had in earlier versions, each with its new name.
+"""Old keys: names that keys of files and journals had in earlier versions, with their new names.
 
-Readers rename the keys of a document before they decode it, so that old files load. Writers use
-only the new names. Journals have a table of their own in ``model/event.py``.
+Readers rename the keys of a document before they decode it, so that old files and journals load.
+Writers use only the new names.
 """
 
 from __future__ import annotations
@@ -10,27 +10,48 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 _Path = tuple[str | int, ...]
+_Rename = tuple[tuple[str, ...], str]
 
 EACH: Final = "*"
 """As a step of a path: every entry of a list or mapping."""
 
-_Rename = tuple[tuple[str, ...], str]
+_PLAN: Final[tuple[_Rename, ...]] = ((("mends",), "repairs"),)
+# Renames apply in their order, so that a path is written with the keys that are new by then.
+_CAMPAIGN: Final[tuple[_Rename, ...]] = (
+    (("story",), "simulation"),
+    (("simulation", "moments"), "events"),
+    (("simulation", "failing"), "failures"),
+)
+
+
+def _below(key: str, renames: tuple[_Rename, ...]) -> tuple[_Rename, ...]:
+    """Return the renames of a document that is the value of ``key`` in a larger one."""
+    return tuple(((key, *path), new) for path, new in renames)
+
 
 OLD_KEYS: Final[Mapping[str, tuple[_Rename, ...]]] = {
+    "plan": _PLAN,
+    "case": _below("plan", _PLAN),
     "scenario": (
         (("happenings",), "events"),
         (("unrest",), "faults"),
         (("events", EACH, "wish"), "requested"),
         (("fleet", "vms", EACH, "start", "dealt"), "assigned"),
+        *_below("plan", _PLAN),
     ),
-    # Renames apply in this order, so that a path is written with the keys that are new by then.
-    "campaign": (
-        (("story",), "simulation"),
-        (("simulation", "moments"), "events"),
-        (("simulation", "failing"), "failures"),
+    "campaign": _CAMPAIGN,
+    # Events of a journal, by their present tags.
+    "campaign_started": _below("campaign", _CAMPAIGN),
+    "command_rejected": ((("order",), "command"),),
+    "plan_accepted": _below("plan", _PLAN),
+    "plan_refused": _below("plan", _PLAN),
+    "proposal_made": (
+        (("proposal", "whole"), "all_or_nothing"),
+        (("proposal", "fillings"), "slot_assignments"),
+        (("proposal", "mends"), "repairs"),
     ),
 }
-"""By the kind of document: the path of each old key, and its new name."""
+"""By the kind of file or event: the path of each old key, and its new name."""
 
 
 def rename_old_keys(document: Any, kind: str) -> tuple[Any, dict[_Path, str]]:

@@ -52,8 +52,8 @@ def refusal_reason(state: UpgradeState, moves: Sequence[VmMove]) -> str:
     )
     apart = tuple(_anti_affinity_rules(state, moves))
     # A move away from a host shared with a group member repairs the anti-affinity rule.
-    mends = tuple(rule.id for rule in apart)
-    plan = Plan(id=PlanId("vms"), steps=steps, mends=mends)
+    repairs = tuple(rule.id for rule in apart)
+    plan = Plan(id=PlanId("vms"), steps=steps, repairs=repairs)
     verdict = verify(_affected_snapshot(state, moves, apart), plan)
     return verdict.violations[0].detail if isinstance(verdict, Refusal) else ""
 

@@ -70,3 +70,13 @@ def test_settings_of_older_versions_are_still_read() -> None:
     old = changed(lambda line: line.update(settings={"beside": "nobody", "gate": "off"}))
     (stored,) = read_lines(old, "cases")
     assert stored.settings == {"beside": "none", "gate": "off"}
+
+
+def test_a_plan_of_an_older_version_is_still_read() -> None:
+    def with_old_key(line: dict[str, Any]) -> None:
+        line["case"]["plan"].pop("repairs", None)
+        line["case"]["plan"]["mends"] = ["r"]
+
+    (stored,) = read_lines(changed(with_old_key), "cases")
+    assert stored.case.plan is not None
+    assert stored.case.plan.repairs == ("r",)
