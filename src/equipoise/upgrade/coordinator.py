@@ -25,9 +25,15 @@ from equipoise.model.upgrade.work import TaskBatch, VmBatch, VmMove
 from equipoise.upgrade.apply import apply_event
 from equipoise.upgrade.graph.build import grouping
 from equipoise.upgrade.graph.host_partitions import used_hosts
-from equipoise.upgrade.graph.iteration_view import IterationView, build_view, partition_hosts
+from equipoise.upgrade.graph.iteration_view import (
+    IterationView,
+    build_view,
+    next_partition,
+    partition_hosts,
+)
 from equipoise.upgrade.parallel_universe import clear_storage_hosts
 from equipoise.upgrade.reason import Reason
+from equipoise.upgrade.requests.feasibility import unit_shortage
 from equipoise.upgrade.requests.set_conflicts import service_conflicts
 from equipoise.upgrade.review import deadline_ms, review
 from equipoise.upgrade.role_coverage import RemovalChecker
@@ -276,7 +282,10 @@ class Coordinator:
         reasons = () if state.made_progress else self._pause_reasons()
         if reasons:
             blocked = (
-                self._set_with_lost_peer() or unspareable_set(state) or self._set_in_circular_wait()
+                self._set_with_lost_peer()
+                or unspareable_set(state)
+                or self._set_with_unspareable_unit()
+                or self._set_in_circular_wait()
             )
             if blocked is not None:
                 return blocked
@@ -307,6 +316,26 @@ class Coordinator:
                     reason="its resources wait for each other",
                     code="circular-wait",
                 )
+        return None
+
+    def _set_with_unspareable_unit(self) -> SetUndoStarted | None:
+        """Undo a set whose unit can never start because too many hosts are lost."""
+        state = self.state
+        for unit in state.units.values():
+            shortage = unit_shortage(state, unit) if next_partition(state, unit) == 0 else None
+            if shortage is None:
+                continue
+            for id_ in unit.partitions[0]:
+                levels = state.resource_states[id_].levels
+                works = (work for level in levels if level.unit == unit.id for work in level.works)
+                for work in works:
+                    if state.set_status[work.set].progress is SetProgress.SCHEDULED:
+                        return SetUndoStarted(
+                            at_ms=state.at_ms,
+                            set=work.set,
+                            reason=shortage.text,
+                            code=shortage.code,
+                        )
         return None
 
     def _set_with_lost_peer(self) -> SetUndoStarted | None:

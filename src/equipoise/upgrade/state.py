@@ -328,6 +328,8 @@ class UpgradeState:
     ended: bool = False
     links_off: dict[tuple[ResourceId, ResourceId], None] = field(default_factory=dict)
     """Links that are switched off: pairs of ends, sorted."""
+    degraded_hosts: dict[int, int] = field(default_factory=dict)
+    """The most hosts that a unit of each request deactivates, refused units included."""
     declared_constituents_min: dict[ResourceId, int] = field(default_factory=dict)
     """The minimum of constituents that dependencies declare, by aggregate."""
     check_removal: Any = field(default=None, compare=False)

@@ -15,7 +15,6 @@ from equipoise.model.upgrade.work import TaskKind, VmBatch
 from equipoise.upgrade.coordinator import Coordinator
 from equipoise.upgrade.graph.build import grouping
 from equipoise.upgrade.graph.iteration_view import build_view, partition_hosts
-from equipoise.upgrade.methods import spare_hosts_for
 from equipoise.upgrade.reason import Reason
 from equipoise.upgrade.select_batch import spareable_hosts
 from equipoise.upgrade.state import ChangeSetStatus, SetProgress, UpgradeState
@@ -23,7 +22,7 @@ from equipoise.upgrade.state import ChangeSetStatus, SetProgress, UpgradeState
 
 @dataclass(frozen=True, slots=True)
 class SpareHostNeed:
-    """The spare hosts with which no unit of a request waits for tenants to shrink."""
+    """The spare hosts that the units of a request need."""
 
     request: RequestId
     needed: int
@@ -39,7 +38,6 @@ class SpareHostNeed:
 
 def spare_host_need(state: UpgradeState, request: RequestId, order: int) -> SpareHostNeed:
     """Compute the spare hosts of a request that was just scheduled as number ``order``."""
-    units = [unit for unit in state.units.values() if unit.id.startswith(f"{order}/")]
     sets = [
         status
         for status in state.set_status.values()
@@ -50,7 +48,8 @@ def spare_host_need(state: UpgradeState, request: RequestId, order: int) -> Spar
     )
     failover = state.settings.failover_hosts if divides else 0
     available = len(spareable_hosts(build_view(state, with_vms=False), (), None))
-    return SpareHostNeed(request, spare_hosts_for(units, failover_new=failover), available)
+    # One unit changes at a time, so the largest counts.
+    return SpareHostNeed(request, state.degraded_hosts.get(order, 0) + failover, available)
 
 
 @dataclass

@@ -19,6 +19,8 @@ from upgrade_clusters import (
     a_host,
     a_request,
     a_set,
+    a_tenant,
+    a_vm,
     binds,
     hypervisors,
     never,
@@ -170,6 +172,23 @@ LATER = MaintenanceWindow(opens_s=1000, closes_s=5000)
 WAITING = a_set("kernel", upgrade_of(["k1"]), windows=(LATER,))
 
 
+def watch_versions(harness: UpgradeHarness) -> None:
+    """Check before every event that no incompatible versions are in service together."""
+
+    def check_compatible(_event: object) -> None:
+        state = harness.coordinator.state
+        for tracked in state.dependencies:
+            ends = [
+                state.resource_states[tracked.dependency.dependent],
+                state.resource_states[tracked.dependency.sponsor],
+            ]
+            if all(resource_state.active and resource_state.operational for resource_state in ends):
+                mixed = [dict(resource_state.components) for resource_state in ends]
+                assert are_compatible(state, tracked.dependency, *mixed), mixed
+
+    harness.watch.append(check_compatible)
+
+
 def built_on(
     older: ChangeSet = WAITING, fails: Callable[[UpgradeTask], str] = never
 ) -> UpgradeHarness:
@@ -185,18 +204,7 @@ def built_on(
         fails=fails,
     )
 
-    def check_compatible(_event: object) -> None:
-        state = harness.coordinator.state
-        for tracked in state.dependencies:
-            ends = [
-                state.resource_states[tracked.dependency.dependent],
-                state.resource_states[tracked.dependency.sponsor],
-            ]
-            if all(resource_state.active and resource_state.operational for resource_state in ends):
-                mixed = [dict(resource_state.components) for resource_state in ends]
-                assert are_compatible(state, tracked.dependency, *mixed), mixed
-
-    harness.watch.append(check_compatible)
+    watch_versions(harness)
     harness.step()
     harness.ask(a_request(a_set("switch", upgrade_of(["s1"])), name="r2"))
     return harness
@@ -242,3 +250,72 @@ def test_a_newer_request_completes_after_the_older_one_and_is_undone_first() -> 
     finished = harness.events(TaskFinished)
     done = [event.resource for event in finished if event.errand is TaskKind.APPLY]
     assert done == ["k1", "s1", "s1", "k1"], "the last change is undone first"
+
+
+BUILT = Catalog(
+    descriptions=tuple(
+        described.but(needs=(NEW_KERNEL.but(versions=("v2", "v3")),))
+        if described.component == "switch" and described.version != "v1"
+        else described
+        for described in CATALOG.descriptions
+    )
+)
+"""New switches need hypervisors of version v2 or v3."""
+KERNELS = ["k1", "k2", "k3", "k4"]
+
+
+def built_cluster() -> UpgradeHarness:
+    """Four hosts for VMs on two peer switches; the first request changes the hosts."""
+    harness = UpgradeHarness(
+        a_campaign(
+            a_request(a_set("hosts", upgrade_of(KERNELS, undo_threshold=2))),
+            hosts=[a_host(n, 1) for n in range(1, 5)],
+            vms=[a_vm("t-0", 4, "t")],
+            tenants=[a_tenant("t", ["t-0"], most=2)],
+            resources=[*hypervisors(4), *switches(2)],
+            dependencies=[
+                binds("s1", "s2", DependencyKind.PEER_STATELESS),
+                *(binds(k, s, DependencyKind.COMMUNICATION) for k in KERNELS for s in ("s1", "s2")),
+            ],
+            catalog=BUILT,
+        )
+    )
+    watch_versions(harness)
+    return harness
+
+
+def test_a_request_is_undone_if_a_later_request_repairs_the_versions_too_late() -> None:
+    """The switches need v2 of the hosts; after its undo only a later request leads to v3."""
+    harness = built_cluster()
+    harness.ask(a_request(a_set("net", upgrade_of(["s1", "s2"])), name="r2"))
+    harness.ask(a_request(a_set("later", upgrade_of(KERNELS, "v3")), name="r3"))
+    harness.step()
+    harness.command(CommandKind.UNDO, "hosts")
+    harness.run()
+    assert harness.outcomes() == {"hosts": "undone", "net": "undone", "later": "applied"}
+    codes = {str(event.set): event.code for event in harness.events(SetUndoStarted)}
+    assert codes == {"hosts": "undo-commanded", "net": "version-conflict"}
+    assert {harness.version(name) for name in KERNELS} == {"v3"}
+
+
+def test_two_changes_of_one_request_are_ordered_if_an_older_request_is_undone() -> None:
+    """Without the undo the switches could change at any time: the hosts would have v2 at least."""
+    harness = built_cluster()
+    both = a_set("both", upgrade_of(KERNELS, "v3"), upgrade_of(["s1", "s2"]))
+    harness.ask(a_request(both, name="r2"))
+    harness.step()
+    harness.command(CommandKind.UNDO, "hosts")
+    harness.run()
+    assert harness.outcomes() == {"hosts": "undone", "both": "applied"}
+    assert {harness.version(name) for name in KERNELS} == {"v3"}
+
+
+def test_a_request_after_the_undo_of_the_request_that_it_needs_is_refused() -> None:
+    """It would deactivate all four hosts at a time, but a tenant may request VMs."""
+    harness = built_cluster()
+    harness.step()
+    harness.ask(a_request(a_set("net", upgrade_of(["s1", "s2"])), name="r2"))
+    harness.command(CommandKind.UNDO, "hosts")
+    harness.run()
+    assert harness.outcomes() == {"hosts": "undone", "net": "refused"}
+    assert harness.coordinator.state.set_status[SetId("net")].reason_code == "capacity-too-small"

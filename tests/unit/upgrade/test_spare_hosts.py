@@ -7,14 +7,16 @@ import pytest
 from equipoise.control.upgrade_loop import UpgradeLoop
 from equipoise.files import parse_campaign
 from equipoise.model.event import Event
+from equipoise.model.quantity import ResourceId
 from equipoise.model.upgrade import event as past
 from equipoise.model.upgrade.campaign import UpgradeCampaign
 from equipoise.model.upgrade.event import CampaignStatus
-from equipoise.model.upgrade.work import TaskKind
+from equipoise.model.upgrade.work import TaskKind, UpgradeTask
 from equipoise.sim.builtin import builtin_campaign
 from equipoise.sim.upgrade.engine import SimulatedEngine
 from equipoise.store import MemoryJournal
 from equipoise.upgrade.summary import summarise_campaign
+from upgrade_clusters import UpgradeHarness, a_request, a_set, upgrade_of
 
 INCOMPATIBLE = range(1, 5)
 """Hosts that are incompatible with the two sponsors while versions differ."""
@@ -96,15 +98,43 @@ def test_a_unit_completes_with_enough_spare_hosts_and_no_vm_on_a_deactivated_hos
     assert not off
 
 
-def test_a_unit_without_enough_spare_hosts_does_not_start() -> None:
+def test_a_unit_without_enough_spare_hosts_waits_until_a_host_recovers() -> None:
+    harness = UpgradeHarness(campaign("communication", 4))
+    harness.fail_host("h8")
+    harness.run()
+    assert not harness.events(past.BatchStarted)
+    (waits,) = [event for event in harness.events(past.IterationEnded) if event.paused]
+    assert waits.codes == ("no-spare-host",)
+    assert "4 hosts deactivated; 3 are spare" in waits.paused
+    harness.recover_host("h8")
+    harness.run()
+    assert harness.outcomes() == {"s": "applied"}
+
+
+def test_a_unit_that_can_never_start_is_refused() -> None:
+    """Two hosts remain, but a tenant may request three VMs on different hosts."""
     events = run("communication", 2)
     assert not any(isinstance(event, past.BatchStarted) for event in events)
-    end = events[-1]
-    assert isinstance(end, past.CampaignEnded)
-    assert end.status is CampaignStatus.PAUSED
-    assert "4 hosts deactivated; 2 are spare" in end.reason
-    ended = [event for event in events if isinstance(event, past.IterationEnded)]
-    assert ended[-1].codes == ("no-spare-host",)
+    (end,) = [event for event in events if isinstance(event, past.SetEnded)]
+    assert (end.outcome, end.code) == (past.SetOutcome.REFUSED, "capacity-too-small")
+    for figure in ("unit 1/s1", "4 hosts out", "2 hosts remain", "6 VMs", "request 6", "3 of them"):
+        assert figure in end.reason
+
+
+def test_a_unit_that_lost_its_spare_hosts_is_undone() -> None:
+    """A host that the request on the unit could spare fails its own change for good."""
+
+    def fails(task: UpgradeTask) -> str:
+        return "broken" if task.resource == "h7" else ""
+
+    harness = UpgradeHarness(campaign("communication", 3), fails=fails)
+    lone = a_set("lone", upgrade_of(["h7"], "new", undo_threshold=0), priority=1)
+    harness.ask(a_request(lone, name="r2"))
+    harness.run()
+    assert harness.outcomes() == {"s": "undone", "lone": "applied"}
+    assert not harness.coordinator.state.resource_states[ResourceId("h7")].operational
+    (undo,) = harness.events(past.SetUndoStarted)
+    assert (undo.set, undo.code) == ("s", "capacity-too-small")
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,12 @@
 """Methods: how the resources of an upgrade unit are taken through a change.
 
 Entry points: ``make_unit`` (method and partitions), ``switchings_of`` (what is switched off and on
-when), ``spare_hosts_for`` and ``protection_shortfall`` (what that costs). A unit always has the
-same partitions, whatever the state of an upgrade is.
+when), ``protection_shortfall`` (what that costs). A unit always has the same partitions, whatever
+the state of an upgrade is.
 """
 
-from equipoise.upgrade.methods.degradation import protection_shortfall, spare_hosts_for
+from equipoise.upgrade.methods.degradation import protection_shortfall
 from equipoise.upgrade.methods.partitioning import make_unit
 from equipoise.upgrade.methods.switching import switchings_of
 
-__all__ = ["make_unit", "protection_shortfall", "spare_hosts_for", "switchings_of"]
+__all__ = ["make_unit", "protection_shortfall", "switchings_of"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from equipoise.model.quantity import HostId, ResourceId
@@ -29,15 +29,6 @@ def worst_degradation(graph: ResourceGraph, unit: UpgradeUnit) -> int:
         return 0
     moments = switching_states(unit, switchings_of(graph, unit))
     return max(len(hosts_out(graph, moment)) for moment in moments if moment.lasts)
-
-
-def spare_hosts_for(units: Iterable[UpgradeUnit], *, failover_new: int = 0) -> int:
-    """Return the dedicated hosts that compensate for deactivated units (5.1.4.2).
-
-    One unit changes at a time, so the largest counts. ``failover_new`` is the reserve for failing
-    hosts of the new partition; 0 if the hosts are not divided.
-    """
-    return max((unit.degraded_hosts or 0 for unit in units), default=0) + failover_new
 
 
 def protection_shortfall(graph: ResourceGraph, unit: UpgradeUnit) -> str:

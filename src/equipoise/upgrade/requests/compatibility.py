@@ -104,9 +104,19 @@ class Projection:
                         yield need, other, component
 
 
-def projected_components(resource_state: ResourceState) -> dict[ComponentId, str]:
-    """Return the components of a resource after all its pending work."""
-    pending = (work for level in resource_state.levels for work in level.works)
+def projected_components(
+    resource_state: ResourceState, request: int | None = None
+) -> dict[ComponentId, str]:
+    """Return the components of a resource after its pending work, or after that of a request.
+
+    Undo work and the work of older requests come before the work of a request.
+    """
+    pending = (
+        work
+        for level in resource_state.levels
+        if request is None or level.order <= request
+        for work in level.works
+    )
     return components_after(resource_state.components, pending)
 
 

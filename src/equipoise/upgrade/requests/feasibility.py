@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from equipoise.model.inventory import Tenant
 from equipoise.model.quantity import HostId, ResourceId, format_count
 from equipoise.model.upgrade.catalog import Recipe
 from equipoise.model.upgrade.graph import ProtectionGroup
 from equipoise.model.upgrade.infrastructure import Dependency, DependencyKind
 from equipoise.model.upgrade.request import ChangeSet, RequestedChange
+from equipoise.model.upgrade.work import UpgradeUnit
 from equipoise.upgrade.graph.build import grouping
 from equipoise.upgrade.graph.dependencies import (
     PRESENT_NOW,
@@ -273,6 +275,57 @@ def capacity_shortage(state: UpgradeState, out: int) -> Reason | None:
         f"tenants need {least} VMs or more"
     )
     return Reason("capacity-too-small", text)
+
+
+def unit_shortage(state: UpgradeState, unit: UpgradeUnit) -> Reason | None:
+    """Return why the hosts that a unit deactivates can never be spare, or None."""
+    out = unit.degraded_hosts
+    shortage = (capacity_shortage(state, out) or _limit_shortage(state, out)) if out else None
+    if shortage is None:
+        return None
+    text = f"unit {unit.id} keeps {format_count(out or 0, 'host')} deactivated: {shortage}"
+    return Reason(shortage.code, text)
+
+
+def _limit_shortage(state: UpgradeState, out: int) -> Reason | None:
+    """Return why tenants at the limit of their SLA do not fit beside so many deactivated hosts.
+
+    A unit starts only if they do, whatever the load is (5.1.4.2). Hosts that are down may recover,
+    so they count.
+    """
+    # This reading does not keep capacity in the old partition for tenants of the new one.
+    if state.settings.readings.sides_alone:
+        return None
+    resources = grouping(state).by_host
+    capacities = sorted(
+        (
+            compute_host.vms_max
+            for host, compute_host in state.compute_hosts.items()
+            if compute_host.vms_max
+            and all(state.resource_states[id_].operational for id_ in resources.get(host, ()))
+        ),
+        reverse=True,
+    )
+    kept = capacities[: max(0, len(capacities) - out)]
+    most = sum(tenant.sla.vms_max for tenant in state.tenants.values())
+    apart = max((_vms_apart(state, tenant) for tenant in state.tenants.values()), default=0)
+    if most <= sum(kept) and apart <= len(kept):
+        return None
+    text = (
+        f"with {format_count(out, 'host')} out, {format_count(len(kept), 'host')} remain with "
+        f"capacity for {sum(kept)} VMs; tenants may request {most} VMs, {apart} of them on "
+        "different hosts"
+    )
+    return Reason("capacity-too-small", text)
+
+
+def _vms_apart(state: UpgradeState, tenant: Tenant) -> int:
+    """Return how many VMs of a tenant may need different hosts: new VMs join its first group."""
+    if not tenant.anti_affinity:
+        return 0
+    group = tenant.anti_affinity[0].id
+    own = (placement for placement in state.placements.values() if placement.tenant == tenant.id)
+    return tenant.sla.vms_max - sum(placement.group != group for placement in own)
 
 
 def _has_anti_affinity(state: UpgradeState) -> bool:

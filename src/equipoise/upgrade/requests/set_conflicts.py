@@ -110,22 +110,30 @@ def conflicting_sets(state: UpgradeState) -> dict[SetId, Reason]:
 
 def _version_conflict(changed: ResourceState, unchanged: ResourceState) -> Reason:
     names = changed.resource.id, unchanged.resource.id
-    text = f"{names[0]} would be incompatible with {names[1]}, which does not change"
+    pending = (work for level in unchanged.levels for work in level.works)
+    is_late = any(not work.undoing for work in pending)
+    how = "changes too late" if is_late else "does not change"
+    text = f"{names[0]} would be incompatible with {names[1]}, which {how}"
     return Reason("version-conflict", text)
 
 
 def _sets_on_undone_requests(state: UpgradeState) -> dict[SetId, Reason]:
-    """Return sets that need an older request which is undone."""
+    """Return sets that need an older request which is undone.
+
+    The versions are those after the request of each set. A later request may repair the conflict,
+    but its work comes too late: both ends are in service until then.
+    """
     found: dict[SetId, Reason] = {}
     for changed, unchanged, tracked in _cross_request_dependencies(state):
-        newer = [work.set for work in changed.forward_works]
-        if newer and not are_compatible(
-            state,
-            tracked.dependency,
-            projected_components(changed),
-            projected_components(unchanged),
-        ):
-            found |= dict.fromkeys(newer, _version_conflict(changed, unchanged))
+        for set_ in dict.fromkeys(work.set for work in changed.forward_works):
+            request = state.set_status[set_].order
+            if not are_compatible(
+                state,
+                tracked.dependency,
+                projected_components(changed, request),
+                projected_components(unchanged, request),
+            ):
+                found[set_] = _version_conflict(changed, unchanged)
     return found
 
 

@@ -22,7 +22,7 @@ from equipoise.upgrade.graph.disjoint_sets import DisjointSets
 from equipoise.upgrade.methods import make_unit, protection_shortfall
 from equipoise.upgrade.reason import Reason
 from equipoise.upgrade.requests.compatibility import are_compatible, projected_components
-from equipoise.upgrade.requests.feasibility import capacity_shortage
+from equipoise.upgrade.requests.feasibility import unit_shortage
 from equipoise.upgrade.state import ResourceState, TrackedDependency, UpgradeState, components_after
 
 T = TypeVar("T", bound=Hashable)
@@ -164,11 +164,15 @@ def make_units(
         text = f"no method can change {', '.join(members)} together"
         reason: Reason | None = Reason("no-method", text)
         if unit is not None:
+            order = state.requests_scheduled
+            state.degraded_hosts[order] = max(
+                unit.degraded_hosts or 0, state.degraded_hosts.get(order, 0)
+            )
             shortfall = protection_shortfall(graph, unit)
             reason = (
                 Reason("protection-group-short", shortfall)
                 if shortfall
-                else _spare_refusal(state, unit)
+                else unit_shortage(state, unit)
             )
             if reason is None:
                 units.append(unit)
@@ -176,17 +180,6 @@ def make_units(
         assert reason is not None
         infeasible |= {work.set: reason for id_ in members for work in works[id_]}
     return units, infeasible
-
-
-def _spare_refusal(state: UpgradeState, unit: UpgradeUnit) -> Reason | None:
-    """Return why the deactivated hosts of a unit can never be spared, or None."""
-    if not unit.degraded_hosts:
-        return None
-    shortage = capacity_shortage(state, unit.degraded_hosts)
-    if shortage is None:
-        return None
-    text = f"unit {unit.id} keeps {unit.degraded_hosts} hosts deactivated: {shortage}"
-    return Reason(shortage.code, text)
 
 
 def _mark_incompatible(

@@ -9,13 +9,15 @@ from equipoise.upgrade.graph.dependencies import PRESENT_NOW, presence
 from equipoise.upgrade.graph.iteration_view import IterationView, has_unit_work, next_partition
 from equipoise.upgrade.reason import Reason
 from equipoise.upgrade.requests.compatibility import are_compatible
-from equipoise.upgrade.state import ResourceState, components_after
+from equipoise.upgrade.state import ResourceState, TrackedDependency, components_after
 
 
 def waits_for_older(view: IterationView) -> dict[VertexId, dict[VertexId, ResourceId]]:
     """Return, for each group, the groups that change before it, with the resource concerned.
 
     An older request changes such a group first, or its undo comes before the undo of this group.
+    Two groups of one request wait for each other in this way if the undo of an older request has
+    changed the versions from which they start: the unit of the request does not know these.
     """
     state = view.state
     waits: dict[VertexId, dict[VertexId, ResourceId]] = {}
@@ -31,23 +33,34 @@ def waits_for_older(view: IterationView) -> dict[VertexId, dict[VertexId, Resour
             continue
         for newer, older in (ends, ends[::-1]):
             newer_state, older_state = state.resource_states[newer], state.resource_states[older]
-            goes_first = (
-                0 < _next_request(older_state) < _next_request(newer_state)
-                or _next_request(newer_state) == _next_request(older_state) == 0
+            orders = _next_request(older_state), _next_request(newer_state)
+            goes_first = 0 < orders[0] < orders[1] or (
+                orders[0] == orders[1] and (orders[0] == 0 or _is_ordered_by_versions(tracked))
             )
-            goes_first = (
-                goes_first and newer_state.levels[0].unit != older_state.levels[0].unit
-            )  # else by its method
+            # The method of a unit orders its members.
+            is_one_unit = newer_state.levels[0].unit == older_state.levels[0].unit
             # Compatible versions need no order between requests.
-            if goes_first and not are_compatible(
-                state,
-                tracked.dependency,
-                _components_after_next(newer_state),
-                dict(older_state.components),
+            if (
+                goes_first
+                and not is_one_unit
+                and not are_compatible(
+                    state,
+                    tracked.dependency,
+                    _components_after_next(newer_state),
+                    dict(older_state.components),
+                )
             ):
                 group_of = view.control.group_of
                 waits.setdefault(group_of[newer], {})[group_of[older]] = older
     return waits
+
+
+def _is_ordered_by_versions(tracked: TrackedDependency) -> bool:
+    """Return whether incompatible versions along a dependency define an order in one request.
+
+    Other rules handle dependencies that a set adds or removes, and VM-supporting ones.
+    """
+    return tracked.set is None and not tracked.dependency.kind.is_vm_supporting
 
 
 def after_older_requests(
