@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import a_cluster, a_host, a_step, a_vm
-from equipoise.capacity.ledger import CapacityLedger
+from equipoise.capacity.ledger import RESOURCES, CapacityLedger
 from equipoise.model.action import (
     Action,
     Allocate,
@@ -475,10 +475,11 @@ def same_books(one: CapacityLedger, other: CapacityLedger) -> None:
     for vm in VMS:
         assert set(one.occupied(vm)) == set(other.occupied(vm))
     for host in HOSTS:
-        left, right = one.usage(host), other.usage(host)
-        assert (left.cpu_mhz, left.memory_mib) == (right.cpu_mhz, right.memory_mib)
-        for name in {*left.named, *right.named}:
-            assert left.named.get(name, 0) == right.named.get(name, 0)
+        limits = other.capacity.limits.get(host)
+        assert limits is None or one.capacity.limits[host] == limits
+        for resource in (*(resource.label for resource in RESOURCES), LICENCES):
+            left, right = (books.capacity.committed(host, resource) for books in (one, other))
+            assert left == right
 
 
 ALL_LAWS = (the_laws_hold, no_copy_betrays_another, the_ledger_knows_what_a_new_one_would)

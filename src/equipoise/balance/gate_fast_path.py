@@ -38,7 +38,7 @@ def passes_in_any_order(
     committed: list[tuple[VmId, HostId]] = []
     try:
         for vm, host in moves:
-            if placement_state.shortages(vm, host) or placement_state.conflicts(vm, host):
+            if not placement_state.fits(vm, host) or placement_state.conflicts(vm, host):
                 return False
             placement_state.commit(vm, host)
             committed.append((vm, host))

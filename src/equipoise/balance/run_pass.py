@@ -15,6 +15,7 @@ from equipoise.balance.repair.move_order import order_moves
 from equipoise.balance.repair.placement_state import PlacementState
 from equipoise.balance.repair.rule_repair import RepairResult, find_unrepaired_rules, repair_rules
 from equipoise.balance.rules import PlacementRules, read_rules
+from equipoise.capacity.arrays import claim_row
 from equipoise.capacity.imbalance import resource_weights
 from equipoise.model.estimate import Estimates
 from equipoise.model.policy import Automation, BalancePolicy
@@ -132,8 +133,8 @@ def _pin_units(state: Assessment, repair: RepairResult, pinned_ids: Collection[V
         if any(name in pinned_ids for name in names):
             state.arrays.movable[unit] = 0
     row = {host: number for number, host in enumerate(state.host_ids)}
-    for host, needs in repair.reserved:
-        state.arrays.host_reserved[row[host], :2] += needs[:2]
+    for host, claim in repair.reserved:
+        state.arrays.ledger.committed[row[host]] += claim_row(claim, state.claimed)
 
 
 def _recently_moved(snapshot: Snapshot) -> set[VmId]:

@@ -1,72 +1,236 @@
-"""The capacity ledger: how much of each host is committed while a plan runs.
+"""The capacity ledger: what hosts have and what is committed on them; fit, commit, release.
 
-The ledger is derived from a draft. An event changes the draft (``transition`` defines how), then
-the ledger updates the claims of the touched VMs. A VM holds its reservation and its consumption on
-the host where it runs and, from the start of an action, on the target host. A migrating VM
-therefore holds capacity on both hosts.
+A *claim* is what one VM holds on each host it occupies. ``RESOURCES`` and ``vm_claim`` define it,
+``host_limits`` defines what a host can commit, and ``holding`` on which hosts the claim counts.
+``CommittedCapacity`` is the plain ledger on top of them, for gate, repair, placement and upgrade;
+``capacity.arrays`` is the same ledger for kernels. ``CapacityLedger`` follows a draft by events.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 from equipoise.model.action import Allocate
 from equipoise.model.event import Event
-from equipoise.model.quantity import HostId, ResourceName, VmId
+from equipoise.model.host import Host
+from equipoise.model.quantity import HostId, VmId
 from equipoise.model.state import transition
 from equipoise.model.state.draft import Draft, TouchedEntities
-from equipoise.model.state.snapshot import Snapshot
+from equipoise.model.state.snapshot import RunningAction, Snapshot
 from equipoise.model.vm import Vm, VmState
 
-
-class VmClaim(NamedTuple):
-    """The capacity that one VM holds on each host it occupies."""
-
-    cpu_mhz: int
-    memory_mib: int
-    named: Mapping[ResourceName, int]
+Claim = Mapping[str, int]
+"""Positive amounts by resource: what a VM holds, or what a host can commit."""
 
 
-@dataclass(slots=True)
-class HostUsage:
-    """The sum of the claims of all VMs on one host."""
+class Resource(NamedTuple):
+    """A resource that every host has and every VM may claim."""
 
-    cpu_mhz: int = 0
-    memory_mib: int = 0
-    named: dict[ResourceName, int] = field(default_factory=dict)
+    label: str
+    """The key of the resource in claims, as errors show it.
 
-    def copy(self) -> HostUsage:
+    It contains a space, so that it differs from the name of every named resource.
+    """
+    of_vm: Callable[[Vm], int]
+    of_host: Callable[[Host], int]
+
+
+CPU: Final = Resource("MHz of CPU", attrgetter("cpu.reservation_mhz"), attrgetter("usable_cpu_mhz"))
+MEMORY: Final = Resource(
+    "MiB of memory", attrgetter("memory.reservation_mib"), attrgetter("usable_memory_mib")
+)
+# A further hard limit of hosts is one more row here: both ledgers and all their users follow.
+RESOURCES: Final = (CPU, MEMORY)
+
+
+def vm_claim(vm: Vm) -> dict[str, int]:
+    """Return what a VM holds on each host it occupies: reservations and named resources."""
+    claim = {resource.label: amount for resource in RESOURCES if (amount := resource.of_vm(vm)) > 0}
+    if vm.consumption:
+        claim |= {str(name): amount for name, amount in vm.consumption.items() if amount > 0}
+    return claim
+
+
+def host_limits(host: Host) -> dict[str, int]:
+    """Return what can be committed on a host: its capacity without its reserve."""
+    return {resource.label: resource.of_host(host) for resource in RESOURCES} | {
+        str(name): amount for name, amount in host.capacity.items()
+    }
+
+
+def claimed_resources(snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the resources that VMs may claim: those of every host, then the named ones in use."""
+    consumptions = (vm.consumption for vm in snapshot.vms.values() if vm.consumption)
+    named = {str(name) for consumed in consumptions for name in consumed if consumed[name] > 0}
+    actions = (running.step.action for running in snapshot.in_flight.values())
+    # An amount that a VM is about to get counts already.
+    named.update(str(action.resource) for action in actions if isinstance(action, Allocate))
+    return (*(resource.label for resource in RESOURCES), *sorted(named))
+
+
+class Holding(NamedTuple):
+    """The claim of a VM and the hosts on which it counts."""
+
+    claim: Claim
+    hosts: tuple[HostId, ...]
+
+
+NO_HOLDING: Final = Holding({}, ())
+
+
+def holding(vm: Vm, running: Iterable[RunningAction]) -> Holding:
+    """Return what a VM holds and where, while the given actions on it run.
+
+    A VM holds capacity where it runs and, from the start of an action, on the target: a migrating
+    VM is charged on both hosts.
+    """
+    hosts: tuple[HostId, ...] = ()
+    # A sleeping agent keeps its claim: its host must be able to wake it (DRS 3.3.3).
+    if vm.host is not None and (vm.state is VmState.RUNNING or vm.agent):
+        hosts = (vm.host,)
+    growth: dict[str, int] = {}
+    for step in (action.step for action in running):
+        target = step.footprint.target
+        if target is not None and target not in hosts:
+            hosts = (*hosts, target)
+        if isinstance(step.action, Allocate):  # while the amount changes, the larger one counts
+            amount = max(step.action.amount, vm.consumption.get(step.action.resource, 0))
+            growth[step.action.resource] = amount
+    return Holding(vm_claim(vm) | growth, hosts) if hosts else NO_HOLDING
+
+
+def holdings(snapshot: Snapshot, vms: Iterable[Vm]) -> Iterator[tuple[VmId, Holding]]:
+    """Yield the holding of each of the VMs that hold capacity somewhere."""
+    running: dict[VmId, list[RunningAction]] = defaultdict(list)
+    for action in snapshot.in_flight.values():
+        if action.step.footprint.vm is not None:
+            running[action.step.footprint.vm].append(action)
+    for vm in vms:
+        held = holding(vm, running.get(vm.id, ()))
+        if held.hosts:
+            yield vm.id, held
+
+
+class Shortage(NamedTuple):
+    """A resource of which a host has too little free."""
+
+    resource: str
+    need: int
+    free: int
+    """Negative if the host is overcommitted."""
+    limit: int
+
+
+class CommittedCapacity:
+    """The limits of hosts and what is committed on each: the plain ledger."""
+
+    def __init__(self, limits: Mapping[HostId, Claim]) -> None:
+        self.limits = dict(limits)
+        self._committed: dict[HostId, dict[str, int]] = defaultdict(dict)
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> CommittedCapacity:
+        """Return the ledger of a snapshot, with its running actions."""
+        capacity = cls({host.id: host_limits(host) for host in snapshot.hosts.values()})
+        for _, held in holdings(snapshot, snapshot.vms.values()):
+            capacity.commit_holding(held)
+        return capacity
+
+    def copy(self) -> CommittedCapacity:
         """Return an independent copy."""
-        return HostUsage(self.cpu_mhz, self.memory_mib, dict(self.named))
+        twin = CommittedCapacity(self.limits)
+        twin._committed.update((host, dict(held)) for host, held in self._committed.items())
+        return twin
 
-    def add(self, claim: VmClaim, sign: int) -> None:
-        """Add a claim, or remove it with ``sign=-1``."""
-        self.cpu_mhz += sign * claim.cpu_mhz
-        self.memory_mib += sign * claim.memory_mib
-        if not claim.named:
-            return
-        for name, amount in claim.named.items():
-            self.named[name] = self.named.get(name, 0) + sign * amount
+    def excerpt(self, hosts: Iterable[HostId]) -> CommittedCapacity:
+        """Return an independent copy of a few hosts."""
+        twin = CommittedCapacity({host: self.limits[host] for host in hosts})
+        twin._committed.update((host, dict(self._committed[host])) for host in twin.limits)
+        return twin
+
+    def fits(self, claim: Claim, host: HostId) -> bool:
+        """Return whether a claim fits on a host beside all that is committed there.
+
+        Only what the claim adds counts: an overcommitted host accepts a VM that claims nothing of
+        the resource that is short.
+        """
+        limits, committed = self.limits[host], self._committed[host]
+        for resource, need in claim.items():
+            if committed.get(resource, 0) + need > limits.get(resource, 0):
+                return False
+        return True
+
+    def shortages(self, claim: Claim, host: HostId) -> list[Shortage]:
+        """Return the resources that a host lacks for a claim; none if the claim fits."""
+        return [
+            Shortage(resource, need, free, self.limits[host].get(resource, 0))
+            for resource, need in claim.items()
+            if need > (free := self.free(host, resource))
+        ]
+
+    def commit(self, claim: Claim, host: HostId) -> None:
+        """Take capacity on a host, also if there is too little."""
+        committed = self._committed[host]
+        for resource, amount in claim.items():
+            committed[resource] = committed.get(resource, 0) + amount
+
+    def release(self, claim: Claim, host: HostId) -> None:
+        """Give back what a claim holds on a host."""
+        committed = self._committed[host]
+        for resource, amount in claim.items():
+            committed[resource] -= amount
+
+    def commit_holding(self, held: Holding) -> None:
+        """Take capacity on every host of a holding."""
+        for host in held.hosts:
+            self.commit(held.claim, host)
+
+    def release_holding(self, held: Holding) -> None:
+        """Give back capacity on every host of a holding."""
+        for host in held.hosts:
+            self.release(held.claim, host)
+
+    def committed(self, host: HostId, resource: str) -> int:
+        """Return how much of a resource is committed on a host."""
+        return self._committed[host].get(resource, 0)
+
+    def free(self, host: HostId, resource: str) -> int:
+        """Return how much of a resource is left on a host; negative if it is overcommitted."""
+        return self.limits[host].get(resource, 0) - self._committed[host].get(resource, 0)
+
+    def is_overcommitted(self, host: HostId) -> bool:
+        """Return whether more is committed on a host than it has."""
+        limits = self.limits[host]
+        return any(
+            amount > limits.get(resource, 0) for resource, amount in self._committed[host].items()
+        )
 
 
 class CapacityLedger:
-    """A draft with the committed capacity of each host, updated event by event."""
+    """A draft with the committed capacity of each host, updated event by event.
+
+    An event changes the draft (``transition`` defines how), then the ledger replaces the holdings
+    of the touched VMs and the limits of the touched hosts.
+    """
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.draft = Draft(snapshot)
-        self._usage: dict[HostId, HostUsage] = {}
-        self._held: dict[VmId, tuple[VmClaim, tuple[HostId, ...]]] = {}
-        for vm in snapshot.vms:
-            self._update_vm(vm)
+        self.capacity = CommittedCapacity(
+            {host.id: host_limits(host) for host in snapshot.hosts.values()}
+        )
+        self._held = dict(holdings(snapshot, snapshot.vms.values()))
+        for held in self._held.values():
+            self.capacity.commit_holding(held)
 
     @classmethod
     def like(cls, base: CapacityLedger, snapshot: Snapshot) -> CapacityLedger:
         """Return a ledger of ``snapshot`` with the sums of ``base``, a ledger of the same state."""
         ledger = cls.__new__(cls)
         ledger.draft = Draft(snapshot)
-        ledger._usage = {host: usage.copy() for host, usage in base._usage.items()}
+        ledger.capacity = base.capacity.copy()
         ledger._held = dict(base._held)
         return ledger
 
@@ -74,51 +238,23 @@ class CapacityLedger:
         """Apply an event to the draft, and return the entities it touched."""
         transition.apply_to_draft(self.draft, event)
         touched = self.draft.pop_touched()
+        for host_id in touched.hosts:
+            host = self.draft.hosts.get(host_id)
+            if host is not None:
+                self.capacity.limits[host_id] = host_limits(host)
         for vm in touched.vms:
             self._update_vm(vm)
         return touched
 
-    def usage(self, host: HostId) -> HostUsage:
-        """Return what is committed on a host now."""
-        return self._usage.get(host) or HostUsage()
-
     def occupied(self, vm: VmId) -> tuple[HostId, ...]:
         """Return the hosts on which a VM holds capacity now."""
-        held = self._held.get(vm)
-        return held[1] if held else ()
+        return self._held.get(vm, NO_HOLDING).hosts
 
     def _update_vm(self, name: VmId) -> None:
-        """Replace the claim of a VM by its claim in the current draft."""
-        before = self._held.pop(name, None)
-        if before is not None:
-            self._add_to_hosts(*before, sign=-1)
+        """Replace the holding of a VM by its holding in the current draft."""
+        self.capacity.release_holding(self._held.pop(name, NO_HOLDING))
         vm = self.draft.vms.get(name)
-        now = None if vm is None else self._claim_of(vm)
-        if now is not None:
-            self._held[name] = now
-            self._add_to_hosts(*now, sign=1)
-
-    def _add_to_hosts(self, claim: VmClaim, hosts: tuple[HostId, ...], sign: int) -> None:
-        for host in hosts:
-            usage = self._usage.get(host)
-            if usage is None:
-                usage = self._usage[host] = HostUsage()
-            usage.add(claim, sign)
-
-    def _claim_of(self, vm: Vm) -> tuple[VmClaim, tuple[HostId, ...]] | None:
-        """Return the claim of a VM and the hosts it counts on, or ``None``."""
-        hosts: tuple[HostId, ...] = ()
-        # A sleeping agent keeps its claim: its host must be able to wake it (DRS 3.3.3).
-        if vm.host is not None and (vm.state is VmState.RUNNING or vm.agent):
-            hosts = (vm.host,)
-        named = vm.consumption
-        for running in self.draft.actions_on_vm(vm.id):
-            action, target = running.step.action, running.step.footprint.target
-            if target is not None and target not in hosts:
-                hosts = (*hosts, target)
-            if isinstance(action, Allocate):  # while the amount changes, the larger one counts
-                amount = max(action.amount, named.get(action.resource, 0))
-                named = {**named, action.resource: amount}
-        if not hosts:
-            return None
-        return VmClaim(vm.cpu.reservation_mhz, vm.memory.reservation_mib, named), hosts
+        held = NO_HOLDING if vm is None else holding(vm, self.draft.actions_on_vm(name))
+        if held.hosts:
+            self._held[name] = held
+            self.capacity.commit_holding(held)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, get_args
 
 from equipoise import files
 from equipoise.api.loading import read_inventory
-from equipoise.capacity.ledger import CapacityLedger
+from equipoise.capacity.ledger import CPU, MEMORY, CommittedCapacity
 from equipoise.cli.output import (
     console,
     fit_to_terminal,
@@ -55,23 +55,21 @@ def cluster_headline(snapshot: Snapshot) -> str:
 
 def host_table(snapshot: Snapshot) -> Table:
     """Return one row per host: capacity, demand and reservations."""
-    ledger = CapacityLedger(snapshot)
+    capacity = CommittedCapacity.of(snapshot)
     columns = ("host", "state", "capacity", "CPU demand", "mem demand", "reserved", "VMs")
     rows = make_table(*columns, right=("capacity", "reserved"))
     for host in snapshot.hosts.values():
         guests = [snapshot.vms[vm] for vm in snapshot.residents[host.id]]
-        used, cpu_mhz, memory_mib = (
-            ledger.usage(host.id),
-            host.usable_cpu_mhz,
-            host.usable_memory_mib,
-        )
+        cpu_mhz, memory_mib = host.usable_cpu_mhz, host.usable_memory_mib
+        cpu_reserved = format_share(capacity.committed(host.id, CPU.label), cpu_mhz)
+        memory_reserved = format_share(capacity.committed(host.id, MEMORY.label), memory_mib)
         rows.add_row(
             host.id,
             host.state,
             f"{cpu_mhz / 1000:,.1f} GHz, {format_mib(memory_mib)}",
             usage_bar(sum(vm.demand.cpu_mhz for vm in guests), cpu_mhz),
             usage_bar(sum(vm.demand.memory_mib for vm in guests), memory_mib),
-            f"{format_share(used.cpu_mhz, cpu_mhz)} / {format_share(used.memory_mib, memory_mib)}",
+            f"{cpu_reserved} / {memory_reserved}",
             _vm_names([vm.id for vm in guests]),
         )
     return fit_to_terminal(rows, wrap=False)
@@ -115,7 +113,7 @@ def format_share(amount: int, capacity: int) -> str:
 
 def cluster_document(snapshot: Snapshot) -> dict[str, object]:
     """Return the JSON document of ``equipoise show``."""
-    ledger = CapacityLedger(snapshot)
+    capacity = CommittedCapacity.of(snapshot)
     return {
         "name": snapshot.name,
         "hosts": [
@@ -124,8 +122,8 @@ def cluster_document(snapshot: Snapshot) -> dict[str, object]:
                 "state": host.state,
                 "cpu_mhz": host.usable_cpu_mhz,
                 "memory_mib": host.usable_memory_mib,
-                "cpu_reserved_mhz": ledger.usage(host.id).cpu_mhz,
-                "memory_reserved_mib": ledger.usage(host.id).memory_mib,
+                "cpu_reserved_mhz": capacity.committed(host.id, CPU.label),
+                "memory_reserved_mib": capacity.committed(host.id, MEMORY.label),
                 "vms": list(snapshot.residents[host.id]),
             }
             for host in snapshot.hosts.values()

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from equipoise.capacity.ledger import CapacityLedger
+from equipoise.capacity.ledger import CapacityLedger, Shortage, vm_claim
 from equipoise.model.action import (
     HOST_TRANSITIONS,
     Action,
@@ -261,48 +261,30 @@ def _target(ledger: CapacityLedger, vm: Vm, name: HostId) -> Iterator[FailedPrec
     if vm.ft_pair is not None and name in ledger.occupied(vm.ft_pair):
         detail = f"{vm.ft_pair}, the fault-tolerant pair of {vm.id}, is on {name}"
         yield FailedPrecondition("ft_pair", detail, "ft-pair-conflict")
-    if name not in ledger.occupied(
-        vm.id
-    ):  # a VM that already occupies the host needs no more capacity
+    # A VM that already occupies the host needs no more capacity.
+    if name not in ledger.occupied(vm.id):
         yield from _capacity(ledger, vm, host)
 
 
 def _capacity(ledger: CapacityLedger, vm: Vm, host: Host) -> Iterator[FailedPrecondition]:
-    used = ledger.usage(host.id)
-    needs = [
-        ("MHz of CPU", vm.cpu.reservation_mhz, used.cpu_mhz, host.usable_cpu_mhz),
-        ("MiB of memory", vm.memory.reservation_mib, used.memory_mib, host.usable_memory_mib),
-    ]
-    needs += [
-        (str(name), amount, used.named.get(name, 0), host.capacity.get(name, 0))
-        for name, amount in vm.consumption.items()
-    ]
-    # Only what this VM adds counts: a host that is already too full may still lose VMs.
-    for resource, need, held, capacity in needs:
-        if need > 0 and held + need > capacity:
-            yield FailedPrecondition(
-                "capacity",
-                f"{vm.id} needs {need} {resource} on {host.id}, "
-                f"which has {max(0, capacity - held)} of {capacity} left",
-                "no-capacity",
-            )
+    for short in ledger.capacity.shortages(vm_claim(vm), host.id):
+        yield _lacking(vm, host.id, short, f"{short.need} {short.resource}")
 
 
 def _capacity_for_growth(
     ledger: CapacityLedger, vm: Vm, action: Allocate
 ) -> Iterator[FailedPrecondition]:
     assert vm.host is not None
-    host = ledger.draft.hosts[vm.host]
-    held = ledger.usage(host.id).named.get(action.resource, 0)
-    capacity = host.capacity.get(action.resource, 0)
     growth = action.amount - vm.consumption.get(action.resource, 0)
-    if growth > 0 and held + growth > capacity:
-        yield FailedPrecondition(
-            "capacity",
-            f"{vm.id} needs {growth} more {action.resource} on {host.id}, "
-            f"which has {max(0, capacity - held)} of {capacity} left",
-            "no-capacity",
-        )
+    if growth > 0:
+        for short in ledger.capacity.shortages({action.resource: growth}, vm.host):
+            yield _lacking(vm, vm.host, short, f"{growth} more {action.resource}")
+
+
+def _lacking(vm: Vm, host: HostId, short: Shortage, needed: str) -> FailedPrecondition:
+    left = f"{max(0, short.free)} of {short.limit} left"
+    detail = f"{vm.id} needs {needed} on {host}, which has {left}"
+    return FailedPrecondition("capacity", detail, "no-capacity")
 
 
 def _listed(names: list[VmId]) -> str:

@@ -257,7 +257,7 @@ def _preference_value(preference: StandbyPreference, whatif: WhatIfState, name: 
 
 def _relative_size(host: Host, whatif: WhatIfState) -> float:
     """Return CPU plus memory, each relative to the mean host."""
-    cpu, memory = map(float, whatif.state.arrays.reservable[:, :2].mean(axis=0))
+    cpu, memory = map(float, whatif.state.arrays.ledger.limit[:, :2].mean(axis=0))
     return host.usable_cpu_mhz / max(1.0, cpu) + host.usable_memory_mib / max(1.0, memory)
 
 

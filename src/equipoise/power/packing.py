@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from equipoise.balance.rebalance.cluster_arrays import NO_OBSTACLE, ClusterArrays
 from equipoise.balance.rebalance.greedy_kernels import find_obstacle, has_capacity, move_unit
+from equipoise.capacity.arrays import LEDGER_FUNCTIONS, unit_fits
 from equipoise.capacity.kernels import KernelSet
 from equipoise.capacity.waterfill import NO_INDEX, Ints
 from equipoise.power.utilisation import WindowDemand
@@ -162,6 +163,7 @@ def restore_units(arrays: ClusterArrays, observed: WindowDemand, units: Ints, ho
 
 
 PACKING_FUNCTIONS: Final[tuple[Any, ...]] = (
+    *LEDGER_FUNCTIONS,
     has_capacity,
     find_obstacle,
     move_unit,
@@ -177,6 +179,6 @@ PACKING_FUNCTIONS: Final[tuple[Any, ...]] = (
 """Callee before caller, for ``KernelSet``."""
 KERNELS: Final = KernelSet(
     *PACKING_FUNCTIONS,
-    inline=(has_capacity, find_obstacle, expected_need),
+    inline=(unit_fits, has_capacity, find_obstacle, expected_need),
     entry_points=(pack, spread, relieve, restore_units),
 )

@@ -197,7 +197,8 @@ class WakeSearch:
         """Return a key; hosts with the same key are equally useful."""
         arrays, row = self._whatif.state.arrays, self._whatif.row[host]
         return (
-            *arrays.reservable[row].tolist(),
+            *arrays.ledger.limit[row].tolist(),
+            *arrays.capacity[row].tolist(),
             int(arrays.cores[row]),
             int(arrays.kind[row]),
             arrays.allowed[:, row].tobytes(),

@@ -372,3 +372,25 @@ def test_no_vm_leaves_a_host_that_arbitration_keeps_on() -> None:
     )
     assert [intent.id for intent in found.intents] == ["p/balance/1"]
     assert [one.code for one in found.dropped] == ["intent-conflict", "evacuation-pointless"]
+
+
+@pytest.mark.parametrize("continuous", [False, True])
+def test_a_host_whose_agents_would_break_a_rule_stays_in_standby(continuous: bool) -> None:
+    """A policy that is off wakes all hosts, but a host wakes with its agents.
+
+    No move repairs the rule then: agents never leave their host. The advice names the rule.
+    """
+    vms = tuple(VmId(f"v{number}") for number in range(3))
+    apart = KeepApart(id=RuleId("r"), vms=vms, hard=True, continuous=continuous)
+    asleep = {"state": VmState.SLEEPING, "agent": True}
+    guests = [a_vm("v0", "h0"), a_vm("v1", "h1", **asleep), a_vm("v2", "h1", **asleep)]
+    off = EAGER.but(automation=PowerAutomation.OFF)
+    hosts = (known("h0"), known("h1", asleep=True))
+    found = advised(a_cluster(*hosts, vms=guests, rules=(apart,), power=off))
+    skipped = {entry.host: entry for entry in found.skipped}
+    assert not found.wakes
+    assert skipped[HostId("h1")].code is PowerCode.GATE
+    assert "rule r" in skipped[HostId("h1")].sentence
+
+    found = advised(a_cluster(*hosts, vms=guests[:2], rules=(apart,), power=off))
+    assert [wake.host for wake in found.wakes] == ["h1"], "one agent alone breaks no rule"

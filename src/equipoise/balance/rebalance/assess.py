@@ -14,8 +14,10 @@ from equipoise.balance.pinned import pinned_vms
 from equipoise.balance.rebalance.cluster_arrays import WRITTEN_ARRAYS, ClusterArrays, MoveCostModel
 from equipoise.balance.rebalance.history import DemandHistory, observed_migration_speeds
 from equipoise.balance.rules import PlacementRules
+from equipoise.capacity.arrays import CapacityArrays, capacity_arrays, sum_per_row
 from equipoise.capacity.entitlement import vm_entitlements
 from equipoise.capacity.imbalance import imbalance
+from equipoise.capacity.ledger import claimed_resources
 from equipoise.capacity.waterfill import NO_INDEX, Floats, Ints
 from equipoise.model.action import Boot, Migrate, Resume
 from equipoise.model.estimate import Estimates
@@ -72,15 +74,6 @@ def sum_per_unit(figures: Floats, unit_of: Ints, units: int, incoming: list[int]
     return np.ascontiguousarray(np.concatenate([sums, figures[incoming]]))
 
 
-def sum_per_row(figures: Floats, place: Ints, count: int) -> Floats:
-    """Return the sum of the figures with the same row number."""
-    columns = [
-        np.bincount(place, weights=figures[:, column], minlength=count)
-        for column in range(figures.shape[1])
-    ]
-    return np.ascontiguousarray(np.stack(columns, axis=1))
-
-
 def flatten(lists: Iterable[Sequence[int]]) -> tuple[Ints, Ints]:
     """Return the lists joined into one array, and the index at which each list begins."""
     items = list(lists)
@@ -103,6 +96,8 @@ class Assessment:
     hosts: Ints
     """The rows of the hosts that are rebalanced: on, with capacity, not excluded by the policy."""
     resources: tuple[str, ...]
+    claimed: tuple[str, ...]
+    """The resources of the ledger."""
     fast: bool
     history: DemandHistory
     unit_of: Ints
@@ -114,7 +109,8 @@ class Assessment:
         """Return an assessment with its own copy of every array that a search writes."""
         arrays = self.arrays
         written = {name: getattr(arrays, name).copy() for name in WRITTEN_ARRAYS}
-        return replace(self, arrays=arrays._replace(**written))
+        ledger = arrays.ledger._replace(committed=arrays.ledger.committed.copy())
+        return replace(self, arrays=arrays._replace(**written, ledger=ledger))
 
     def units(self, figures: Floats) -> Floats:
         """Return figures per VM of the history as sums per unit."""
@@ -156,6 +152,7 @@ class _Assessor:
         self._row = {host: row for row, host in enumerate(self._host_ids)}
         self._place = {vm.id: place for place, vm in enumerate(self._vms)}
         self._named = _named_resources(snapshot)
+        self._claimed = claimed_resources(snapshot)
         self._speeds = observed_migration_speeds(snapshot)
 
     def assess(self) -> Assessment:
@@ -173,9 +170,9 @@ class _Assessor:
         )  # all VMs of a unit are on one host
         history = DemandHistory(snapshot, self._vms, self._named)
         rows = self._rows(history, unit_of, len(members), arriving, fast=fast)
-        reservable, capacity = self._capacities()
+        capacity = self._capacities()
         sums = {
-            name: sum_per_row(column, unit_host, len(reservable)) for name, column in rows.items()
+            name: sum_per_row(column, unit_host, len(capacity)) for name, column in rows.items()
         }
         open_, hosts = self._open_hosts()
         allowed, allowed_row = self._allowed(unit_vms)
@@ -196,10 +193,10 @@ class _Assessor:
             stable_s=history.stable_s(
                 vm_host, capacity[:, 0], policy.stable_s_min, policy.horizon_s
             ),
-            reservable=reservable,
             capacity=capacity,
             inverse=1.0 / capacity,
             **{f"host_{name}": column for name, column in sums.items()},
+            ledger=self._ledger(unit_of, len(members), incoming),
             allowed=allowed,
             group_of=groups[0],
             group_first=groups[1],
@@ -213,6 +210,7 @@ class _Assessor:
             host_ids=self._host_ids,
             hosts=hosts,
             resources=("cpu", "memory", *self._named),
+            claimed=self._claimed,
             fast=fast,
             history=history,
             unit_of=unit_of,
@@ -234,7 +232,6 @@ class _Assessor:
             "demand": history.now,
             "demand_min": history.least,
             "demand_max": history.most,
-            "reserved": self._reserved(self._vms),
         }
         incoming = [self._place[vm] for vm, _ in arriving if vm in self._place]
         rows = {
@@ -259,13 +256,12 @@ class _Assessor:
         amounts[:, :2] = vm_entitlements(self._snapshot, self._vms, fast=fast)
         return amounts
 
-    def _reserved(self, vms: Sequence[Vm]) -> Floats:
-        reserved = np.empty((len(vms), 2 + len(self._named)))
-        reserved[:, 0] = [vm.cpu.reservation_mhz for vm in vms]
-        reserved[:, 1] = [vm.memory.reservation_mib for vm in vms]
-        for column, name in enumerate(self._named, start=2):
-            reserved[:, column] = [vm.consumption.get(name, 0) for vm in vms]
-        return reserved
+    def _ledger(self, unit_of: Ints, units: int, incoming: list[Vm]) -> CapacityArrays:
+        """Return the committed capacity; the claim of a unit is the sum over its VMs."""
+        ledger = capacity_arrays(self._snapshot, [*self._vms, *incoming], self._claimed)
+        running, coming = np.split(ledger.claim, [len(self._vms)])
+        claim = np.concatenate([sum_per_unit(running, unit_of, units, []), coming])
+        return ledger._replace(claim=claim)
 
     def _starting(
         self,
@@ -275,27 +271,26 @@ class _Assessor:
     ) -> dict[str, Floats]:
         """Return the columns with rows for all incoming VMs, in their order.
 
-        A VM that does not run yet has only its reservation.
+        A VM that does not run yet has neither load nor demand.
         """
-        reserved = self._reserved([self._snapshot.vms[vm] for vm, _ in arriving])
         extended = {}
         running = [vm in self._place for vm, _ in arriving]
         for name, column in rows.items():
-            added = reserved.copy() if name == "reserved" else np.zeros_like(reserved)
+            added = np.zeros((len(arriving), column.shape[1]))
             added[running] = column[units:]
             extended[name] = np.concatenate([column[:units], added])
         return extended
 
-    def _capacities(self) -> tuple[Floats, Floats]:
-        """Return what can be reserved on each host, and the capacity used for loads."""
-        reservable = np.zeros((len(self._host_ids), 2 + len(self._named)))
+    def _capacities(self) -> Floats:
+        """Return the capacity of each host, by which loads are divided."""
+        offered = np.zeros((len(self._host_ids), 2 + len(self._named)))
         for row, host in enumerate(self._snapshot.hosts.values()):
-            reservable[row, :2] = host.usable_cpu_mhz, host.usable_memory_mib
-            reservable[row, 2:] = [host.capacity.get(name, 0) for name in self._named]
-        capacity = np.maximum(reservable, 1.0)
+            offered[row, :2] = host.usable_cpu_mhz, host.usable_memory_mib
+            offered[row, 2:] = [host.capacity.get(name, 0) for name in self._named]
+        capacity = np.maximum(offered, 1.0)
         # Infinite capacity makes the load zero, so that a resource a host lacks never matters.
-        capacity[:, 2:][reservable[:, 2:] == 0] = np.inf
-        return reservable, capacity
+        capacity[:, 2:][offered[:, 2:] == 0] = np.inf
+        return capacity
 
     def _open_hosts(self) -> tuple[Ints, Ints]:
         """Return which hosts accept units, and the rows of the hosts that are rebalanced."""

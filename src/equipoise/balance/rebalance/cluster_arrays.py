@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from equipoise.capacity.arrays import CapacityArrays
 from equipoise.capacity.waterfill import Floats, Ints
 
 # What prevents the move of a unit to a host. Integers, because kernels return them.
@@ -55,8 +56,6 @@ class ClusterArrays(NamedTuple):
     """The smallest demand of the last hour."""
     demand_max: Floats
     """The largest demand of the last hour."""
-    reserved: Floats
-    """The reservation."""
     open: Ints
     """Per host: whether it accepts units."""
     cores: Ints
@@ -64,8 +63,6 @@ class ClusterArrays(NamedTuple):
     """Equal for hosts that are compatible for fault-tolerant pairs."""
     stable_s: Floats
     """How long the demand of the host has been stable."""
-    reservable: Floats
-    """What can be reserved, per resource."""
     capacity: Floats
     """The capacity; infinite where the host has none, so that the load is zero."""
     inverse: Floats
@@ -74,8 +71,9 @@ class ClusterArrays(NamedTuple):
     host_demand: Floats
     host_demand_min: Floats
     host_demand_max: Floats
-    host_reserved: Floats
     """The ``host_`` arrays are the sums over the units of the host."""
+    ledger: CapacityArrays
+    """The committed capacity, with columns of its own; a search changes ``committed``."""
     allowed: Ints
     """The hosts that the rules allow: one row per set of rules; the first row allows all."""
     group_of: Ints
@@ -95,9 +93,8 @@ WRITTEN_ARRAYS: Final = (
     "host_demand",
     "host_demand_min",
     "host_demand_max",
-    "host_reserved",
 )
-"""The arrays that a search changes; all others belong to the snapshot and stay."""
+"""The arrays that a search changes, beside ``ledger.committed``; all others stay as they are."""
 
 
 class LoadTotals(NamedTuple):

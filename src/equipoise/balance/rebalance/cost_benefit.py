@@ -44,7 +44,7 @@ def source_relief(arrays: ClusterArrays, unit: int) -> Floats:
     move would not have been necessary.
     """
     unit_host, spread = arrays.unit_host[unit], arrays.cost_model.spread
-    relief = np.empty((arrays.reservable.shape[1], 2))
+    relief = np.empty((arrays.load.shape[1], 2))
     for resource in range(len(relief)):
         capacity, want = arrays.capacity[unit_host, resource], arrays.demand[unit, resource]
         on_host = arrays.host_demand[unit_host, resource]
@@ -115,7 +115,7 @@ def cannot_pay_off(
     stable_s = min(arrays.stable_s[arrays.unit_host[unit]], horizon_s)
     lasting = stable_s / horizon_s
     total = cost_model.evenness * gain * totals.host_count[0] * stable_s * lasting * lasting
-    for resource in range(arrays.reservable.shape[1]):
+    for resource in range(arrays.load.shape[1]):
         now, worst = relieved[resource, 0], relieved[resource, 1]
         net = max(now * stable_s + worst * (horizon_s - stable_s), worst * horizon_s)
         net -= migration_cost(arrays, unit, resource)
@@ -137,7 +137,7 @@ def pays_off(
         return True
     stable_s, horizon_s = stable_duration_s(arrays, unit, host), arrays.cost_model.horizon_s
     total = evenness_value(arrays, unit, host, gain * totals.host_count[0])
-    for resource in range(arrays.reservable.shape[1]):
+    for resource in range(arrays.load.shape[1]):
         burden_now, burden_worst = target_burden(arrays, unit, host, resource)
         net = (relieved[resource, 0] - burden_now) * stable_s
         net += (relieved[resource, 1] - burden_worst) * (horizon_s - stable_s)

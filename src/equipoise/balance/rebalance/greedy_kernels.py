@@ -30,6 +30,7 @@ from equipoise.balance.rebalance.cluster_arrays import (
     LoadTotals,
 )
 from equipoise.balance.rebalance.cost_benefit import cannot_pay_off, pays_off, source_relief
+from equipoise.capacity.arrays import LEDGER_FUNCTIONS, commit_unit, release_unit, unit_fits
 from equipoise.capacity.imbalance import FULL_LOAD
 from equipoise.capacity.waterfill import NO_INDEX, Floats, Ints
 
@@ -69,20 +70,12 @@ class GreedyTask(NamedTuple):
 
 
 def has_capacity(arrays: ClusterArrays, unit: int, host: int) -> bool:
-    """Return whether the reservation of a unit fits on a host, and the host has what it uses.
-
-    A load on a host without the resource would vanish from all sums, and look like a gain.
-    """
-    for resource in range(arrays.reservable.shape[1]):
+    """Return whether the claim of a unit fits on a host, and the host has what the unit uses."""
+    for resource in range(arrays.load.shape[1]):
+        # A load on a host without the resource would vanish from all sums, and look like a gain.
         if arrays.load[unit, resource] > 0.0 and arrays.capacity[host, resource] == inf:
             return False
-        need = arrays.reserved[unit, resource]
-        if (
-            need > 0.0
-            and arrays.host_reserved[host, resource] + need > arrays.reservable[host, resource]
-        ):
-            return False
-    return True
+    return unit_fits(arrays.ledger, unit, host)
 
 
 def find_obstacle(arrays: ClusterArrays, unit: int, host: int) -> int:
@@ -124,7 +117,7 @@ def compute_gains(
     )
     for index in range(len(hosts)):
         gains[index] = before
-    for resource in range(arrays.reservable.shape[1]):
+    for resource in range(arrays.load.shape[1]):
         amount, part = load[unit, resource], 1.0 / max(1.0, totals.host_count[resource])
         x = amount * inverse[unit_host, resource]
         a = host_load[unit_host, resource] * inverse[unit_host, resource]
@@ -143,7 +136,7 @@ def compute_gains(
 def measure_imbalance(arrays: ClusterArrays, totals: LoadTotals, hosts: Ints) -> float:
     """Return the imbalance of hosts with the given weights, and refresh ``totals``."""
     result = 0.0
-    for resource in range(arrays.reservable.shape[1]):
+    for resource in range(arrays.load.shape[1]):
         total, square, count = 0.0, 0.0, 0.0
         totals.capacity_min[resource], totals.capacity_max[resource] = inf, 1.0
         for index in range(len(hosts)):
@@ -169,7 +162,7 @@ def makes_scarce(arrays: ClusterArrays, totals: LoadTotals, unit: int, host: int
     A scarce resource has a larger weight. If a move could make one scarce, the next pass could undo
     it, and so on without end.
     """
-    for resource in range(arrays.reservable.shape[1]):
+    for resource in range(arrays.load.shape[1]):
         load = arrays.host_load[host, resource] + arrays.load[unit, resource]
         if totals.scarce[resource] == 0 and load * arrays.inverse[host, resource] > SCARCE_LOAD:
             return True
@@ -248,7 +241,7 @@ def find_best_host(
 def move_unit(arrays: ClusterArrays, unit: int, host: int) -> None:
     """Move a unit to another host in the arrays."""
     unit_host = arrays.unit_host[unit]
-    for resource in range(arrays.reservable.shape[1]):
+    for resource in range(arrays.load.shape[1]):
         arrays.host_load[unit_host, resource] -= arrays.load[unit, resource]
         arrays.host_load[host, resource] += arrays.load[unit, resource]
         arrays.host_demand[unit_host, resource] -= arrays.demand[unit, resource]
@@ -257,8 +250,8 @@ def move_unit(arrays: ClusterArrays, unit: int, host: int) -> None:
         arrays.host_demand_min[host, resource] += arrays.demand_min[unit, resource]
         arrays.host_demand_max[unit_host, resource] -= arrays.demand_max[unit, resource]
         arrays.host_demand_max[host, resource] += arrays.demand_max[unit, resource]
-        arrays.host_reserved[unit_host, resource] -= arrays.reserved[unit, resource]
-        arrays.host_reserved[host, resource] += arrays.reserved[unit, resource]
+    release_unit(arrays.ledger, unit, unit_host)
+    commit_unit(arrays.ledger, unit, host)
     arrays.unit_host[unit] = host
 
 
@@ -388,6 +381,7 @@ def run(arrays: ClusterArrays, totals: LoadTotals, task: GreedyTask) -> int:
 
 
 GREEDY_FUNCTIONS: Final[tuple[Any, ...]] = (
+    *LEDGER_FUNCTIONS,
     has_capacity,
     find_obstacle,
     *cost_benefit.COST_BENEFIT_FUNCTIONS,
@@ -408,6 +402,7 @@ GREEDY_FUNCTIONS: Final[tuple[Any, ...]] = (
 """Callee before caller, for ``KernelSet``."""
 INLINE_FUNCTIONS: Final[tuple[Any, ...]] = (
     *cost_benefit.COST_BENEFIT_FUNCTIONS,
+    unit_fits,
     has_capacity,
     find_obstacle,
     compute_gains,

@@ -120,8 +120,8 @@ def _add_obstacle(
         remedy = "" if other == candidate.ft_pair else f"move {other} off {host_id}"
         obstacles.add(host_id, f"rule {rule} keeps it apart from {other}", remedy, [rule])
     elif shortages := placement_state.shortages(vm, host_id):
-        resource, need, free = shortages[0]
-        missing = f"{need - max(0, free):,.0f} {resource}"
+        short = shortages[0]
+        missing = f"{short.need - max(0, short.free):,} {short.resource}"
         obstacles.add(host_id, f"{missing} are missing", f"free {missing} on {host_id}")
     elif placement_state.is_ft_mismatch(vm, host_id):
         obstacles.add(host_id, "not compatible with the host of its FT partner")

@@ -51,33 +51,26 @@ class _MoveReplay:
     ) -> None:
         self._placement_state = placement_state
         self._host_of = {vm: before for vm, _, before in assignments}
-        self._free: dict[HostId, list[float]] = {}
+        hosts = {host for move in assignments for host in move[1:] if host is not None}
+        self._capacity = placement_state.capacity.excerpt(hosts)
         for vm, host, before in assignments:
-            self._add(host, vm, 1)
+            self._capacity.release(placement_state.claims[vm], host)
             if before is not None:
-                self._add(before, vm, -1)
+                self._capacity.commit(placement_state.claims[vm], before)
 
     def try_move(self, vm: VmId, host: HostId, before: HostId | None) -> bool:
         """Move a VM if its target has capacity now; return whether it moved."""
         placement_state, pair = self._placement_state, self._placement_state.vms[vm].ft_pair
-        free, needs = self._free[host], placement_state.needs[vm]
-        if any(need > max(0, amount) for need, amount in zip(needs, free, strict=True)):
+        claim = placement_state.claims[vm]
+        if not self._capacity.fits(claim, host):
             return False
         if pair is not None and self._host_of.get(pair, placement_state.host_of.get(pair)) == host:
             return False
-        self._add(host, vm, -1)
+        self._capacity.commit(claim, host)
         if before is not None:
-            self._add(before, vm, 1)
+            self._capacity.release(claim, before)
         self._host_of[vm] = host
         return True
-
-    def _add(self, host: HostId, vm: VmId, sign: int) -> None:
-        """Add the claim of a VM to the free capacity of a host, ``sign`` times."""
-        free, needs = (
-            self._free.get(host, self._placement_state.free[host]),
-            self._placement_state.needs[vm],
-        )
-        self._free[host] = [a + sign * b for a, b in zip(free, needs, strict=True)]
 
 
 Fits = Callable[[MoveAdvice], bool]
@@ -163,4 +156,4 @@ class _MoveSequencer:
         )
 
     def _has_capacity(self, move: MoveAdvice) -> bool:
-        return not self._placement_state.shortages(move.vm, move.target)
+        return self._placement_state.fits(move.vm, move.target)

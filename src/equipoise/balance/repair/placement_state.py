@@ -12,7 +12,15 @@ from typing import Final, NamedTuple
 
 from equipoise.balance.pinned import pinned_vms
 from equipoise.balance.rules import FT_PAIR_RULE, HostBan, PlacementRules, RuleGroup
-from equipoise.model.host import Host, HostState
+from equipoise.capacity.ledger import (
+    Claim,
+    CommittedCapacity,
+    Shortage,
+    holdings,
+    host_limits,
+    vm_claim,
+)
+from equipoise.model.host import HostState
 from equipoise.model.policy import HostOverride
 from equipoise.model.quantity import HostId, RuleId, VmId
 from equipoise.model.state.snapshot import Snapshot
@@ -61,8 +69,13 @@ class PlacementState:
         self.vms |= new
         self.host_of |= dict.fromkeys(new)
         self.pinned = pinned_vms(snapshot).keys() - new.keys()
-        self.names = _resource_names(self.vms.values())
-        self.free = {host.id: _host_capacity(host, self.names) for host in snapshot.hosts.values()}
+        self.claims: dict[VmId, Claim] = {vm.id: vm_claim(vm) for vm in new.values()}
+        self.capacity = CommittedCapacity(
+            {host.id: host_limits(host) for host in snapshot.hosts.values()}
+        )
+        for holder, held in holdings(snapshot, snapshot.vms.values()):
+            self.claims[holder] = held.claim
+            self.capacity.commit_holding(held)
         self._pressure: dict[HostId, float] | None = None
         self.residents: dict[HostId, dict[VmId, None]] = {host: {} for host in snapshot.hosts}
         self.closed = _closed_hosts(snapshot)
@@ -72,13 +85,9 @@ class PlacementState:
                 self._bans[vm].append(ban)
         self._apart = _groups_by_vm(rules.apart)
         self._together = _groups_by_vm(rules.together)
-        self.needs = {vm: _vm_claim(claimant, self.names) for vm, claimant in self.vms.items()}
         for vm, host in self.host_of.items():
             if host is not None:
-                self.commit(vm, host)
-        for promised_vm, host_id in _promised_claims(snapshot):
-            needs = _vm_claim(promised_vm, self.names)
-            self.free[host_id] = [a - b for a, b in zip(self.free[host_id], needs, strict=True)]
+                self.residents[host][vm] = None
         self.problems: dict[PlacementProblem, list[VmId]] = {}
         """The open problems, each with the VMs of which one must move."""
         self.abandoned: set[PlacementProblem] = set()
@@ -91,13 +100,13 @@ class PlacementState:
         """Return the rules that ban a VM from a host."""
         return [ban.rule for ban in self._bans.get(vm, ()) if host in ban.hosts]
 
-    def shortages(self, vm: VmId, host: HostId) -> list[tuple[str, float, float]]:
-        """Return the resources that a host lacks for a VM: name, need and free amount."""
-        return [
-            (name, need, free)
-            for name, need, free in zip(self.names, self.needs[vm], self.free[host], strict=True)
-            if need > max(0, free)
-        ]
+    def fits(self, vm: VmId, host: HostId) -> bool:
+        """Return whether a host has the capacity for a VM."""
+        return self.capacity.fits(self.claims[vm], host)
+
+    def shortages(self, vm: VmId, host: HostId) -> list[Shortage]:
+        """Return the resources that a host lacks for a VM."""
+        return self.capacity.shortages(self.claims[vm], host)
 
     def conflicts(self, vm: VmId, host: HostId) -> list[tuple[RuleId, VmId]]:
         """Return the VMs on a host that a VM must be apart from, each with the rule."""
@@ -140,12 +149,8 @@ class PlacementState:
 
     def oversized_resource(self, vm: VmId, host: HostId) -> str:
         """Return a resource of which a VM needs more than a host has; empty if there is none."""
-        capacity = _host_capacity(self.snapshot.hosts[host], self.names)
-        short = (
-            name
-            for name, need, amount in zip(self.names, self.needs[vm], capacity, strict=True)
-            if need > amount
-        )
+        limits = self.capacity.limits[host]
+        short = (name for name, need in self.claims[vm].items() if need > limits.get(name, 0))
         return next(short, "")
 
     def has_obstacle(self, vm: VmId, host: HostId) -> bool:
@@ -153,7 +158,7 @@ class PlacementState:
         return bool(
             self.vms[vm].vcpus > self.snapshot.hosts[host].cores
             or self.banning_rules(vm, host)
-            or self.shortages(vm, host)
+            or not self.fits(vm, host)
             or self.conflicts(vm, host)
             or self.separated_count(vm, host)
             or self.is_ft_mismatch(vm, host)
@@ -235,20 +240,14 @@ class PlacementState:
 
     def commit(self, vm: VmId, host: HostId) -> None:
         """Take capacity on a host for a VM."""
-        free, (cpu_mhz, memory_mib, *more) = self.free[host], self.needs[vm]
-        free[0] -= cpu_mhz
-        free[1] -= memory_mib
-        for index, need in enumerate(more, start=2):
-            free[index] -= need
+        self.capacity.commit(self.claims[vm], host)
         self.residents[host][vm] = None
         if self._pressure is not None:
             self._pressure[host] += self._weight(vm, host)
 
     def release(self, vm: VmId, host: HostId) -> None:
         """Give back the capacity of a VM on a host."""
-        free = self.free[host]
-        for index, need in enumerate(self.needs[vm]):
-            free[index] += need
+        self.capacity.release(self.claims[vm], host)
         del self.residents[host][vm]
         if self._pressure is not None:
             self._pressure[host] -= self._weight(vm, host)
@@ -282,7 +281,7 @@ class PlacementState:
         ]
         for vm in sorted(
             {*nowhere, *leaving, *(vm for vm in self._bans if vm in self.host_of)},
-            key=lambda vm: (-sum(self.needs[vm]), vm),
+            key=lambda vm: (-sum(self.claims[vm].values()), vm),
         ):
             self.refresh_problem(PlacementProblem(ProblemKind.MUST_MOVE, vm))
         for paired in self.vms.values() if self.rules.ft_labels else ():
@@ -331,7 +330,7 @@ class PlacementState:
                 host = self.host_of[vm]
                 return host is None or not self._may_stay(vm, host)
             case ProblemKind.OVER_RESERVED:
-                return min(self.free[HostId(problem.subject)]) < 0
+                return self.capacity.is_overcommitted(HostId(problem.subject))
             case ProblemKind.KEEP_APART:
                 return bool(self._vms_sharing_hosts(self.rules.apart[int(problem.subject)]))
             case ProblemKind.KEEP_TOGETHER:
@@ -371,47 +370,8 @@ def _closed_hosts(snapshot: Snapshot) -> dict[HostId, str]:
     return closed
 
 
-def _promised_claims(snapshot: Snapshot) -> Iterator[tuple[Vm, HostId]]:
-    """Yield VMs that hold capacity on a host without running there.
-
-    These are VMs on their way to a host, and agents of a host in standby.
-    """
-    for vm in snapshot.vms.values():
-        if vm.agent and vm.state is VmState.SLEEPING and vm.host is not None:
-            yield vm, vm.host
-    for running in snapshot.in_flight.values():
-        footprint = running.step.footprint
-        busy_vm = None if footprint.vm is None else snapshot.vms.get(footprint.vm)
-        if busy_vm is None or footprint.target is None or footprint.target == busy_vm.host:
-            continue
-        if footprint.target in snapshot.hosts:
-            yield busy_vm, footprint.target
-
-
 def _state_phrase(state: HostState) -> str:
     return "failed" if state is HostState.FAILED else f"in {state}"
-
-
-def _resource_names(vms: Iterable[Vm]) -> tuple[str, ...]:
-    consumptions = [vm.consumption for vm in vms if vm.consumption]
-    named = sorted(
-        {name for consumption in consumptions for name, amount in consumption.items() if amount}
-    )
-    return ("MHz of CPU", "MiB of memory", *named)
-
-
-def _host_capacity(host: Host, names: tuple[str, ...]) -> list[float]:
-    capacity = {str(name): amount for name, amount in host.capacity.items()}
-    more = (capacity.get(name, 0) for name in names[2:])
-    return [host.usable_cpu_mhz, host.usable_memory_mib, *more]
-
-
-def _vm_claim(vm: Vm, names: tuple[str, ...]) -> tuple[float, ...]:
-    reservations = (vm.cpu.reservation_mhz, vm.memory.reservation_mib)
-    if not vm.consumption:
-        return reservations + (0,) * (len(names) - 2)
-    consumed = {str(name): amount for name, amount in vm.consumption.items()}
-    return (*reservations, *(consumed.get(name, 0) for name in names[2:]))
 
 
 def _groups_by_vm(groups: tuple[RuleGroup, ...]) -> dict[VmId, list[int]]:

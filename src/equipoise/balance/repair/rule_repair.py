@@ -25,6 +25,7 @@ from equipoise.balance.repair.placement_state import (
 )
 from equipoise.balance.repair.repair_search import RepairSearchResult, search_repair
 from equipoise.balance.rules import PlacementRules
+from equipoise.capacity.ledger import Claim
 from equipoise.model.estimate import Estimates
 from equipoise.model.host import Host, HostState
 from equipoise.model.plan import Intent
@@ -56,7 +57,7 @@ class RepairResult:
     fewest: bool
     placement_state: PlacementState
     """The state after all moves."""
-    reserved: tuple[tuple[HostId, tuple[float, ...]], ...]
+    reserved: tuple[tuple[HostId, Claim], ...]
     """The capacity that hosts keep free for failover."""
 
 
@@ -116,7 +117,7 @@ class _RuleRepair:
             fewest=search_result.fewest,
             placement_state=placement_state,
             reserved=tuple(
-                (host, placement_state.needs[vm])
+                (host, placement_state.claims[vm])
                 for vm in self._spares
                 if (host := placement_state.host_of[vm]) is not None
             ),

@@ -11,6 +11,15 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from heapq import nsmallest
 from typing import Final
 
+from equipoise.capacity import ledger
+from equipoise.capacity.ledger import (
+    Claim,
+    CommittedCapacity,
+    claimed_resources,
+    holdings,
+    host_limits,
+    vm_claim,
+)
 from equipoise.model.host import Host, HostState
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.state.draft import TouchedEntities
@@ -24,8 +33,6 @@ from equipoise.spec.evaluate.view import (
     MEMORY,
     EvaluationContext,
     StateView,
-    capacity_of,
-    consumption_of,
 )
 from equipoise.spec.requirement import Requirement
 
@@ -157,25 +164,21 @@ class AllowedHosts:
 _PLACEMENT_CONSTRAINTS = frozenset({"Fence", "Ban", "MustRunOn", "MustNotRunOn", "Among"})
 
 
-ResourceAmounts = tuple[int, ...]
-
-
 class CandidateFinder:
     """Chooses candidate hosts by the free capacity of each host, which it updates."""
 
     def __init__(self, task: PlanningTask, desired: Snapshot) -> None:
         self._task = task
         self._desired = desired
-        names = {name for vm in desired.vms.values() for name in vm.consumption}
-        reserved = any(vm.cpu.reservation_mhz for vm in desired.vms.values())
-        reserves_memory = any(vm.memory.reservation_mib for vm in desired.vms.values())
-        self._resources = (
-            *((CPU,) if reserved else ()),
-            *((MEMORY,) if reserves_memory else ()),
-            *sorted(names),
-        )
-        self._limits = dict(_limits(task))
-        self._free = {host.id: self._free_capacity(host) for host in desired.hosts.values()}
+        limits = {host.id: host_limits(host) for host in desired.hosts.values()}
+        for host, resource, most in _rule_limits(task):
+            limits[host][resource] = min(most, limits[host].get(resource, 0))
+        self._capacity = CommittedCapacity(limits)
+        for _, held in holdings(desired, desired.vms.values()):
+            self._capacity.commit_holding(held)
+        # A resource that no VM claims says nothing about how full a host is.
+        claimed = {resource for vm in desired.vms.values() for resource in vm_claim(vm)}
+        self._claimed = [name for name in claimed_resources(desired) if name in claimed]
         usable = [host for host in desired.hosts.values() if self._is_usable(host)]
         # Hosts that are on come first, and among them the emptiest.
         usable.sort(key=self._fullness)
@@ -196,7 +199,9 @@ class CandidateFinder:
         leaving: list[VmId] = []
         for host, vms in by_host.items():
             is_on = self._desired.hosts[host].state is HostState.ON
-            leaving += self._shed(host, vms) if is_on and self._is_overfull(host) else vms
+            leaving += (
+                self._shed(host, vms) if is_on and self._capacity.is_overcommitted(host) else vms
+            )
         return leaving
 
     def find_hosts(self, movers: Sequence[VmId], count: int) -> dict[VmId, list[HostId]]:
@@ -205,98 +210,60 @@ class CandidateFinder:
         The first host of each VM is the guess; its capacity is taken.
         """
         hosts: dict[VmId, list[HostId]] = {}
-        for vm in sorted(movers, key=lambda mover: (-sum(self._needs(mover)), mover)):
+        for vm in sorted(movers, key=lambda mover: (-sum(self._claim(mover).values()), mover)):
             hosts[vm] = self._candidates(vm, count)
             if hosts[vm]:
-                self._take(hosts[vm][0], self._needs(vm), 1)
+                self._capacity.commit(self._claim(vm), hosts[vm][0])
         return hosts
 
     def closest_fit(self, vm: VmId, count: int) -> list[HostId]:
         """Return the hosts that could hold a VM and lack the least capacity for it."""
-        needs, allowed = self._needs(vm), self._allowed.hosts(vm)
+        claim, allowed = self._claim(vm), self._allowed.hosts(vm)
         short = [
-            (self._shortfall(host, needs), host)
+            (self._shortfall(host, claim), host)
             for host in self._hosts
-            if (allowed is None or host in allowed) and self._could_hold(host, needs)
+            if (allowed is None or host in allowed) and self._could_hold(host, claim)
         ]
         return [host for _, host in nsmallest(count, short)]
 
-    def _could_hold(self, host: HostId, needs: ResourceAmounts) -> bool:
-        host_data = self._desired.hosts[host]
-        return all(
-            need <= self._capacity(host_data, name)
-            for need, name in zip(needs, self._resources, strict=True)
-        )
+    def _could_hold(self, host: HostId, claim: Claim) -> bool:
+        limits = self._capacity.limits[host]
+        return all(need <= limits.get(resource, 0) for resource, need in claim.items())
 
-    def _shortfall(self, host: HostId, needs: ResourceAmounts) -> float:
-        free = self._free[host]
-        return max(
-            (
-                (need - available) / need
-                for need, available in zip(needs, free, strict=True)
-                if need > max(0, available)
-            ),
-            default=0.0,
-        )
+    def _shortfall(self, host: HostId, claim: Claim) -> float:
+        """Return the part of a claim that a host lacks, of the scarcest resource."""
+        shortages = self._capacity.shortages(claim, host)
+        return max(((short.need - short.free) / short.need for short in shortages), default=0.0)
 
-    # Capacity
-
-    def _needs(self, name: VmId) -> ResourceAmounts:
+    def _claim(self, name: VmId) -> Claim:
         vm = self._desired.vms[name]
         wanted = self._task.amounts.get(name)
         if wanted and vm.state is not VmState.RUNNING:
             vm = vm.but(consumption={**vm.consumption, **wanted})
-        return self._amounts(vm)
-
-    def _amounts(self, vm: Vm) -> ResourceAmounts:
-        return tuple(consumption_of(vm, name) for name in self._resources)
-
-    def _capacity(self, host: Host, name: str) -> int:
-        capacity = capacity_of(host, name)
-        return min(capacity, self._limits.get((host.id, name), capacity))
-
-    def _free_capacity(self, host: Host) -> list[int]:
-        free = [self._capacity(host, name) for name in self._resources]
-        for name in self._desired.residents[host.id]:
-            vm = self._desired.vms[name]
-            if vm.state is VmState.RUNNING or vm.agent:
-                for index, amount in enumerate(self._amounts(vm)):
-                    free[index] -= amount
-        return free
-
-    def _take(self, host: HostId, needs: ResourceAmounts, sign: int) -> None:
-        free = self._free[host]
-        for index, need in enumerate(needs):
-            free[index] -= sign * need
-
-    def _is_overfull(self, host: HostId) -> bool:
-        return min(self._free[host], default=0) < 0
+        return vm_claim(vm)
 
     def _shed(self, host: HostId, vms: list[VmId]) -> Iterator[VmId]:
         """Yield few VMs whose leaving makes a host fit: the smallest that suffices, or largest."""
         staying = list(vms)
-        free = self._free[host]
-        while staying and self._is_overfull(host):
+        while staying and self._capacity.is_overcommitted(host):
             # Relieve the resource that lacks most.
-            worst = min(range(len(free)), key=free.__getitem__)
-            staying.sort(key=lambda vm: (self._needs(vm)[worst], vm))
-            enough = (vm for vm in staying if self._needs(vm)[worst] >= -free[worst])
+            worst = min(self._claimed, key=lambda resource: self._capacity.free(host, resource))
+            missing = -self._capacity.free(host, worst)
+            staying.sort(key=lambda vm: (self._claim(vm).get(worst, 0), vm))
+            enough = (vm for vm in staying if self._claim(vm).get(worst, 0) >= missing)
             leaver = next(enough, staying[-1])
             staying.remove(leaver)
-            self._take(host, self._needs(leaver), -1)
+            self._capacity.release(self._claim(leaver), host)
             yield leaver
 
-    # Hosts
-
     def _candidates(self, vm: VmId, count: int) -> list[HostId]:
-        needs, allowed = self._needs(vm), self._allowed.hosts(vm)
+        claim, allowed = self._claim(vm), self._allowed.hosts(vm)
         now, chosen = self._desired.vms[vm].host, list[HostId]()
         for offset in range(len(self._hosts)):
             host = self._hosts[(self._turn + offset) % len(self._hosts)]
-            free = self._free[host]
             if host == now or (allowed is not None and host not in allowed):
                 continue
-            if all(need <= amount for need, amount in zip(needs, free, strict=True) if need):
+            if self._capacity.fits(claim, host):
                 chosen.append(host)
                 if len(chosen) == count:
                     break
@@ -308,30 +275,28 @@ class CandidateFinder:
         return host.state is HostState.ON or (host.state is HostState.STANDBY and not conditions)
 
     def _fullness(self, host: Host) -> tuple[bool, float]:
-        capacities = (self._capacity(host, name) for name in self._resources)
+        limits = self._capacity.limits[host.id]
         shares = (
-            free / capacity
-            for free, capacity in zip(self._free[host.id], capacities, strict=True)
-            if capacity > 0
+            self._capacity.free(host.id, resource) / limits[resource]
+            for resource in self._claimed
+            if limits.get(resource, 0) > 0
         )
         return host.state is not HostState.ON, -min(shares, default=0.0)
 
 
-def _limits(task: PlanningTask) -> Iterator[tuple[tuple[HostId, str], int]]:
-    """Yield the limits that rules set on a resource of single hosts; the tightest comes last."""
-    limits = [
-        (
-            condition.requirement.arguments["qty"],
-            *condition.requirement.arguments["ns"],
-            condition.requirement.arguments["id"],
-        )
-        for condition in task.hard
-        if isinstance(condition, RuleCondition)
-        and condition.requirement.library_name == "ResourceCapacity"
-        and len(condition.requirement.arguments["ns"]) == 1
-    ]
-    for most, host, name in sorted(limits, reverse=True):
-        yield (host, name), most
+def _rule_limits(task: PlanningTask) -> Iterator[tuple[HostId, str, int]]:
+    """Yield the limits that rules set on a resource of single hosts."""
+    for condition in task.hard:
+        if isinstance(condition, RuleCondition):
+            arguments = condition.requirement.arguments
+            is_capacity = condition.requirement.library_name == "ResourceCapacity"
+            if is_capacity and len(arguments["ns"]) == 1:
+                (host,), resource = arguments["ns"], arguments["id"]
+                yield host, _LABELS.get(resource, resource), arguments["qty"]
+
+
+_LABELS: Final = {CPU: ledger.CPU.label, MEMORY: ledger.MEMORY.label}
+"""The resources of the specification language that the ledger names differently."""
 
 
 REGION_HOSTS: Final = (16, 64, 256)
