@@ -28,16 +28,8 @@ from equipoise.model.vm import Vm, VmState
 from equipoise.plan.preconditions import FailedPrecondition
 from equipoise.spec.evaluate.cells import CellIndex, FormulaCell, TrackingView
 from equipoise.spec.evaluate.view import EvaluationContext, ReadSet, StateView
-from equipoise.spec.language.syntax import (
-    Call,
-    ListWhere,
-    Minus,
-    Name,
-    Number,
-    Operation,
-    SetWhere,
-    Term,
-)
+from equipoise.spec.language import syntax
+from equipoise.spec.language.syntax import Term
 from equipoise.spec.requirement import Requirement
 
 K = TypeVar("K")
@@ -197,7 +189,7 @@ MarginFunction = Callable[[frozenset[StepId]], int]
 
 def comparison_sides(term: Term) -> tuple[Term, Term] | None:
     """Return the two sides of a comparison of sums, the larger side first; else ``None``."""
-    if not isinstance(term, Operation) or not (_adds_up(term.left) and _adds_up(term.right)):
+    if not isinstance(term, syntax.Operation) or not (_adds_up(term.left) and _adds_up(term.right)):
         return None
     match term.operator:
         case "<=":
@@ -211,18 +203,23 @@ def comparison_sides(term: Term) -> tuple[Term, Term] | None:
 def _adds_up(term: Term) -> bool:
     """Whether a number is a sum of contributions, so that changes of several of them add up."""
     match term:
-        case Number() | Name():
+        case syntax.Number() | syntax.Name():
             return True
-        case Minus(term=inner):
+        case syntax.Minus(term=inner):
             return _adds_up(inner)
-        case Operation(operator="+" | "-"):
+        case syntax.Operation(operator="+" | "-"):
             return _adds_up(term.left) and _adds_up(term.right)
-        case Operation(operator="*"):
-            plain = isinstance(term.left, Number | Name) or isinstance(term.right, Number | Name)
+        case syntax.Operation(operator="*"):
+            plain = isinstance(term.left, syntax.Number | syntax.Name) or isinstance(
+                term.right, syntax.Number | syntax.Name
+            )
             return plain and _adds_up(term.left) and _adds_up(term.right)
-        case Call(function="sum" | "card", arguments=(ListWhere(),)):
+        case syntax.Call(function="sum" | "card", arguments=(syntax.ListWhere(),)):
             return True
-        case Call(function="card", arguments=(SetWhere(term=Name(name=name), binders=(binder,)),)):
+        case syntax.Call(
+            function="card",
+            arguments=(syntax.SetWhere(term=syntax.Name(name=name), binders=(binder,)),),
+        ):
             return binder.names == (name,)  # each member counts once, and only for itself
         case _:
             return False

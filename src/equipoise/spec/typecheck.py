@@ -12,32 +12,14 @@ from typing import Final, NamedTuple
 
 from equipoise.errors import InputProblem
 from equipoise.spec.functions import signatures
+from equipoise.spec.language import syntax
 from equipoise.spec.language.syntax import (
-    Always,
-    Binder,
     Binding,
-    Boolean,
-    Call,
     Constraint,
-    Exists,
-    ForAll,
-    Index,
-    Let,
-    ListOf,
-    ListWhere,
-    Minus,
-    Name,
-    Not,
-    Number,
-    Operation,
     Parameter,
-    SetOf,
-    SetWhere,
-    Sometime,
     SourcePosition,
     SourceText,
     Term,
-    Text,
     calls_in,
 )
 from equipoise.spec.language.vocabulary import (
@@ -143,7 +125,7 @@ class _TypeChecker:
 
     def _parameter_type(self, parameter: Parameter) -> Type:
         domain = parameter.domain
-        if isinstance(domain, Name) and domain.name in DOMAINS:
+        if isinstance(domain, syntax.Name) and domain.name in DOMAINS:
             return self._among(parameter.binding, DOMAINS[domain.name])
         return self._bound(parameter.binding, domain)
 
@@ -165,46 +147,46 @@ class _TypeChecker:
 
     def _type(self, term: Term) -> Type:
         match term:
-            case Name():
+            case syntax.Name():
                 return self._name(term)
-            case Number():
+            case syntax.Number():
                 return INT
-            case Text():
+            case syntax.Text():
                 return STRING
-            case Boolean():
+            case syntax.Boolean():
                 return BOOL
-            case Call():
+            case syntax.Call():
                 return self._call(term)
-            case Operation():
+            case syntax.Operation():
                 return self._operation(term)
             case _:
                 return self._compound(term)
 
     def _compound(self, term: Term) -> Type:
         match term:
-            case Not():
+            case syntax.Not():
                 return self._want(term.term, BOOL, "only true or false can be negated")
-            case Minus():
+            case syntax.Minus():
                 return self._want(term.term, INT, "only a number has a sign")
-            case Index():
+            case syntax.Index():
                 return self._index(term)
-            case SetOf():
+            case syntax.SetOf():
                 return set_of(self._common(term.members, "a set has members of one kind"))
-            case ListOf():
+            case syntax.ListOf():
                 return list_of(self._common(term.elements, "a list has elements of one kind"))
-            case SetWhere() | ListWhere():
+            case syntax.SetWhere() | syntax.ListWhere():
                 return self._where(term)
-            case ForAll() | Exists():
+            case syntax.ForAll() | syntax.Exists():
                 with self._binding(term.binders):
                     return self._want(term.body, BOOL, "the body of a quantifier is true or false")
-            case Let():
+            case syntax.Let():
                 return self._let(term)
-            case Always() | Sometime():
+            case syntax.Always() | syntax.Sometime():
                 return self._want(term.body, BOOL, "always and sometime need true or false")
             case _:
                 raise AssertionError(f"no rule for {term}")
 
-    def _name(self, term: Name) -> Type:
+    def _name(self, term: syntax.Name) -> Type:
         if term.name in self._scope:
             self._used.add(term.name)
             return self._scope[term.name]
@@ -217,7 +199,7 @@ class _TypeChecker:
             self._report(term.place, what, cure or _suggestion(name, known), "unknown-name")
         return known_type or ANYTHING
 
-    def _call(self, term: Call) -> Type:
+    def _call(self, term: syntax.Call) -> Type:
         name = canonical_name(term.function)
         kinds = [self._type(argument) for argument in term.arguments]
         signature = signatures().get(name)
@@ -238,7 +220,7 @@ class _TypeChecker:
         return self._arguments(term, kinds, wanted, result)
 
     def _arguments(
-        self, term: Call, kinds: list[Type], wanted: tuple[Type, ...], result: Type
+        self, term: syntax.Call, kinds: list[Type], wanted: tuple[Type, ...], result: Type
     ) -> Type:
         open_types: dict[str, Type] = {}
         for argument, given, need in zip(term.arguments, kinds, wanted, strict=True):
@@ -263,7 +245,7 @@ class _TypeChecker:
         silent._resolving = self._resolving | {constraint.name}
         return tuple(silent._parameter_type(parameter) for parameter in constraint.parameters)
 
-    def _operation(self, term: Operation) -> Type:
+    def _operation(self, term: syntax.Operation) -> Type:
         operator = term.operator
         if operator in _LOGIC:
             self._want(term.left, BOOL, f"{operator} takes true or false")
@@ -282,7 +264,7 @@ class _TypeChecker:
             return self._arithmetic(term, left, right)
         return self._membership(term, left, right)
 
-    def _arithmetic(self, term: Operation, left: Type, right: Type) -> Type:
+    def _arithmetic(self, term: syntax.Operation, left: Type, right: Type) -> Type:
         if left == INT and right == INT and term.operator in "+-":
             return INT
         joined = self._same(term, left, right)
@@ -290,7 +272,7 @@ class _TypeChecker:
             self._report(term.place, f"{term.operator} does not work on {joined}", "use sets")
         return joined
 
-    def _membership(self, term: Operation, left: Type, right: Type) -> Type:
+    def _membership(self, term: syntax.Operation, left: Type, right: Type) -> Type:
         operator = term.operator.removeprefix("/")
         inner = members_of(right)
         if inner is None:
@@ -305,8 +287,8 @@ class _TypeChecker:
             self._report(term.place, f"{operator} takes {wanted} on the left, this is {left}", "")
         return BOOL
 
-    def _packing(self, term: Operation, left: Type, inner: Type) -> None:
-        if isinstance(term.left, SetWhere):
+    def _packing(self, term: syntax.Operation, left: Type, inner: Type) -> None:
+        if isinstance(term.left, syntax.SetWhere):
             self._report(
                 term.left.place,
                 "a set keeps equal groups once, so overlapping groups would pass",
@@ -317,27 +299,27 @@ class _TypeChecker:
             wanted = f"groups of {inner}"
             self._report(term.place, f"<<: takes {wanted} on the left, this is {left}", "")
 
-    def _where(self, term: SetWhere | ListWhere) -> Type:
+    def _where(self, term: syntax.SetWhere | syntax.ListWhere) -> Type:
         with self._binding(term.binders):
             for condition in term.conditions:
                 self._want(condition, BOOL, "a condition is true or false")
             inner = self._type(term.term)
-        return set_of(inner) if isinstance(term, SetWhere) else list_of(inner)
+        return set_of(inner) if isinstance(term, syntax.SetWhere) else list_of(inner)
 
-    def _index(self, term: Index) -> Type:
+    def _index(self, term: syntax.Index) -> Type:
         kind = self._type(term.sequence)
         self._want(term.position, INT, "a position is a number")
         if kind.name != "list" and kind != ANYTHING:
             self._report(term.place, f"{kind} has no positions", "only lists have positions")
         return kind.of or ANYTHING
 
-    def _let(self, term: Let) -> Type:
+    def _let(self, term: syntax.Let) -> Type:
         kind = self._type(term.value)
         with self._names({term.name: kind}):
             return self._type(term.body)
 
     @contextmanager
-    def _binding(self, binders: tuple[Binder, ...]) -> Iterator[None]:
+    def _binding(self, binders: tuple[syntax.Binder, ...]) -> Iterator[None]:
         names: dict[str, Type] = {}
         for binder in binders:
             with self._names(names):
@@ -362,12 +344,12 @@ class _TypeChecker:
             self._report(term.place, f"this is {kind}, not {wanted}", why)
         return wanted
 
-    def _both(self, term: Operation, left: Type, right: Type, wanted: Type) -> None:
+    def _both(self, term: syntax.Operation, left: Type, right: Type, wanted: Type) -> None:
         for side, kind in ((term.left, left), (term.right, right)):
             if common_type(kind, wanted) is None:
                 self._report(side.place, f"{term.operator} takes {wanted}, this is {kind}", "")
 
-    def _same(self, term: Operation, left: Type, right: Type) -> Type:
+    def _same(self, term: syntax.Operation, left: Type, right: Type) -> Type:
         joined = common_type(left, right)
         if joined is None:
             what = f"{left} and {right} are never equal"

@@ -135,7 +135,7 @@ def moments_of(cluster: Snapshot, steps: list[Step]) -> list[Snapshot]:
         happenings += [(step.start_ms, 1, started), (step.end_ms, 0, finished)]
     draft = Draft(cluster)
     found = [draft.freeze()]
-    for _, __, happening in sorted(happenings, key=lambda one: one[:2]):
+    for _, __, happening in sorted(happenings, key=lambda timed: timed[:2]):
         apply_to_draft(draft, happening)
         found.append(draft.freeze())
     return found

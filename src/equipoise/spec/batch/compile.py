@@ -35,31 +35,8 @@ from equipoise.spec.batch.values import (
     mask_or,
     number_value,
 )
-from equipoise.spec.language.syntax import (
-    Always,
-    Binder,
-    Boolean,
-    Call,
-    Constraint,
-    Exists,
-    ForAll,
-    Index,
-    Let,
-    ListOf,
-    ListWhere,
-    Minus,
-    Name,
-    Not,
-    Number,
-    Operation,
-    SetOf,
-    SetWhere,
-    Sometime,
-    StateRef,
-    Term,
-    Text,
-    names_in,
-)
+from equipoise.spec.language import syntax
+from equipoise.spec.language.syntax import Constraint, StateRef, Term, names_in
 from equipoise.spec.language.vocabulary import SETS, canonical_name
 
 
@@ -112,7 +89,7 @@ class BatchCompiler:
     def __init__(self, declared: Mapping[str, Constraint]) -> None:
         self._declared = declared
         self._formulas: dict[str, BatchFormula] = {}
-        self._positions: frozenset[tuple[Name, Name]] = frozenset()
+        self._positions: frozenset[tuple[syntax.Name, syntax.Name]] = frozenset()
         """Variables that range over the positions of a list, each with its list."""
 
     def constraint(self, constraint: Constraint) -> BatchFormula:
@@ -125,7 +102,9 @@ class BatchCompiler:
     def term(self, term: Term) -> BatchFormula:
         """Return the function of a term; the view caches its results by the bound values."""
         compute = self._compute(term)
-        if not isinstance(term, Call | Operation | SetWhere | ListWhere):
+        if not isinstance(
+            term, syntax.Call | syntax.Operation | syntax.SetWhere | syntax.ListWhere
+        ):
             return compute
         names = tuple(sorted(names_in(term)))
 
@@ -142,45 +121,48 @@ class BatchCompiler:
 
     def _compute(self, term: Term) -> BatchFormula:
         match term:
-            case Name():
+            case syntax.Name():
                 return self._name(term)
-            case Number() | Text() | Boolean():
+            case syntax.Number() | syntax.Text() | syntax.Boolean():
                 return _constant(term)
-            case Call():
+            case syntax.Call():
                 return self._call(term)
-            case Operation():
+            case syntax.Operation():
                 return self._operation(term)
-            case ForAll() | Exists():
+            case syntax.ForAll() | syntax.Exists():
                 return self._quantified(term)
-            case SetWhere() | ListWhere():
+            case syntax.SetWhere() | syntax.ListWhere():
                 return self._where(term)
             case _:
                 return self._rest(term)
 
     def _rest(self, term: Term) -> BatchFormula:
         match term:
-            case Not(term=inner):
+            case syntax.Not(term=inner):
                 negated = self.term(inner)
                 return lambda view, names: bool_value(mask_not(mask_of(negated(view, names))))
-            case Minus(term=inner):
+            case syntax.Minus(term=inner):
                 value = self.term(inner)
                 return lambda view, names: _negative(value(view, names))
-            case SetOf(members=terms) | ListOf(elements=terms):
-                parts, is_list = [self.term(part) for part in terms], isinstance(term, ListOf)
+            case syntax.SetOf(members=terms) | syntax.ListOf(elements=terms):
+                parts, is_list = (
+                    [self.term(part) for part in terms],
+                    isinstance(term, syntax.ListOf),
+                )
                 return lambda view, names: as_collection(
                     [(True, part(view, names)) for part in parts], is_list=is_list, in_order=True
                 )
-            case Index():
+            case syntax.Index():
                 return self._index(term)
-            case Let():
+            case syntax.Let():
                 value, body, name = self.term(term.value), self.term(term.body), term.name
                 return lambda view, names: body(view, {**names, name: value(view, names)})
-            case Always() | Sometime():
+            case syntax.Always() | syntax.Sometime():
                 return self._during(term)
             case _:
                 raise AssertionError(f"no function for {term}")
 
-    def _name(self, term: Name) -> BatchFormula:
+    def _name(self, term: syntax.Name) -> BatchFormula:
         name, own = term.name, canonical_name(term.name)
 
         def look(view: BatchView, names: BatchNames) -> BatchValue:
@@ -195,7 +177,7 @@ class BatchCompiler:
 
         return look
 
-    def _call(self, term: Call) -> BatchFormula:
+    def _call(self, term: syntax.Call) -> BatchFormula:
         arguments = [self.term(argument) for argument in term.arguments]
         moment, name = term.moment, canonical_name(term.function)
         function = BATCH_FUNCTIONS.get(name)
@@ -215,14 +197,14 @@ class BatchCompiler:
             view.at(moment).rows, *(argument(view, names) for argument in arguments)
         )
 
-    def _operation(self, term: Operation) -> BatchFormula:
+    def _operation(self, term: syntax.Operation) -> BatchFormula:
         left, right = self.term(term.left), self.term(term.right)
         if term.operator == "/":
             return lambda view, names: _quotient(view, left(view, names), right(view, names))
         act = BATCH_OPERATORS[term.operator]
         return lambda view, names: act(left(view, names), right(view, names))
 
-    def _index(self, term: Index) -> BatchFormula:
+    def _index(self, term: syntax.Index) -> BatchFormula:
         sequence, position = self.term(term.sequence), self.term(term.position)
         # A variable over range(list) is always a position of that list.
         inside = (term.position, term.sequence) in self._positions
@@ -239,7 +221,7 @@ class BatchCompiler:
 
         return pick
 
-    def _quantified(self, term: ForAll | Exists) -> BatchFormula:
+    def _quantified(self, term: syntax.ForAll | syntax.Exists) -> BatchFormula:
         with self._scope():
             each, body = self._each(term.binders), self.term(term.body)
 
@@ -255,13 +237,13 @@ class BatchCompiler:
                 result = mask_or(result, mask_and(mask, mask_of(body(view, inner))))
             return bool_value(result)
 
-        return for_all if isinstance(term, ForAll) else exists
+        return for_all if isinstance(term, syntax.ForAll) else exists
 
-    def _where(self, term: SetWhere | ListWhere) -> BatchFormula:
+    def _where(self, term: syntax.SetWhere | syntax.ListWhere) -> BatchFormula:
         with self._scope():
             each, body = self._each(term.binders), self.term(term.term)
             conditions = [self.term(condition) for condition in term.conditions]
-        is_list = isinstance(term, ListWhere)
+        is_list = isinstance(term, syntax.ListWhere)
 
         def collect(view: BatchView, names: BatchNames) -> BatchValue:
             items, in_order = [], True
@@ -283,19 +265,19 @@ class BatchCompiler:
         yield
         self._positions = before
 
-    def _bind(self, binder: Binder) -> None:
+    def _bind(self, binder: syntax.Binder) -> None:
         """Record variables that range over the positions of a list: ``i : range(vs)``."""
         names = set(binder.names)
         kept = {
             pair for pair in self._positions if names.isdisjoint(member.name for member in pair)
         }
         match binder.domain:
-            case Call(function="range", arguments=(Name() as sequence,)):
-                kept |= {(Name(name), sequence) for name in names}
+            case syntax.Call(function="range", arguments=(syntax.Name() as sequence,)):
+                kept |= {(syntax.Name(name), sequence) for name in names}
         self._positions = frozenset(kept)
 
     def _each(
-        self, binders: tuple[Binder, ...]
+        self, binders: tuple[syntax.Binder, ...]
     ) -> Callable[[BatchView, BatchNames], Iterator[tuple[Mask, BatchNames, bool]]]:
         """Return an iterator over all values of some binders, and whether their order is known."""
         loops = []
@@ -319,10 +301,10 @@ class BatchCompiler:
 
         return each
 
-    def _during(self, term: Always | Sometime) -> BatchFormula:
+    def _during(self, term: syntax.Always | syntax.Sometime) -> BatchFormula:
         body = self.term(term.body)
         names_of = names_in(term.body)
-        is_always = isinstance(term, Always)
+        is_always = isinstance(term, syntax.Always)
 
         def during(view: BatchView, names: BatchNames) -> BatchValue:
             for name in names_of:
@@ -339,7 +321,7 @@ class BatchCompiler:
 
 
 def _tuples(
-    binder: Binder, members: BatchValue, mask: Mask, before: tuple[BatchValue, ...] = ()
+    binder: syntax.Binder, members: BatchValue, mask: Mask, before: tuple[BatchValue, ...] = ()
 ) -> Iterator[tuple[Mask, tuple[BatchValue, ...]]]:
     """Yield the values that the names of one binder may have together."""
     if len(before) == len(binder.names):
@@ -363,7 +345,7 @@ def _identity(value: BatchValue | None) -> Any:
     return id(value)
 
 
-def _constant(term: Number | Text | Boolean) -> BatchFormula:
+def _constant(term: syntax.Number | syntax.Text | syntax.Boolean) -> BatchFormula:
     value = term.value
     if isinstance(value, bool):
         return lambda _view, _names: bool_value(value)

@@ -20,18 +20,8 @@ from equipoise.spec.evaluate.compile import Closure, Compiler
 from equipoise.spec.evaluate.domains import in_order
 from equipoise.spec.evaluate.incremental import CollectionCache
 from equipoise.spec.evaluate.view import EvaluationContext, ReadSet, StateView
-from equipoise.spec.language.syntax import (
-    Binder,
-    Binding,
-    Call,
-    ForAll,
-    Let,
-    Operation,
-    StateRef,
-    Term,
-    names_in,
-    subterms,
-)
+from equipoise.spec.language import syntax
+from equipoise.spec.language.syntax import Binding, StateRef, Term, names_in, subterms
 
 T = TypeVar("T")
 PAIRWISE_MAX: Final = 16
@@ -148,19 +138,19 @@ class FormulaSplitter:
         """Yield the cells of a formula; the context is read only for what no plan can change."""
         match term:
             # A conjunction holds if both sides hold, so each side is a cell of its own.
-            case Operation(operator="&"):
+            case syntax.Operation(operator="&"):
                 yield from self.cells(term.left, names, context)
                 yield from self.cells(term.right, names, context)
             # A constant name can be substituted; any other one must be computed in each state.
-            case Let() if _is_constant(term.value):
+            case syntax.Let() if _is_constant(term.value):
                 value = self.closure(term.value, names)(context, list(names.values()))
                 yield from self.cells(term.body, {**names, term.name: value}, context)
-            case Call(moment=StateRef.NOW) if term.function in self._compiler.declared and all(
-                map(_is_constant, term.arguments)
+            case syntax.Call(moment=StateRef.NOW) if (
+                term.function in self._compiler.declared and all(map(_is_constant, term.arguments))
             ):
                 yield from self._called(term, names, context)
             # A quantifier over a constant domain splits into one cell for each value.
-            case ForAll() if (first := self._first(term)) is not None:
+            case syntax.ForAll() if (first := self._first(term)) is not None:
                 name, domain, rest = first
                 members = self.closure(domain, names)(context, list(names.values()))
                 # A name that hides an outer one replaces it, so that the bindings keep their order.
@@ -180,7 +170,7 @@ class FormulaSplitter:
         return FormulaCell(term, names, self.closure(term, names), list(names.values()))
 
     def _called(
-        self, term: Call, names: Mapping[str, Any], context: EvaluationContext
+        self, term: syntax.Call, names: Mapping[str, Any], context: EvaluationContext
     ) -> Iterator[FormulaCell]:
         constraint = self._compiler.declared[term.function]
         values = list(names.values())
@@ -190,14 +180,16 @@ class FormulaSplitter:
         }
         yield from self.cells(constraint.formula, given, context)
 
-    def _first(self, term: ForAll) -> tuple[str, Term, Term] | None:
+    def _first(self, term: syntax.ForAll) -> tuple[str, Term, Term] | None:
         """Return the first variable, its domain and the rest, if no plan can change the domain."""
         if id(term) not in self._first_binders:
             first, *others = term.binders
             name, *more = first.names
             if more:
-                others.insert(0, Binder(tuple(more), first.binding, first.domain))
-            rest = ForAll(tuple(others), term.body, place=term.place) if others else term.body
+                others.insert(0, syntax.Binder(tuple(more), first.binding, first.domain))
+            rest = (
+                syntax.ForAll(tuple(others), term.body, place=term.place) if others else term.body
+            )
             splits = first.binding is Binding.MEMBER and _is_constant(first.domain)
             if name in more or (more and name in names_in(first.domain)):
                 splits = False  # the next variable would see the new meaning of the name
@@ -216,9 +208,9 @@ class FormulaSplitter:
 
 def _iterates_again(term: Term, domain: Term) -> bool:
     """Whether a formula ranges over the same collection once more."""
-    return isinstance(term, ForAll) and term.binders[0].domain is domain
+    return isinstance(term, syntax.ForAll) and term.binders[0].domain is domain
 
 
 def _is_constant(term: Term) -> bool:
     """Whether a term has the same value at every moment of a plan."""
-    return not any(isinstance(part, Call) for part in subterms(term))
+    return not any(isinstance(part, syntax.Call) for part in subterms(term))

@@ -19,32 +19,8 @@ from equipoise.spec.evaluate.incremental import (
 )
 from equipoise.spec.evaluate.view import EvaluationContext, StateView
 from equipoise.spec.functions import implementations
-from equipoise.spec.language.syntax import (
-    Always,
-    Binder,
-    Binding,
-    Boolean,
-    Call,
-    Constraint,
-    Exists,
-    ForAll,
-    Index,
-    Let,
-    ListOf,
-    ListWhere,
-    Minus,
-    Name,
-    Not,
-    Number,
-    Operation,
-    SetOf,
-    SetWhere,
-    Sometime,
-    SourceText,
-    StateRef,
-    Term,
-    Text,
-)
+from equipoise.spec.language import syntax
+from equipoise.spec.language.syntax import Binding, Constraint, SourceText, StateRef, Term
 from equipoise.spec.language.vocabulary import SETS, canonical_name
 
 Closure = Callable[[EvaluationContext, list[Any]], Any]
@@ -99,61 +75,61 @@ class Compiler:
             closure = self._formulas[constraint.name] = self.term(constraint.formula, scope)
         return closure
 
-    def function_of(self, call: Call) -> str:
+    def function_of(self, call: syntax.Call) -> str:
         """Return the function of a call; one name may mean a function of VMs and one of hosts."""
         return self._overloads.get(id(call)) or canonical_name(call.function)
 
     def term(self, term: Term, scope: Scope) -> Closure:
         """Return the closure of a term; the scope maps names to indices of the bindings."""
         match term:
-            case Name():
+            case syntax.Name():
                 return self._name(term, scope)
-            case Number() | Text() | Boolean():
+            case syntax.Number() | syntax.Text() | syntax.Boolean():
                 value = term.value
                 return lambda _context, _bindings: value
-            case Call():
+            case syntax.Call():
                 return self._call(term, scope)
-            case Operation():
+            case syntax.Operation():
                 return self._operation(term, scope)
-            case ForAll() | Exists():
+            case syntax.ForAll() | syntax.Exists():
                 return self._quantified(term, scope)
-            case SetWhere() | ListWhere():
+            case syntax.SetWhere() | syntax.ListWhere():
                 return self._where(term, scope)[0]
             case _:
                 return self._rest(term, scope)
 
     def _rest(self, term: Term, scope: Scope) -> Closure:
         match term:
-            case Not(term=inner):
+            case syntax.Not(term=inner):
                 opposite = self.term(inner, scope)
                 return lambda context, bindings: not opposite(context, bindings)
-            case Minus(term=inner):
+            case syntax.Minus(term=inner):
                 number = self.term(inner, scope)
                 return lambda context, bindings: -number(context, bindings)
-            case SetOf(members=terms):
+            case syntax.SetOf(members=terms):
                 members = [self.term(member, scope) for member in terms]
                 return lambda context, bindings: frozenset(
                     member(context, bindings) for member in members
                 )
-            case ListOf(elements=terms):
+            case syntax.ListOf(elements=terms):
                 elements = [self.term(element, scope) for element in terms]
                 return lambda context, bindings: tuple(
                     element(context, bindings) for element in elements
                 )
-            case Index():
+            case syntax.Index():
                 return self._index(term, scope)
-            case Let():
+            case syntax.Let():
                 value = self.term(term.value, scope)
                 body = self.term(term.body, {**scope, term.name: _next_index(scope)})
                 return lambda context, bindings: body(
                     context, [*bindings, value(context, bindings)]
                 )
-            case Always() | Sometime():
+            case syntax.Always() | syntax.Sometime():
                 return self._during(term, scope)
             case _:
                 raise AssertionError(f"no closure for {term}")
 
-    def _name(self, term: Name, scope: Scope) -> Closure:
+    def _name(self, term: syntax.Name, scope: Scope) -> Closure:
         index = scope.get(term.name)
         if index is not None:
             return lambda _context, bindings: bindings[index]
@@ -162,9 +138,11 @@ class Compiler:
             return lambda context, _bindings: context.now.names(name)
         return lambda _context, _bindings: name
 
-    def _call(self, term: Call, scope: Scope) -> Closure:
+    def _call(self, term: syntax.Call, scope: Scope) -> Closure:
         name = canonical_name(term.function)
-        if name in ("card", "sum") and isinstance(term.arguments[0], SetWhere | ListWhere):
+        if name in ("card", "sum") and isinstance(
+            term.arguments[0], syntax.SetWhere | syntax.ListWhere
+        ):
             return self._summed_up(name, term.arguments[0], scope)
         arguments = [self.term(argument, scope) for argument in term.arguments]
         state_of = _STATE_OF[term.moment]
@@ -188,7 +166,7 @@ class Compiler:
             ),
         )
 
-    def _operation(self, term: Operation, scope: Scope) -> Closure:
+    def _operation(self, term: syntax.Operation, scope: Scope) -> Closure:
         left, right = self.term(term.left, scope), self.term(term.right, scope)
         match term.operator:
             case "&":
@@ -218,7 +196,7 @@ class Compiler:
                     left(context, bindings), right(context, bindings)
                 )
 
-    def _index(self, term: Index, scope: Scope) -> Closure:
+    def _index(self, term: syntax.Index, scope: Scope) -> Closure:
         sequence, position = self.term(term.sequence, scope), self.term(term.position, scope)
 
         def pick(context: EvaluationContext, bindings: list[Any]) -> Any:
@@ -229,11 +207,11 @@ class Compiler:
 
         return self._guarded(term, pick)
 
-    def _quantified(self, term: ForAll | Exists, scope: Scope) -> Closure:
+    def _quantified(self, term: syntax.ForAll | syntax.Exists, scope: Scope) -> Closure:
         inner, each = self._each(term.binders, scope)
         body = self.term(term.body, inner)
         # ``all`` and ``any`` stop at the first value that decides, as the language requires.
-        if isinstance(term, ForAll):
+        if isinstance(term, syntax.ForAll):
             return lambda context, bindings: all(
                 body(context, now) for now in each(context, bindings, 0)
             )
@@ -241,13 +219,15 @@ class Compiler:
             body(context, now) for now in each(context, bindings, 0)
         )
 
-    def _where(self, term: SetWhere | ListWhere, scope: Scope) -> tuple[Closure, CollectionLookup]:
+    def _where(
+        self, term: syntax.SetWhere | syntax.ListWhere, scope: Scope
+    ) -> tuple[Closure, CollectionLookup]:
         """Return the closure of a collection by rule, and the lookup of its cached form."""
         inner, each = self._each(term.binders, scope)
         domain = self.term(term.binders[0].domain, scope)
         body = self.term(term.term, inner)
         conditions = [self.term(condition, inner) for condition in term.conditions]
-        gather = frozenset if isinstance(term, SetWhere) else tuple
+        gather = frozenset if isinstance(term, syntax.SetWhere) else tuple
 
         def values(
             context: EvaluationContext, bindings: list[Any], bound: int = 0
@@ -261,7 +241,7 @@ class Compiler:
         def contribution(context: EvaluationContext, bindings: list[Any]) -> tuple[Any, ...]:
             return tuple(values(context, bindings, 1))
 
-        comprehension = Comprehension(id(term), isinstance(term, SetWhere), contribution)
+        comprehension = Comprehension(id(term), isinstance(term, syntax.SetWhere), contribution)
 
         def lookup(
             context: EvaluationContext, bindings: list[Any]
@@ -278,7 +258,9 @@ class Compiler:
 
         return collect, lookup
 
-    def _summed_up(self, name: str, term: SetWhere | ListWhere, scope: Scope) -> Closure:
+    def _summed_up(
+        self, name: str, term: syntax.SetWhere | syntax.ListWhere, scope: Scope
+    ) -> Closure:
         """Return the closure of a count or a sum; a cached collection knows it at once."""
         collect, lookup = self._where(term, scope)
         aggregate: Callable[[Any], int] = len if name == "card" else sum
@@ -292,7 +274,7 @@ class Compiler:
         return closure
 
     def _each(
-        self, binders: tuple[Binder, ...], scope: Scope
+        self, binders: tuple[syntax.Binder, ...], scope: Scope
     ) -> tuple[Scope, Callable[[EvaluationContext, list[Any], int], Iterator[list[Any]]]]:
         """Return the scope inside some binders, and an iterator over all extended bindings."""
         inner = dict(scope)
@@ -324,10 +306,10 @@ class Compiler:
 
         return inner, each
 
-    def _choices(self, binder: Binder) -> Callable[[Any], Iterable[Any]]:
+    def _choices(self, binder: syntax.Binder) -> Callable[[Any], Iterable[Any]]:
         """Return the function from a collection to the values of a variable that ranges over it."""
         if binder.binding is Binding.MEMBER:
-            return cached_members if isinstance(binder.domain, Name) else members
+            return cached_members if isinstance(binder.domain, syntax.Name) else members
 
         def chosen(domain: Any) -> Iterator[Any]:
             try:
@@ -339,9 +321,9 @@ class Compiler:
 
         return chosen
 
-    def _during(self, term: Always | Sometime, scope: Scope) -> Closure:
+    def _during(self, term: syntax.Always | syntax.Sometime, scope: Scope) -> Closure:
         body = self.term(term.body, scope)
-        judge = all if isinstance(term, Always) else any
+        judge = all if isinstance(term, syntax.Always) else any
 
         def during(context: EvaluationContext, bindings: list[Any]) -> bool:
             if context.temporal_cache is None or not context.moments:
@@ -357,7 +339,9 @@ class Compiler:
 
         return during
 
-    def _guarded(self, node: Call | Operation | Index | Binder, closure: Closure) -> Closure:
+    def _guarded(
+        self, node: syntax.Call | syntax.Operation | syntax.Index | syntax.Binder, closure: Closure
+    ) -> Closure:
         """Raise an error with the position if a value is undefined, such as a division by zero."""
 
         def guarded(context: EvaluationContext, bindings: list[Any]) -> Any:
@@ -368,7 +352,9 @@ class Compiler:
 
         return guarded
 
-    def _refused(self, node: Call | Operation | Index | Binder, error: Exception) -> InvalidInput:
+    def _refused(
+        self, node: syntax.Call | syntax.Operation | syntax.Index | syntax.Binder, error: Exception
+    ) -> InvalidInput:
         what = f"it has no value: {error}"
         return self._source.refused(node.place, what, code="evaluation-failed")
 

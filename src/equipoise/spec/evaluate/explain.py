@@ -12,24 +12,12 @@ from equipoise.model.plan import Step
 from equipoise.spec.evaluate.compile import Compiler
 from equipoise.spec.evaluate.domains import choices
 from equipoise.spec.evaluate.view import EvaluationContext
+from equipoise.spec.language import syntax
 from equipoise.spec.language.print import print_term
 from equipoise.spec.language.syntax import (
-    Always,
-    Binder,
-    Boolean,
-    Call,
     Constraint,
-    Exists,
-    ForAll,
-    Let,
-    Name,
-    Not,
-    Number,
-    Operation,
-    Sometime,
     StateRef,
     Term,
-    Text,
     field_names,
     names_in,
     subterms,
@@ -88,7 +76,7 @@ def format_value(value: Any) -> str:
         case bool():
             return "true" if value else "false"
         case QuotedText():
-            return print_term(Text(str(value)))
+            return print_term(syntax.Text(str(value)))
         case Step():
             return f"step {value.id}"
         case frozenset() | tuple():
@@ -141,39 +129,43 @@ class FormulaExplainer:
     def explain(self, term: Term, names: Mapping[str, Any]) -> FormulaFailure:
         """Return why a formula is false here; the names are its variables with their values."""
         match term:
-            case Operation(operator="&"):
+            case syntax.Operation(operator="&"):
                 left = self._value(term.left, names)
                 return self.explain(term.right if left else term.left, names)
-            case Operation(operator="-->"):
+            case syntax.Operation(operator="-->"):
                 return self.explain(term.right, names)
-            case ForAll() if not _shadows_itself(term.binders):
+            case syntax.ForAll() if not _shadows_itself(term.binders):
                 return self._for_all(term.binders, term.body, names)
-            case Let():
+            case syntax.Let():
                 return self.explain(term.body, {**names, term.name: self._value(term.value, names)})
-            case Call() if (owner := self._declarations.owner(term.function)) is not None:
+            case syntax.Call() if (owner := self._declarations.owner(term.function)) is not None:
                 return self._called(term, names, owner)
-            case Always():
+            case syntax.Always():
                 return self._always(term, names)
             case _:
                 return self._leaf(term, names)
 
     def _for_all(
-        self, binders: tuple[Binder, ...], body: Term, names: Mapping[str, Any]
+        self, binders: tuple[syntax.Binder, ...], body: Term, names: Mapping[str, Any]
     ) -> FormulaFailure:
         if not binders:
             return self.explain(body, names)
         first, rest = binders[0], binders[1:]
         name, others = first.names[0], first.names[1:]
         if others:
-            rest = (Binder(others, first.binding, first.domain, place=first.place), *rest)
+            rest = (syntax.Binder(others, first.binding, first.domain, place=first.place), *rest)
         # The first value for which the rest is false is the reason, in the order of the language.
         for value in choices(first.binding, self._value(first.domain, names)):
             inner = {**names, name: value}
-            if not self._value(ForAll(rest, body, place=body.place) if rest else body, inner):
+            if not self._value(
+                syntax.ForAll(rest, body, place=body.place) if rest else body, inner
+            ):
                 return self._for_all(rest, body, inner)
         raise AssertionError("the formula holds for all values")
 
-    def _called(self, term: Call, names: Mapping[str, Any], owner: Declarations) -> FormulaFailure:
+    def _called(
+        self, term: syntax.Call, names: Mapping[str, Any], owner: Declarations
+    ) -> FormulaFailure:
         constraint = owner.constraints[term.function]
         values = [self._value(argument, names) for argument in term.arguments]
         context = self._context
@@ -185,7 +177,7 @@ class FormulaExplainer:
         given = dict(zip(parameters, values, strict=True))
         return owner.explain(constraint.formula, given, context)
 
-    def _always(self, term: Always, names: Mapping[str, Any]) -> FormulaFailure:
+    def _always(self, term: syntax.Always, names: Mapping[str, Any]) -> FormulaFailure:
         for index, view in enumerate(self._context.moments or (self._context.now,)):
             inner = FormulaExplainer(self._declarations, self._compiler, self._context.at(view))
             if not inner._value(term.body, names):
@@ -197,7 +189,7 @@ class FormulaExplainer:
         # A name that is bound again inside the term keeps its letter; replacing it would be wrong.
         hidden = _bound_in(term)
         named = {
-            name: Name(format_value(self._quoted(value)))
+            name: syntax.Name(format_value(self._quoted(value)))
             for name, value in names.items()
             if name not in hidden and isinstance(value, str | int | None)
         }
@@ -205,7 +197,7 @@ class FormulaExplainer:
         used = {name: names[name] for name in names if name in written and name not in named}
         about = frozenset(format_value(names[name]) for name in named if name in written)
         text = print_term(_substituted(term, named))
-        if isinstance(term, Sometime):
+        if isinstance(term, syntax.Sometime):
             return FormulaFailure(text, used, about=about, note=", at no moment of the plan")
         values = {}
         for part in _deciding_terms(term):
@@ -224,9 +216,11 @@ class FormulaExplainer:
             code="evaluation-failed" if undefined else "rule-violated",
         )
 
-    def _sentence(self, term: Term, names: Mapping[str, Any], named: Mapping[str, Name]) -> str:
+    def _sentence(
+        self, term: Term, names: Mapping[str, Any], named: Mapping[str, syntax.Name]
+    ) -> str:
         """Return a false comparison in words; an empty text for other formulas."""
-        if not isinstance(term, Operation) or _is_simple(term.left):
+        if not isinstance(term, syntax.Operation) or _is_simple(term.left):
             return ""
         left, right = self._value(term.left, names), self._value(term.right, names)
         other = format_value(self._quoted(right))
@@ -269,7 +263,7 @@ class FormulaExplainer:
         return self._compiler.term(term, scope)(self._context, list(names.values()))
 
 
-def _shadows_itself(binders: tuple[Binder, ...]) -> bool:
+def _shadows_itself(binders: tuple[syntax.Binder, ...]) -> bool:
     """Whether a binder uses a name that it binds itself."""
     return any(
         len(set(binder.names)) < len(binder.names)
@@ -282,16 +276,16 @@ def _bound_in(term: Term) -> frozenset[str]:
     """Return the names that are bound somewhere within a term."""
     bound: set[str] = set()
     for part in subterms(term):
-        if isinstance(part, Let):
+        if isinstance(part, syntax.Let):
             bound.add(part.name)
         for binder in getattr(part, "binders", ()):
             bound.update(binder.names)
     return frozenset(bound)
 
 
-def _substituted(node: Any, named: Mapping[str, Name]) -> Any:
+def _substituted(node: Any, named: Mapping[str, syntax.Name]) -> Any:
     """Return the same syntax with some names replaced by others."""
-    if isinstance(node, Name):
+    if isinstance(node, syntax.Name):
         return named.get(node.name, node)
     if isinstance(node, tuple):
         return tuple(_substituted(part, named) for part in node)
@@ -305,25 +299,25 @@ def _substituted(node: Any, named: Mapping[str, Name]) -> Any:
 def _deciding_terms(term: Term) -> Iterator[Term]:
     """Yield the terms whose values show why a formula is false: the compared terms."""
     match term:
-        case Operation(operator="|" | "<-->" | "&" | "-->"):
+        case syntax.Operation(operator="|" | "<-->" | "&" | "-->"):
             yield from _deciding_terms(term.left)
             yield from _deciding_terms(term.right)
-        case Operation():
+        case syntax.Operation():
             for side in (term.left, term.right):
-                if isinstance(side, Call) and side.function == "card":
+                if isinstance(side, syntax.Call) and side.function == "card":
                     yield from side.arguments  # the members say more than their number
                 elif not _is_simple(side):
                     yield side
-        case Not(term=inner):
+        case syntax.Not(term=inner):
             yield from _deciding_terms(inner)
-        case Exists(binders=binders):
+        case syntax.Exists(binders=binders):
             yield from (binder.domain for binder in binders[:1] if not _is_simple(binder.domain))
         case _:
             return
 
 
 def _is_simple(term: Term) -> bool:
-    return isinstance(term, Name | Number | Text | Boolean)
+    return isinstance(term, syntax.Name | syntax.Number | syntax.Text | syntax.Boolean)
 
 
 _TWO_VMS: Final = {
@@ -352,10 +346,10 @@ _COMPARISONS: Final = {
 """What any other false comparison means. Of operators without an entry the formula is shown."""
 
 
-def _vm_of_host_call(term: Term, named: Mapping[str, Name]) -> str:
+def _vm_of_host_call(term: Term, named: Mapping[str, syntax.Name]) -> str:
     """Return ``a`` for the term ``host(a)`` about the judged state; else an empty text."""
     match term:
-        case Call(function="host", arguments=(argument,), moment=StateRef.NOW):
+        case syntax.Call(function="host", arguments=(argument,), moment=StateRef.NOW):
             return print_term(_substituted(argument, named))
         case _:
             return ""

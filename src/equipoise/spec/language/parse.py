@@ -6,6 +6,7 @@ The parser never guesses: an unknown character is an error.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
@@ -14,32 +15,15 @@ from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedInput
 from lark.tree import Meta, Tree
 
 from equipoise.errors import InvalidInput
+from equipoise.spec.language import syntax
 from equipoise.spec.language.syntax import (
-    Always,
     Binder,
     Binding,
-    Boolean,
-    Call,
     Constraint,
-    Exists,
-    ForAll,
-    Index,
-    Let,
-    ListOf,
-    ListWhere,
-    Minus,
-    Name,
-    Not,
-    Number,
-    Operation,
     Parameter,
-    SetOf,
-    SetWhere,
-    Sometime,
     SourcePosition,
     SourceText,
     StateRef,
-    Text,
 )
 
 DEPTH_MAX: Final = 100
@@ -127,19 +111,37 @@ _TOKEN_NAMES: Final = {
 }
 
 
+_WRAPPED_CHILDREN: Final[dict[str, Callable[..., Any]]] = {
+    "for_all": syntax.ForAll,
+    "exists": syntax.Exists,
+    "always": syntax.Always,
+    "sometime": syntax.Sometime,
+    "not": syntax.Not,
+    "minus": syntax.Minus,
+    "index": syntax.Index,
+}
+"""The rules whose children are the fields of a node, in their order."""
+
+
 class _SyntaxBuilder(Transformer[Token, Any]):
-    """Builds syntax from Lark's tree. Each method has the name of a rule of the grammar."""
+    """Builds syntax from Lark's tree: a node of the table, or a method named after the rule."""
 
     def _call_userfunc(self, tree: Tree[Any], new_children: Any = None) -> Any:
-        """Call the method of a rule with its children and its position."""
+        """Build the node of a rule from its children and its position."""
+        # Lark's own callbacks do not pass the position, which the messages need.
         children = new_children if new_children is not None else tree.children
         place = _place(tree.meta)
+        wrap = _WRAPPED_CHILDREN.get(tree.data)
+        if wrap is not None:
+            return wrap(*children, place=place)
         return getattr(self, f"_make_{tree.data}")(children, place)
 
-    def _make_start(self, children: list[Any], _: SourcePosition) -> tuple[Constraint, ...]:
+    def _make_start(self, children: list[Any], _: SourcePosition) -> tuple[Any, ...]:
         return tuple(children)
 
-    def _make_constraint(self, children: list[Any], place: SourcePosition) -> Constraint:
+    _make_binders = _make_start
+
+    def _make_constraint(self, children: list[Any], _: SourcePosition) -> Constraint:
         *head, formula = children
         doc = head.pop(0) if _is(head[0], "DOC") else ""
         name = head.pop(0)
@@ -162,83 +164,60 @@ class _SyntaxBuilder(Transformer[Token, Any]):
 
     _make_one_binder = _make_binder
 
-    def _make_binders(self, children: list[Any], _: SourcePosition) -> tuple[Binder, ...]:
-        return tuple(children)
-
     def _make_binding_part(self, children: list[Any], _: SourcePosition) -> tuple[Binder, ...]:
         (part,) = children
         return (part,) if isinstance(part, Binder) else part
 
-    def _make_for_all(self, children: list[Any], place: SourcePosition) -> ForAll:
-        return ForAll(*children, place=place)
-
-    def _make_exists(self, children: list[Any], place: SourcePosition) -> Exists:
-        return Exists(*children, place=place)
-
-    def _make_let(self, children: list[Any], place: SourcePosition) -> Let:
+    def _make_let(self, children: list[Any], place: SourcePosition) -> syntax.Let:
         name, value, body = children
-        return Let(str(name), value, body, place=place)
+        return syntax.Let(str(name), value, body, place=place)
 
-    def _make_always(self, children: list[Any], place: SourcePosition) -> Always:
-        return Always(*children, place=place)
-
-    def _make_sometime(self, children: list[Any], place: SourcePosition) -> Sometime:
-        return Sometime(*children, place=place)
-
-    def _operation(self, children: list[Any], place: SourcePosition) -> Operation:
+    def _operation(self, children: list[Any], place: SourcePosition) -> syntax.Operation:
         left, operator, right = children
+        # The position of an operation is its operator: that is what a type error is about.
         at = (
             SourcePosition(operator.line, operator.column, len(operator))
             if operator.line
             else place
         )
-        return Operation(str(operator), left, right, place=at)
+        return syntax.Operation(str(operator), left, right, place=at)
 
     _make_equivalence = _make_implication = _make_disjunction = _make_conjunction = _operation
     _make_comparison = _make_term_set = _make_sum_ = _make_product = _operation
 
-    def _make_not(self, children: list[Any], place: SourcePosition) -> Not:
-        return Not(*children, place=place)
+    def _make_name(self, children: list[Any], place: SourcePosition) -> syntax.Name:
+        return syntax.Name(str(children[0]), place=place)
 
-    def _make_minus(self, children: list[Any], place: SourcePosition) -> Minus:
-        return Minus(*children, place=place)
+    def _make_number(self, children: list[Any], place: SourcePosition) -> syntax.Number:
+        return syntax.Number(int(children[0]), place=place)
 
-    def _make_index(self, children: list[Any], place: SourcePosition) -> Index:
-        return Index(*children, place=place)
+    def _make_text(self, children: list[Any], place: SourcePosition) -> syntax.Text:
+        return syntax.Text(re.sub(r"\\(.)", r"\1", children[0][1:-1]), place=place)
 
-    def _make_name(self, children: list[Any], place: SourcePosition) -> Name:
-        return Name(str(children[0]), place=place)
+    def _make_true(self, _: list[Any], place: SourcePosition) -> syntax.Boolean:
+        return syntax.Boolean(True, place=place)
 
-    def _make_number(self, children: list[Any], place: SourcePosition) -> Number:
-        return Number(int(children[0]), place=place)
+    def _make_false(self, _: list[Any], place: SourcePosition) -> syntax.Boolean:
+        return syntax.Boolean(False, place=place)
 
-    def _make_text(self, children: list[Any], place: SourcePosition) -> Text:
-        return Text(re.sub(r"\\(.)", r"\1", children[0][1:-1]), place=place)
-
-    def _make_true(self, _: list[Any], place: SourcePosition) -> Boolean:
-        return Boolean(True, place=place)
-
-    def _make_false(self, _: list[Any], place: SourcePosition) -> Boolean:
-        return Boolean(False, place=place)
-
-    def _make_call(self, children: list[Any], place: SourcePosition) -> Call:
+    def _make_call(self, children: list[Any], place: SourcePosition) -> syntax.Call:
         moment = StateRef(children.pop(0)) if _is(children[0], "MOMENT") else StateRef.NOW
         name, *arguments = children
-        return Call(str(name), tuple(arguments), moment, place=place)
+        return syntax.Call(str(name), tuple(arguments), moment, place=place)
 
-    def _make_set_of(self, children: list[Any], place: SourcePosition) -> SetOf:
-        return SetOf(tuple(children), place=place)
+    def _make_set_of(self, children: list[Any], place: SourcePosition) -> syntax.SetOf:
+        return syntax.SetOf(tuple(children), place=place)
 
-    def _make_list_of(self, children: list[Any], place: SourcePosition) -> ListOf:
-        return ListOf(tuple(children), place=place)
+    def _make_list_of(self, children: list[Any], place: SourcePosition) -> syntax.ListOf:
+        return syntax.ListOf(tuple(children), place=place)
 
-    def _make_set_where(self, children: list[Any], place: SourcePosition) -> SetWhere:
+    def _make_set_where(self, children: list[Any], place: SourcePosition) -> syntax.SetWhere:
         term, binders, *conditions = children
-        return SetWhere(term, binders, tuple(conditions), place=place)
+        return syntax.SetWhere(term, binders, tuple(conditions), place=place)
 
-    def _make_list_where(self, children: list[Any], place: SourcePosition) -> ListWhere:
+    def _make_list_where(self, children: list[Any], place: SourcePosition) -> syntax.ListWhere:
         term, binders, *conditions = children
-        return ListWhere(term, binders, tuple(conditions), place=place)
+        return syntax.ListWhere(term, binders, tuple(conditions), place=place)
 
 
 def _is(child: Any, kind: str) -> bool:

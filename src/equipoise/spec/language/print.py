@@ -5,29 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from equipoise.spec.language.syntax import (
-    Always,
-    Binder,
-    Boolean,
-    Call,
-    Constraint,
-    Exists,
-    ForAll,
-    Index,
-    Let,
-    ListOf,
-    ListWhere,
-    Minus,
-    Name,
-    Not,
-    Number,
-    Operation,
-    SetOf,
-    SetWhere,
-    Sometime,
-    Term,
-    Text,
-)
+from equipoise.spec.language import syntax
+from equipoise.spec.language.syntax import Constraint, Term
 
 _LOOSE, _EQUIVALENT, _IMPLIES, _OR, _AND, _NOT, _COMPARE, _SET, _SUM, _PRODUCT, _UNARY, _TIGHT = (
     range(12)
@@ -80,28 +59,28 @@ def _at_level(term: Term, level: int) -> str:
 
 def _printed(term: Term) -> tuple[int, str]:
     match term:
-        case Operation():
+        case syntax.Operation():
             return _operation(term)
-        case ForAll() | Exists():
-            sign = "!" if isinstance(term, ForAll) else "?"
+        case syntax.ForAll() | syntax.Exists():
+            sign = "!" if isinstance(term, syntax.ForAll) else "?"
             return _LOOSE, f"{sign}({_binders(term.binders)}) {_at_level(term.body, _LOOSE)}"
-        case Let():
+        case syntax.Let():
             value, body = _at_level(term.value, _SET), _at_level(term.body, _LOOSE)
             return _LOOSE, f"let {term.name} = {value} in {body}"
-        case Always() | Sometime():
-            word = "always" if isinstance(term, Always) else "sometime"
+        case syntax.Always() | syntax.Sometime():
+            word = "always" if isinstance(term, syntax.Always) else "sometime"
             return _LOOSE, f"{word} {_at_level(term.body, _LOOSE)}"
-        case Not():
+        case syntax.Not():
             return _NOT, f"not {_at_level(term.term, _NOT)}"
-        case Minus():
+        case syntax.Minus():
             return _UNARY, f"-{_at_level(term.term, _UNARY)}"
-        case Index():
+        case syntax.Index():
             return _TIGHT, f"{_at_level(term.sequence, _TIGHT)}[{_at_level(term.position, _LOOSE)}]"
         case _:
             return _TIGHT, _atom(term)
 
 
-def _operation(term: Operation) -> tuple[int, str]:
+def _operation(term: syntax.Operation) -> tuple[int, str]:
     level = _LEVELS[term.operator]
     # Implication groups to the right, comparisons do not group, all others group to the left.
     left = level + (term.operator == "-->" or level == _COMPARE)
@@ -111,34 +90,34 @@ def _operation(term: Operation) -> tuple[int, str]:
 
 def _atom(term: Term) -> str:
     match term:
-        case Name():
+        case syntax.Name():
             return term.name
-        case Number():
+        case syntax.Number():
             return str(term.value)
-        case Text():
+        case syntax.Text():
             return '"' + term.value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-        case Boolean():
+        case syntax.Boolean():
             return "true" if term.value else "false"
-        case Call():
+        case syntax.Call():
             return f"{term.moment}{term.function}({_listed(term.arguments)})"
-        case SetOf():
+        case syntax.SetOf():
             return f"{{{_listed(term.members)}}}"
-        case ListOf():
+        case syntax.ListOf():
             return f"[{_listed(term.elements)}]"
-        case SetWhere():
+        case syntax.SetWhere():
             return f"{{{_rule(term)}}}"
-        case ListWhere():
+        case syntax.ListWhere():
             return f"[{_rule(term)}]"
         case _:
             raise AssertionError(f"{term} is not an atom")
 
 
-def _rule(term: SetWhere | ListWhere) -> str:
+def _rule(term: syntax.SetWhere | syntax.ListWhere) -> str:
     conditions = "".join(f", {print_term(condition)}" for condition in term.conditions)
     return f"{print_term(term.term)} . {_binders(term.binders)}{conditions}"
 
 
-def _binders(binders: Iterable[Binder]) -> str:
+def _binders(binders: Iterable[syntax.Binder]) -> str:
     return "; ".join(
         f"{', '.join(binder.names)} {binder.binding} {_at_level(binder.domain, _SET)}"
         for binder in binders

@@ -28,31 +28,8 @@ from equipoise.plan.exact.values import (
     value_of_literal,
 )
 from equipoise.spec.evaluate.domains import cached_members, choices, members
-from equipoise.spec.language.syntax import (
-    Always,
-    Binder,
-    Binding,
-    Boolean,
-    Call,
-    Exists,
-    ForAll,
-    Index,
-    Let,
-    ListOf,
-    ListWhere,
-    Minus,
-    Name,
-    Not,
-    Number,
-    Operation,
-    SetOf,
-    SetWhere,
-    Sometime,
-    StateRef,
-    Term,
-    Text,
-    names_in,
-)
+from equipoise.spec.language import syntax
+from equipoise.spec.language.syntax import Binding, StateRef, Term, names_in
 from equipoise.spec.language.vocabulary import SETS, canonical_name
 from equipoise.spec.specification import Specification
 
@@ -102,7 +79,7 @@ class FormulaTranslator:
         """
         _Formula(self, owner, context, idle).require(term, names, tuple(given))
 
-    def function(self, owner: Specification, call: Call) -> Callable[..., Any] | None:
+    def function(self, owner: Specification, call: syntax.Call) -> Callable[..., Any] | None:
         """Return the function of a call; ``None`` for a call of another constraint."""
         key = id(call)
         if key not in self._calls:
@@ -142,25 +119,25 @@ class _Formula:
     def require(self, term: Term, names: BoundNames, given: tuple[Literal, ...]) -> None:
         """Require that a formula holds if all ``given`` literals hold."""
         match term:
-            case ForAll(binders=binders, body=body):
+            case syntax.ForAll(binders=binders, body=body):
                 for inner, present in self._each(binders, names):
                     if present != FALSE and not self._is_unaffected(body, inner):
                         self.require(body, inner, (*given, present))
-            case Operation(operator="&", left=left, right=right):
+            case syntax.Operation(operator="&", left=left, right=right):
                 self.require(left, names, given)
                 self.require(right, names, given)
-            case Operation(operator="-->", left=left, right=right):
+            case syntax.Operation(operator="-->", left=left, right=right):
                 # The premise becomes a condition of the constraint, without a literal for the
                 # implication.
                 premise = literal_of(self.value(left, names))
                 if premise != FALSE:
                     self.require(right, names, (*given, premise))
-            case Operation(operator="<=" | "<" | ">=" | ">"):
+            case syntax.Operation(operator="<=" | "<" | ">=" | ">"):
                 left, right = self.value(term.left, names), self.value(term.right, names)
                 self._builder.require_at_most(*as_upper_bound(term.operator, left, right), given)
-            case Let(name=name, value=value, body=body):
+            case syntax.Let(name=name, value=value, body=body):
                 self.require(body, {**names, name: self.value(value, names)}, given)
-            case Call() if self._translator.function(self._owner, term) is None:
+            case syntax.Call() if self._translator.function(self._owner, term) is None:
                 other, formula, arguments = self._called(term, names)
                 other.require(formula, arguments, given)
             case _:
@@ -180,38 +157,38 @@ class _Formula:
         evaluate = _EVALUATORS.get(type(term))
         return self._rest(term, names) if evaluate is None else evaluate(self, term, names)
 
-    def _constant(self, term: Number | Text | Boolean, _: BoundNames) -> Any:
+    def _constant(self, term: syntax.Number | syntax.Text | syntax.Boolean, _: BoundNames) -> Any:
         return term.value
 
     def _rest(self, term: Term, names: BoundNames) -> Any:
         match term:
-            case Not(term=inner):
+            case syntax.Not(term=inner):
                 return value_of_literal(-literal_of(self.value(inner, names)))
-            case Minus(term=inner):
+            case syntax.Minus(term=inner):
                 return -self.value(inner, names)
-            case SetOf(members=terms):
+            case syntax.SetOf(members=terms):
                 members = [options_of(self._plain(self.value(member, names))) for member in terms]
                 return self._operators.union(members)
-            case ListOf(elements=terms):
+            case syntax.ListOf(elements=terms):
                 return symbolic_list((self.value(element, names), TRUE) for element in terms)
-            case Index(sequence=sequence, position=position):
+            case syntax.Index(sequence=sequence, position=position):
                 return self._index(self.value(sequence, names), self.value(position, names))
-            case Let(name=name, value=value, body=body):
+            case syntax.Let(name=name, value=value, body=body):
                 return self.value(body, {**names, name: self.value(value, names)})
-            case Always(body=body):
+            case syntax.Always(body=body):
                 return value_of_literal(self._always(body, names))
-            case Sometime(body=body):
-                return value_of_literal(-self._always(Not(body), names))
+            case syntax.Sometime(body=body):
+                return value_of_literal(-self._always(syntax.Not(body), names))
             case _:
                 raise AssertionError(f"no translation of {term}")
 
-    def _name(self, term: Name, names: BoundNames) -> Any:
+    def _name(self, term: syntax.Name, names: BoundNames) -> Any:
         if term.name in names:
             return names[term.name]
         name = canonical_name(term.name)
         return self._context.now.names(name) if name in SETS else name
 
-    def _call(self, term: Call, names: BoundNames) -> Any:
+    def _call(self, term: syntax.Call, names: BoundNames) -> Any:
         function = self._translator.function(self._owner, term)
         if function is None:
             other, formula, given = self._called(term, names)
@@ -222,7 +199,7 @@ class _Formula:
             return function(state, arguments[0])
         return self._for_each_option(partial(function, state), arguments)
 
-    def _called(self, term: Call, names: BoundNames) -> tuple[_Formula, Term, BoundNames]:
+    def _called(self, term: syntax.Call, names: BoundNames) -> tuple[_Formula, Term, BoundNames]:
         """Return the formula and the arguments of another constraint that is called."""
         owner = self._owner.owner(term.function)
         assert owner is not None
@@ -246,7 +223,7 @@ class _Formula:
                 )
         return function(*arguments)
 
-    def _operation(self, term: Operation, names: BoundNames) -> Any:
+    def _operation(self, term: syntax.Operation, names: BoundNames) -> Any:
         left = self.value(term.left, names)
         match term.operator:
             case "&" | "|" | "-->":
@@ -258,7 +235,7 @@ class _Formula:
             return value_of_literal(self._operators.related(term.operator, left, right))
         return self._combined(term.operator, left, right)
 
-    def _connected(self, term: Operation, left: Literal, names: BoundNames) -> Any:
+    def _connected(self, term: syntax.Operation, left: Literal, names: BoundNames) -> Any:
         first = -left if term.operator == "-->" else left
         if term.operator == "&":
             if first == FALSE:
@@ -304,8 +281,8 @@ class _Formula:
 
     # Binders
 
-    def _quantified(self, term: ForAll | Exists, names: BoundNames) -> Any:
-        every = isinstance(term, ForAll)
+    def _quantified(self, term: syntax.ForAll | syntax.Exists, names: BoundNames) -> Any:
+        every = isinstance(term, syntax.ForAll)
         literals: list[Literal] = []
         for inner, present in self._each(term.binders, names):
             if present == FALSE:
@@ -322,7 +299,7 @@ class _Formula:
         combine = self._builder.all if every else self._builder.any
         return value_of_literal(combine(literals))
 
-    def _where(self, term: SetWhere | ListWhere, names: BoundNames) -> Any:
+    def _where(self, term: syntax.SetWhere | syntax.ListWhere, names: BoundNames) -> Any:
         kept: list[tuple[Any, Literal]] = []
         for inner, present in self._each(term.binders, names):
             conditions = [present]
@@ -332,7 +309,7 @@ class _Formula:
             inside = self._builder.all(conditions)
             if inside != FALSE:
                 kept.append((self.value(term.term, inner), inside))
-        if isinstance(term, ListWhere):
+        if isinstance(term, syntax.ListWhere):
             return symbolic_list(kept)
         return self._operators.union(
             [
@@ -345,7 +322,7 @@ class _Formula:
         )
 
     def _each(
-        self, binders: tuple[Binder, ...], names: BoundNames, present: Literal = TRUE
+        self, binders: tuple[syntax.Binder, ...], names: BoundNames, present: Literal = TRUE
     ) -> Iterator[tuple[BoundNames, Literal]]:
         """Yield all values of the names of some binders, with the literal that they are members."""
         if not binders:
@@ -357,7 +334,7 @@ class _Formula:
             yield from self._each(rest, filled, inside)
 
     def _filled(
-        self, binder: Binder, domain: Any, names: BoundNames, present: Literal
+        self, binder: syntax.Binder, domain: Any, names: BoundNames, present: Literal
     ) -> Sequence[tuple[BoundNames, Literal]]:
         combinations: list[tuple[BoundNames, Literal]] = [(names, present)]
         values = list(self._choices(binder, domain))
@@ -372,10 +349,10 @@ class _Formula:
             ]
         return combinations
 
-    def _choices(self, binder: Binder, domain: Any) -> Iterator[tuple[Any, Literal]]:
+    def _choices(self, binder: syntax.Binder, domain: Any) -> Iterator[tuple[Any, Literal]]:
         if binder.binding is Binding.MEMBER:
             if is_known(domain):
-                find = cached_members if isinstance(binder.domain, Name) else members
+                find = cached_members if isinstance(binder.domain, syntax.Name) else members
                 yield from ((member, TRUE) for member in find(domain))
             else:
                 yield from elements_of(domain)
@@ -397,15 +374,15 @@ class _Formula:
 
 
 _EVALUATORS: Final[Mapping[type[Term], Callable[[_Formula, Any, BoundNames], Any]]] = {
-    Name: _Formula._name,
-    Number: _Formula._constant,
-    Text: _Formula._constant,
-    Boolean: _Formula._constant,
-    Call: _Formula._call,
-    Operation: _Formula._operation,
-    ForAll: _Formula._quantified,
-    Exists: _Formula._quantified,
-    SetWhere: _Formula._where,
-    ListWhere: _Formula._where,
+    syntax.Name: _Formula._name,
+    syntax.Number: _Formula._constant,
+    syntax.Text: _Formula._constant,
+    syntax.Boolean: _Formula._constant,
+    syntax.Call: _Formula._call,
+    syntax.Operation: _Formula._operation,
+    syntax.ForAll: _Formula._quantified,
+    syntax.Exists: _Formula._quantified,
+    syntax.SetWhere: _Formula._where,
+    syntax.ListWhere: _Formula._where,
 }
 """How each kind of term is evaluated; ``_rest`` evaluates all other kinds."""
