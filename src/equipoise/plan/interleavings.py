@@ -233,7 +233,8 @@ def worst_margin(margin: MarginFunction, contributions: Mapping[StepId, Contribu
     """
     before = margin(frozenset())
     least = before
-    # Sum of the worst cases of independent groups; each group is tried exhaustively.
+    # Sum of the worst cases of independent groups; each group is tried exhaustively, 2 ** size
+    # sets of ended actions. The empty set is among them, so no group raises the bound.
     for group in _groups(contributions):
         if len(group) > GROUP_MAX:
             return -1
@@ -295,7 +296,8 @@ class InterleavingCheck:
     def risks(self, draft: Draft, step: Step) -> Iterator[FailedPrecondition]:
         """Yield the requirements that a step could violate in some order of ends."""
         self._refresh(draft)
-        # Cells that read nothing of what the step touches cannot change by it.
+        # Cells that read nothing of what the step touches cannot change by it: a step costs only
+        # the rules that it concerns.
         affected = self._index.touching(_touched_by(draft, step))
         if not affected:
             return
@@ -465,12 +467,13 @@ class _StartTrial:
         view = self._views.get((progress, done))
         if view is None:
             view = self._views[progress, done] = TrackingView(self._overlay(progress, done))
-            view.reads = self._reads
+            view.reads = self._reads  # all states of a trial share one record of what was read
         return EvaluationContext(view, self._initial, view)
 
     def _overlay(self, progress: _StepProgress, done: frozenset[StepId]) -> OverlayDraft:
         state, at_ms, step = OverlayDraft(self._draft), self._draft.at_ms, self._step
-        # First the ends of other actions, then the start and the end of the step.
+        # First the ends of other actions, then the start and the end of the step: the gate applies
+        # the ends of an instant before its starts.
         for name in sorted(done):
             attempt = self._draft.in_flight[name].attempt
             transition.apply_to_draft(

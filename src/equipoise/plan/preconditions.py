@@ -267,6 +267,8 @@ def _target(ledger: CapacityLedger, vm: Vm, name: HostId) -> Iterator[FailedPrec
 
 
 def _capacity(ledger: CapacityLedger, vm: Vm, host: Host) -> Iterator[FailedPrecondition]:
+    # In the ledger a VM that migrates counts on both of its hosts. Only what this VM adds counts: a
+    # host that is already too full may still lose VMs.
     for short in ledger.capacity.shortages(vm_claim(vm), host.id):
         yield _lacking(vm, host.id, short, f"{short.need} {short.resource}")
 

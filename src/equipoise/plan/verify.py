@@ -134,9 +134,11 @@ class _Replay:
         # The initial state is judged too: a continuous rule must hold from the start.
         at_ms = 0
         yield from self._judge(MomentPhase.INITIAL, at_ms, self._recently_touched)
+        # At one instant the ends come before the starts, so a step may take the capacity that
+        # another step frees at the same millisecond. The state is judged after both.
         for at_ms, ends, starts in instants(plan.steps):
             for step in ends:
-                if step.id not in self._refused:
+                if step.id not in self._refused:  # a step that never started cannot end
                     self._apply(
                         ActionFinished(at_ms=self._began_ms + at_ms, step=step.id, attempt=1)
                     )
@@ -144,6 +146,7 @@ class _Replay:
             for step in starts:
                 yield from self._start(step)
             yield from self._judge(MomentPhase.STARTS, at_ms, self._recently_touched)
+        # A discrete rule is judged once, so it needs everything that the plan ever touched.
         yield from self._judge(MomentPhase.FINAL, at_ms, self._all_touched)
 
     def _start(self, step: Step) -> Iterator[Violation]:

@@ -102,6 +102,8 @@ class SpecificationJudge:
                 record.reported = dict.fromkeys(record.to_repair)
             elif record.requirement.continuous:
                 yield from self._new_violations(record, record.cells, context, moment)
+        # Discrete requirements are evaluated now, although they are judged at the end: it shows
+        # which of them were violated before the plan, and indexes what they read.
         self._evaluate(discrete, self._discrete, moment)
         for record in self._records:
             record.broken_before = not all(cell.holds for cell in record.cells)

@@ -122,21 +122,21 @@ def a_world(data: bytes) -> World:
         steps.append(a_step(f"s{9 - number}", action, start, end))
     moments = moments_of(cluster, steps)
     moments = moments[choices.pick(range(min(2, len(moments)))) :]
-    told = tuple(moments) if choices.often(1) else ()
-    return World(choices.pick(moments), moments[0], moments[-1], tuple(steps), told)
+    known = tuple(moments) if choices.often(1) else ()
+    return World(choices.pick(moments), moments[0], moments[-1], tuple(steps), known)
 
 
 def moments_of(cluster: Snapshot, steps: list[Step]) -> list[Snapshot]:
     """Return the states of a plan: ends come before starts of the same time."""
-    happenings: list[tuple[int, int, Any]] = []
+    events: list[tuple[int, int, Any]] = []
     for step in steps:
         started = ActionStarted(at_ms=step.start_ms, step=step, attempt=1)
         finished = ActionFinished(at_ms=step.end_ms, step=step.id, attempt=1)
-        happenings += [(step.start_ms, 1, started), (step.end_ms, 0, finished)]
+        events += [(step.start_ms, 1, started), (step.end_ms, 0, finished)]
     draft = Draft(cluster)
     found = [draft.freeze()]
-    for _, __, happening in sorted(happenings, key=lambda timed: timed[:2]):
-        apply_to_draft(draft, happening)
+    for _, __, happened in sorted(events, key=lambda timed: timed[:2]):
+        apply_to_draft(draft, happened)
         found.append(draft.freeze())
     return found
 

@@ -145,6 +145,7 @@ class _Exclusion:
         """Add the constraint that excludes the violation."""
         requirement = self._condition.requirement
         owner, name = requirement.specification, requirement.name
+        # A soft condition may be violated, but then the plan must not count it as satisfied.
         given = tuple(
             soft.literal for soft in self._model.kept if soft.condition is self._condition
         )

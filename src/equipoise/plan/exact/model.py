@@ -196,6 +196,9 @@ class PlanningModel:
         if not (requirement.continuous and known):  # the last of all moments is the final one
             yield SymbolicContext(self._final, self._initial, self._final, every), TRUE
 
+    # A state changes only at the ends and starts of actions. So the states around these moments
+    # cover a whole plan, whatever times the solver chooses.
+
     def _between(
         self, requirement: Requirement, about: frozenset[VmId] | None, starts: bool
     ) -> list[tuple[TimelineState, Literal]]:
@@ -285,23 +288,24 @@ def _action(candidate: CandidateAction, solution: Solution) -> Action:
     if candidate.switched is not None:
         return HOST_ACTIONS[candidate.kind](host=candidate.switched)
     assert candidate.vm is not None
+    vm = candidate.vm
     match candidate.kind:
-        case ActionKind.MIGRATE:
-            return Migrate(vm=candidate.vm, source=source, target=target)
-        case ActionKind.REINSTANTIATE:
-            return Reinstantiate(vm=candidate.vm, source=source, target=target)
-        case ActionKind.RESUME:
-            return Resume(vm=candidate.vm, source=source, target=target)
+        case ActionKind.MIGRATE | ActionKind.REINSTANTIATE | ActionKind.RESUME:
+            return _MOVES[candidate.kind](vm=vm, source=source, target=target)
         case ActionKind.BOOT:
-            return Boot(vm=candidate.vm, target=target)
-        case ActionKind.SHUTDOWN:
-            return Shutdown(vm=candidate.vm, source=source)
-        case ActionKind.SUSPEND:
-            return Suspend(vm=candidate.vm, source=source)
+            return Boot(vm=vm, target=target)
+        case ActionKind.SHUTDOWN | ActionKind.SUSPEND:
+            stop = Shutdown if candidate.kind is ActionKind.SHUTDOWN else Suspend
+            return stop(vm=vm, source=source)
         case ActionKind.ALLOCATE:
             assert candidate.resource is not None
-            return Allocate(vm=candidate.vm, resource=candidate.resource, amount=candidate.amount)
-        case ActionKind.FORGE:
-            return Forge(vm=candidate.vm)
+            return Allocate(vm=vm, resource=candidate.resource, amount=candidate.amount)
         case _:
-            return Kill(vm=candidate.vm)
+            return Forge(vm=vm) if candidate.kind is ActionKind.FORGE else Kill(vm=vm)
+
+
+_MOVES: Final[dict[ActionKind, type[Migrate | Reinstantiate | Resume]]] = {
+    ActionKind.MIGRATE: Migrate,
+    ActionKind.REINSTANTIATE: Reinstantiate,
+    ActionKind.RESUME: Resume,
+}

@@ -210,6 +210,7 @@ class CandidateFinder:
         The first host of each VM is the guess; its capacity is taken.
         """
         hosts: dict[VmId, list[HostId]] = {}
+        # The largest first, as in first-fit decreasing: small VMs fill the gaps that remain.
         for vm in sorted(movers, key=lambda mover: (-sum(self._claim(mover).values()), mover)):
             hosts[vm] = self._candidates(vm, count)
             if hosts[vm]:
@@ -389,6 +390,8 @@ def _narrow_scopes(
 
     Wider regions follow only for a problem that is too large to be searched as a whole.
     """
+    # Without optimisation a wider scope is searched only if the ones before have no plan. So a
+    # large problem costs a small model, and a wrong guess costs time but never a plan.
     arriving = [vm for vm in task.vm_conditions if _is_to_start(task, vm)]
     most = task.problem.moves_max
     finder = CandidateFinder(task, desired)

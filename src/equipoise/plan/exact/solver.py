@@ -112,7 +112,7 @@ class CpModelBuilder:
                 undecided.add(literal)
         if len(undecided) <= 1:
             return undecided.pop() if undecided else TRUE
-        # A conjunction with the same members is made once.
+        # The same part of a formula comes back at many moments; equal conjunctions share a literal.
         key = frozenset(undecided)
         known = self._known.get(key)
         if known is None:
@@ -137,7 +137,7 @@ class CpModelBuilder:
             return TRUE
         if least > limit:
             return FALSE
-        # Without its constant, equal comparisons have equal keys.
+        # Without its constant, equal comparisons have equal keys and share a literal.
         number, limit = LinearSum(0, number.terms), limit - number.constant
         if len(number.terms) == 1:
             ((index, _),) = number.terms.items()
@@ -148,6 +148,7 @@ class CpModelBuilder:
         if known is None:
             known = self._known[key] = self.literal()
             cp_literal, expression = self.cp_literal(known), self.expression(number)
+            # Both directions: a formula may use the literal and its negation.
             self.model.add(expression <= limit).only_enforce_if(cp_literal)
             self.model.add(expression > limit).only_enforce_if(cp_literal.negated())
         return known
@@ -174,6 +175,8 @@ class CpModelBuilder:
         if divisor < 0:
             number, divisor = -number, -divisor
         least, most = self.bounds(number)
+        # result * divisor <= number < (result + 1) * divisor: rounded down, as Python does, also
+        # for negative numbers; CP-SAT's own division rounds towards zero.
         result = self.number(least // divisor, most // divisor)
         self.require_at_most(result * divisor - number, 0)
         self.require_at_most(number - result * divisor, divisor - 1)
@@ -260,6 +263,7 @@ class CpModelBuilder:
         """Return the CP-SAT form of a number."""
         if isinstance(number, int):
             return number
+        # One call instead of one addition in Python for each variable.
         variables = [self._variables[index] for index in number.terms]
         weighted = cp_model.LinearExpr.weighted_sum(variables, list(number.terms.values()))
         return weighted + number.constant if number.constant else weighted
@@ -276,6 +280,7 @@ class CpModelBuilder:
 
     def hint(self, number: IntExpression, value: int) -> None:
         """Give the solver a first value of one variable."""
+        # A hint belongs to one variable; a sum of several has no single one to set.
         if isinstance(number, LinearSum) and len(number.terms) == 1:
             ((index, factor),) = number.terms.items()
             self.model.add_hint(self._variables[index], (value - number.constant) // factor)

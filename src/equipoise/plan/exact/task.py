@@ -124,6 +124,7 @@ class RequirementParts:
     def _evaluate(self, requirement: Requirement) -> Collection[RequirementPart]:
         owner, name = requirement.specification, requirement.name
         formula = owner.constraints[name].formula
+        # A formula about the plan has no value before there is a plan: it is one unknown part.
         if owner.looks_beyond(name):
             return (RequirementPart(formula, requirement.arguments),)
         context = self._context()

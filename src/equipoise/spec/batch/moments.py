@@ -109,7 +109,8 @@ def execute_plans(cases: CaseArrays, *, starts: bool) -> BatchTimeline:
     """Execute all plans. Without ``starts`` only ends make a row, for formulas that see no more."""
     steps, count = cases.steps, len(cases)
     most = steps.kind.shape[0]
-    # All ends before all starts in the list, so that a stable sort keeps the order of the plans.
+    # Even keys are ends and odd keys are starts: at one instant the ends come first. In the list
+    # all ends precede all starts, so that a stable sort keeps the order of the plans.
     keys = np.concatenate(
         [steps.end_ms * 2, steps.start_ms * 2 + 1] if starts else [steps.end_ms * 2]
     )
@@ -170,6 +171,8 @@ class _BatchWorld:
 
     def apply(self, row: int, step: Array, ends: Array) -> None:
         """Apply one event of each case; only ends change the state of VMs and hosts."""
+        # As in the model, a transition from another state or host than the present one changes
+        # nothing. A kind of -1 matches no action: the event of that case is a start.
         steps, places = self._cases.steps, self._places
         kind = np.where(ends, steps.kind[step, places], -1)
         vm = steps.vm[step, places]

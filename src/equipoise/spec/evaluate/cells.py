@@ -116,6 +116,7 @@ class CellIndex(Generic[T]):
 
     def touching(self, touched: TouchedEntities) -> dict[FormulaCell, T]:
         """Return the cells that may have changed because of what was touched."""
+        # A dict, not a set: cells are judged in a fixed order, so reports do not depend on hashes.
         cells: dict[FormulaCell, T] = {}
         for vm in touched.vms:
             cells.update(self._by_vm.get(vm, {}))

@@ -72,6 +72,7 @@ class IncrementalCollection:
                 self._put(member, ())
                 del self._contributions[member]
             self._dirty |= domain - self._domain
+            # A list has the order of its domain, so the contributions are kept in that order.
             self._contributions = {
                 member: self._contributions.get(member, ()) for member in in_order(domain)
             }
@@ -85,6 +86,8 @@ class IncrementalCollection:
 
     def overlay(self, context: EvaluationContext, touched: TouchedEntities) -> CollectionOverlay:
         """Return what differs in the current state of a context, if only this was touched."""
+        # Members that are still dirty differ from the stored contributions too, for another reason:
+        # the real state has changed since the last refresh.
         changed, reads = {}, ReadSet()
         for member in in_order((self._dirty | self.depending(touched)) & self._domain):
             contribution, seen = self._contribution(member, context)
@@ -142,6 +145,8 @@ class IncrementalCollection:
             _count(self._counts, before, contribution)
 
     def _note(self, member: Any, reads: ReadSet) -> None:
+        # Entries are never removed: an old one costs one needless evaluation, a missing one would
+        # leave a stale value.
         self._seen.setdefault(member, ReadSet()).add(reads)
         for vm in reads.vms:
             self._by_vm.setdefault(vm, set()).add(member)
@@ -261,6 +266,7 @@ class CollectionCache:
 def _count(
     counts: Counter[Any], old: Iterable[Any], new: Iterable[Any], *, keep: bool = False
 ) -> None:
+    # An overlay keeps entries of zero and below: its counter holds differences, not counts.
     for value in new:
         counts[value] += 1
     for value in old:

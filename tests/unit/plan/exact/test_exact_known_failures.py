@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from builders import a_host, a_vm
 from equipoise.model.action import Migrate, PowerOff
+from equipoise.model.host import HostState
 from equipoise.model.problem import ActionDuration, DesiredHostState
 from equipoise.model.problem.problem import ActionKind
 from equipoise.model.quantity import HostId, VmId
@@ -11,7 +12,7 @@ from equipoise.model.vm import VmState
 from equipoise.plan.exact.judge import judge_plan
 from equipoise.plan.exact.result import PlanningStatus
 from equipoise.plan.exact.solve import solve
-from equipoise.plan.exact.task import PlanningTask
+from equipoise.plan.exact.task import HostCondition, PlanningTask
 from planning import SECOND, a_problem, a_rule, fence, off
 
 
@@ -23,7 +24,9 @@ def test_25_a_host_with_sleeping_vms_is_not_shut_down() -> None:
     answer = solve(problem)
     assert answer.status is PlanningStatus.UNSAT
     assert answer.conflict is not None
-    assert answer.conflict.why[0] == "h1 must be offline"
+    (condition,) = answer.conflict.conditions
+    assert isinstance(condition, HostCondition)
+    assert (condition.host, condition.state) == ("h1", HostState.STANDBY)
     assert answer.conflict.codes[0] == "condition-conflict"
 
 

@@ -29,7 +29,7 @@ from equipoise.plan.exact.model import PlanningModel
 from equipoise.plan.exact.result import PlanningStatus
 from equipoise.plan.exact.solve import is_possible, solve
 from equipoise.plan.exact.solver import SearchBudget, SearchProgress
-from equipoise.plan.exact.task import PlanningTask, SearchScope
+from equipoise.plan.exact.task import PlanningTask, SearchScope, VmCondition
 from planning import a_problem, a_rule, apart, does, fence, hosts, moves, off
 
 # Reasons
@@ -79,7 +79,9 @@ def test_missing_capacity_is_a_reason() -> None:
     answer = solve(a_problem(hosts("h1"), vms, vms={VmId("v2"): DesiredVmState.RUNNING}))
     assert answer.conflict is not None
     assert answer.conflict.codes == ("condition-conflict", "no-capacity")
-    assert answer.conflict.why[0] == "v2 must be running"
+    (condition,) = answer.conflict.conditions
+    assert isinstance(condition, VmCondition)
+    assert (condition.vm, condition.state) == ("v2", VmState.RUNNING)
 
 
 def test_a_short_horizon_is_a_reason() -> None:

@@ -106,6 +106,8 @@ class HostConstraints:
         comes: CandidateAction | None,
         leaves: CandidateAction | None,
     ) -> Occupancy:
+        # A migrating VM holds its reservation on both hosts: on the target from the start of the
+        # migration, on the source until its end. A shrinking VM frees its amount at the end.
         start: IntExpression = 0
         if comes is not None:
             start = comes.end if comes.shrinks else comes.start
@@ -136,6 +138,7 @@ class HostConstraints:
             for occupancy, literal in self._occupancies[host.id]
             if occupancy.needs.get(resource)
         ]
+        # VMs that stay for the whole plan reduce the capacity; they need no interval.
         free = capacity_of(host, resource) - self._permanent_use(host.id, resource)
         if all(occupancy.arrival_of(resource) is None for occupancy, _ in occupancies):
             return  # a host that VMs only leave needs no constraint
@@ -198,6 +201,8 @@ class HostConstraints:
     def _clipped(self, occupancy: Occupancy, fits_from: IntExpression) -> Interval:
         """Return the part of an occupancy after the host is no longer overfull."""
         builder = self._builder
+        # The interval must cover that part and may be longer. A longer one only takes capacity, so
+        # no plan is lost.
         start, size, end = (builder.number(0, self._timeline.horizon) for _ in range(3))
         later = builder.literal()  # whether the occupancy starts later than the host fits
         builder.require_at_most(start - fits_from, 0, (-later,))

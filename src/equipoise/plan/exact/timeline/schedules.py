@@ -110,38 +110,32 @@ def vm_action_kinds(
     # A kill is possible in every state.
     if after is VmState.TERMINATED:
         return () if before is after else (ActionKind.KILL,)
-    match before, after:
-        case (VmState.RUNNING, VmState.RUNNING):
-            return (*moves,)
-        case (VmState.RUNNING, VmState.SLEEPING):
-            return (*moves, ActionKind.SUSPEND)
-        case (VmState.RUNNING, VmState.READY):
-            return (ActionKind.SHUTDOWN,)
-        case (VmState.SLEEPING, VmState.RUNNING):
-            return (ActionKind.RESUME,)
-        case (VmState.READY, VmState.RUNNING):
-            return (ActionKind.BOOT,)
-        case (VmState.INIT, VmState.RUNNING):
-            return (ActionKind.FORGE, ActionKind.BOOT)
-        case (VmState.INIT, VmState.READY):
-            return (ActionKind.FORGE,)
-        case _:
-            return () if before is after else None
+    # A VM that is shut down is gone from its host, so a move before that gains nothing. A suspended
+    # VM stays on its host, so it may have to move first.
+    first = tuple(moves) if before is VmState.RUNNING and after is not VmState.READY else ()
+    kinds = () if before is after else _VM_ACTION_KINDS.get((before, after))
+    return None if kinds is None else (*first, *kinds)
+
+
+_VM_ACTION_KINDS: Final[Mapping[tuple[VmState, VmState], tuple[ActionKind, ...]]] = {
+    (VmState.RUNNING, VmState.SLEEPING): (ActionKind.SUSPEND,),
+    (VmState.RUNNING, VmState.READY): (ActionKind.SHUTDOWN,),
+    (VmState.SLEEPING, VmState.RUNNING): (ActionKind.RESUME,),
+    (VmState.READY, VmState.RUNNING): (ActionKind.BOOT,),
+    (VmState.INIT, VmState.RUNNING): (ActionKind.FORGE, ActionKind.BOOT),
+    (VmState.INIT, VmState.READY): (ActionKind.FORGE,),
+}
+"""The shortest way from one state of a VM to another."""
 
 
 def host_action_kind(before: HostState, after: HostState) -> ActionKind | None:
     """Return the action that leads a host from one state to another; ``None`` if none does."""
-    match before, after:
-        case (HostState.STANDBY, HostState.ON):
-            return ActionKind.POWER_ON
-        case (HostState.ON, HostState.STANDBY):
-            return ActionKind.POWER_OFF
-        case (HostState.ON, HostState.MAINTENANCE):
-            return ActionKind.ENTER_MAINTENANCE
-        case (HostState.MAINTENANCE, HostState.ON):
-            return ActionKind.LEAVE_MAINTENANCE
-        case _:
-            return None
+    return {
+        (HostState.STANDBY, HostState.ON): ActionKind.POWER_ON,
+        (HostState.ON, HostState.STANDBY): ActionKind.POWER_OFF,
+        (HostState.ON, HostState.MAINTENANCE): ActionKind.ENTER_MAINTENANCE,
+        (HostState.MAINTENANCE, HostState.ON): ActionKind.LEAVE_MAINTENANCE,
+    }.get((before, after))
 
 
 def move_kinds_of(

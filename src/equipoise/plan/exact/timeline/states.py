@@ -162,6 +162,8 @@ class TimelineState(ABC):
             TRUE,
             *(self.ended(candidate.by_host or candidate) for candidate in schedule.candidates),
         ]
+        # A candidate of a VM that is outside the plan leads to an equal segment, so its presence
+        # does not matter. An agent changes only if its host is really switched.
         if schedule.candidates and schedule.candidates[0].by_host is not None:
             reached[1] = self._builder.all((schedule.candidates[0].present, reached[1]))
         return [
@@ -224,31 +226,16 @@ class FinalState(TimelineState):
         return FALSE
 
 
-class StateAfterEnds(TimelineState):
-    """The state after an action has ended, with all that end at the same time."""
+class _StateInBetween(TimelineState):
+    """The state after the ends or after the starts of one instant."""
 
-    def __init__(self, timeline: Timeline, candidate: CandidateAction) -> None:
+    def __init__(self, timeline: Timeline, phase: str, at: IntExpression) -> None:
         super().__init__(timeline)
-        self._at = candidate.end
-        self.known = ("ends", candidate.end) if isinstance(candidate.end, int) else None
-
-    def ended(self, candidate: CandidateAction) -> Literal:
-        """Return whether an action has ended by then."""
-        return self._builder.at_most(candidate.end - self._at, 0)
-
-    def underway(self, candidate: CandidateAction) -> Literal:
-        """Return whether an action began earlier and has not ended."""
-        begun = self._builder.at_most(candidate.start - self._at, -1)
-        return self._builder.all((begun, -self.ended(candidate)))
-
-
-class StateAfterStarts(TimelineState):
-    """The state after an action has started, with all that start at the same time."""
-
-    def __init__(self, timeline: Timeline, candidate: CandidateAction) -> None:
-        super().__init__(timeline)
-        self._at = candidate.start
-        self.known = ("starts", candidate.start) if isinstance(candidate.start, int) else None
+        self._at = at
+        # The ends of an instant come before its starts: after the ends, an action that starts at
+        # the same time has not begun.
+        self._starts_before = -1 if phase == "ends" else 0
+        self.known = (phase, at) if isinstance(at, int) else None
 
     def ended(self, candidate: CandidateAction) -> Literal:
         """Return whether an action has ended by then."""
@@ -256,8 +243,22 @@ class StateAfterStarts(TimelineState):
 
     def underway(self, candidate: CandidateAction) -> Literal:
         """Return whether an action has begun and not ended."""
-        begun = self._builder.at_most(candidate.start - self._at, 0)
+        begun = self._builder.at_most(candidate.start - self._at, self._starts_before)
         return self._builder.all((begun, -self.ended(candidate)))
+
+
+class StateAfterEnds(_StateInBetween):
+    """The state after an action has ended, with all that end at the same time."""
+
+    def __init__(self, timeline: Timeline, candidate: CandidateAction) -> None:
+        super().__init__(timeline, "ends", candidate.end)
+
+
+class StateAfterStarts(_StateInBetween):
+    """The state after an action has started, with all that start at the same time."""
+
+    def __init__(self, timeline: Timeline, candidate: CandidateAction) -> None:
+        super().__init__(timeline, "starts", candidate.start)
 
 
 def states_of(

@@ -26,7 +26,13 @@ from equipoise.plan.exact.solver import (
     as_number,
     weighted_sum,
 )
-from equipoise.plan.exact.task import PlanningTask, SearchScope, UnreachableState
+from equipoise.plan.exact.task import (
+    HostCondition,
+    PlanningTask,
+    SearchScope,
+    UnreachableState,
+    VmCondition,
+)
 from equipoise.plan.exact.timeline.routes import Routes
 from equipoise.plan.exact.timeline.schedules import (
     MOVE_KINDS,
@@ -138,14 +144,8 @@ class Timeline:
 
     def _lay_out_host(self, host: Host) -> None:
         conditions = self.task.host_conditions.get(host.id, [])
-        wanted = {condition.state for condition in conditions}
-        if len(wanted) > 1:
-            raise UnreachableState(
-                tuple(conditions),
-                f"{host.id} cannot be in both states",
-                "condition-conflict",
-            )
-        after = wanted.pop() if wanted else self._free_state(host)
+        _require_one_state(host.id, conditions)
+        after = conditions[0].state if conditions else self._free_state(host)
         if after is None or after is host.state:
             return
         kind = host_action_kind(host.state, after)
@@ -197,14 +197,8 @@ class Timeline:
 
     def _lay_out_vm(self, vm: Vm) -> None:
         conditions = self.task.vm_conditions.get(vm.id, [])
-        wanted = {condition.state for condition in conditions}
-        if len(wanted) > 1:
-            raise UnreachableState(
-                tuple(conditions),
-                f"{vm.id} cannot be in both states",
-                "condition-conflict",
-            )
-        after = wanted.pop() if wanted else vm.state
+        _require_one_state(vm.id, conditions)
+        after = conditions[0].state if conditions else vm.state
         kinds = vm_action_kinds(vm.state, after, self._moves_of(vm))
         if kinds is None:
             why = f"{vm.id} is {vm.state}, and no action leads to {after}"
@@ -319,6 +313,7 @@ class Timeline:
         if len(here) == 1:
             (host,) = here
             return -there.get(host, FALSE)
+        # Otherwise it has moved exactly if the host before is not the host after, host by host.
         moved = builder.literal()
         for host, was in here.items():
             now = there.get(host, FALSE)
@@ -331,6 +326,7 @@ class Timeline:
     def _set_clock(self) -> None:
         lengths = [ms for options in self._lengths.values() for ms, _ in options]
         rule_times_ms = self.task.referenced_times_ms  # the grid must contain the times of rules
+        # The greatest common divisor keeps all durations exact and the domains of the times small.
         self.unit_ms = gcd(*lengths, *(rule_times_ms or ())) or 1
         whole_ms = self._longest_ms() if self.scope.in_parallel else self._all_ms()
         if rule_times_ms is not None:  # every action may have to wait for all of these times
@@ -374,6 +370,7 @@ class Timeline:
         candidate.unit_ms = self.unit_ms
         candidate.size = self._size(candidate)
         least, _ = builder.bounds(candidate.size)
+        # An action outside the plan takes no time, so it may lie at the horizon itself.
         latest = self.horizon - least if candidate.present == TRUE else self.horizon
         if latest < 0:
             builder.require(FALSE)
@@ -401,6 +398,13 @@ class Timeline:
         for ms, literal in self._lengths[candidate]:
             self.builder.require_equal(size, ms // self.unit_ms, (literal, candidate.present))
         return size
+
+
+def _require_one_state(name: str, conditions: Sequence[VmCondition | HostCondition]) -> None:
+    """Refuse conditions that demand two different final states of one VM or host."""
+    if len({condition.state for condition in conditions}) > 1:
+        why = f"{name} cannot be in both states"
+        raise UnreachableState(tuple(conditions), why, "condition-conflict")
 
 
 _STATE_AFTER: Mapping[ActionKind, VmState] = {
