@@ -127,20 +127,22 @@ def _problem(
 
 
 def _implicit_rules(snapshot: Snapshot, rules: PlacementRules) -> Iterable[Rule]:
-    """Yield what balancing respects without a rule: pins, leaving hosts, fault-tolerant pairs."""
+    """Yield what balancing respects without a rule: pins, closed hosts, fault-tolerant pairs."""
     declared = {rule.id for rule in snapshot.settings.rules}
     running = {vm.id for vm in snapshot.vms.values() if vm.state is VmState.RUNNING}
     for number, vm in enumerate(pinned_vms(snapshot)):
-        host = snapshot.vms[vm].host
-        if vm in running and host is not None:
-            yield StayWithin(id=RuleId(f"pinned-{number}"), vms=(vm,), hosts=(host,))
+        home = snapshot.vms[vm].host
+        if vm in running and home is not None:
+            yield StayWithin(id=RuleId(f"pinned-{number}"), vms=(vm,), hosts=(home,))
     for number, group in enumerate(rules.apart):
         if group.rule not in declared:
             yield KeepApart(id=RuleId(f"apart-{number}"), vms=group.vms)
-    for number, leaving in enumerate(snapshot.hosts.values()):
-        if leaving.requested is None or leaving.state is not HostState.ON:
+    overrides = snapshot.settings.balance.hosts
+    for number, host in enumerate(snapshot.hosts.values()):
+        is_closed = host.requested is not None or host.id in overrides
+        if not is_closed or host.state is not HostState.ON:
             continue
-        residents = set(snapshot.residents[leaving.id])
+        residents = set(snapshot.residents[host.id])
         others = tuple(vm for vm in snapshot.vms if vm in running and vm not in residents)
-        if others:  # no VM moves to a host that is about to leave
-            yield StayOff(id=RuleId(f"leaving-{number}"), vms=others, hosts=(leaving.id,))
+        if others:  # no VM moves to a host that is about to leave or that the policy closes
+            yield StayOff(id=RuleId(f"closed-{number}"), vms=others, hosts=(host.id,))
