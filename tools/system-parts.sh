@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Install the system parts that some tests use, where that is possible: as root on Debian.
+# Install the system parts that some tests and the build of BtrPlace use, where that is possible: as root on Debian.
 # Where it is not, those tests skip and say what was missing.
 set -uo pipefail
 
@@ -10,6 +10,8 @@ command -v chromium >/dev/null || command -v chromium-browser >/dev/null ||
   command -v google-chrome >/dev/null || missing+=(chromium)
 [ -x /usr/sbin/sshd ] || command -v sshd >/dev/null || missing+=(openssh-server)
 command -v ssh >/dev/null || missing+=(openssh-client)
+command -v java >/dev/null || missing+=(default-jdk-headless)
+command -v mvn >/dev/null || missing+=(maven)
 
 [ ${#missing[@]} -eq 0 ] && exit 0
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then

@@ -5,15 +5,17 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 log=$(mktemp)
-nice .venv/bin/python -m equipoise.adapters.targets >"$log" 2>&1 &
+# A session of its own, so that pip and Maven end with it.
+setsid nice .venv/bin/python -m equipoise.adapters.targets >"$log" 2>&1 &
 export EQUIPOISE_TARGETS_PID=$!
+trap 'kill -- "-$EQUIPOISE_TARGETS_PID" 2>/dev/null; rm -f "$log"' EXIT
+trap 'exit 130' INT TERM
 "$@"
 status=$?
-if kill "$EQUIPOISE_TARGETS_PID" 2>/dev/null; then
-  echo "the schedulers under test were still being made; their tests did not wait for them"
+if kill -0 "$EQUIPOISE_TARGETS_PID" 2>/dev/null; then
+  echo "the schedulers under test are still being made; the command did not wait for them"
 elif ! wait "$EQUIPOISE_TARGETS_PID"; then
   echo "some schedulers under test could not be made, and their tests were skipped:"
-  tail -n 5 "$log"
+  grep -v '^making the environment of' "$log" | grep -v '^/'
 fi
-rm -f "$log"
 exit "$status"

@@ -17,19 +17,24 @@ SETUP_COMMANDS: Final[Mapping[str, Callable[[], Path]]] = {
 
 
 def main(names: list[str]) -> int:
-    """Make each environment, print its path, and return the exit code."""
+    """Make each environment, print its path, and return the exit code.
+
+    A target that cannot be made does not keep the others from being made.
+    """
+    unknown = [name for name in names if name not in SETUP_COMMANDS]
+    if unknown:
+        names_text = ", ".join(SETUP_COMMANDS)
+        sys.stderr.write(f"unknown target {unknown[0]!r}; the targets are {names_text}\n")
+        return 2
+    status = 0
     for name in names or list(SETUP_COMMANDS):
-        if name not in SETUP_COMMANDS:
-            names_text = ", ".join(SETUP_COMMANDS)
-            sys.stderr.write(f"unknown target {name!r}; the targets are {names_text}\n")
-            return 2
         sys.stderr.write(f"making the environment of {name}: the first time takes minutes ...\n")
         try:
             sys.stdout.write(f"{SETUP_COMMANDS[name]()}\n")
         except EquipoiseError as error:
             sys.stderr.write(f"{error}\n")
-            return 3
-    return 0
+            status = 3
+    return status
 
 
 if __name__ == "__main__":
