@@ -16,10 +16,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from equipoise.adapters.targets.scheduler import SchedulerEntry
-from equipoise.fuzz.campaign.baseline import kind_of
+from equipoise.fuzz.campaign.findings import kind_of
 from equipoise.fuzz.registry import find_scheduler, make_scheduler
 from equipoise.fuzz.schedulers import Scheduler
-from equipoise.fuzz.trial.size import TrialSize
+from equipoise.fuzz.trial.shrink import TrialSize
 from equipoise.fuzz.trial.stored import StoredTrial, read_lines, trial_of, write_line
 
 

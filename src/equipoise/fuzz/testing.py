@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import ParamSpec
 
-from equipoise.adapters.targets.trial_options import DEFAULT_OPTIONS, TrialOptions
+from equipoise.adapters.targets.trial import DEFAULT_OPTIONS, TrialOptions
 from equipoise.errors import InputProblem, InvalidInput
 from equipoise.fuzz.campaign import CampaignLimits, FuzzCampaign
 from equipoise.fuzz.campaign.text_report import report_lines

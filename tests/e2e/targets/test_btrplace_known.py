@@ -18,7 +18,7 @@ from equipoise.adapters.btrplace.scheduler import (
 )
 from equipoise.adapters.targets import MissingTarget, PinnedTarget, Worker
 from equipoise.fuzz.campaign import CampaignLimits, Finding, FuzzCampaign
-from equipoise.fuzz.campaign.baseline import judge_baseline
+from equipoise.fuzz.campaign.findings import judge_baseline
 from equipoise.fuzz.trial import TrialVerdict
 from equipoise.fuzz.trial.stored import StoredTrial, read_lines, trial_of
 

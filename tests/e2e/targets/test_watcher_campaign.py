@@ -19,7 +19,7 @@ from equipoise.adapters.targets import (
 from equipoise.adapters.watcher.encode import STRATEGIES
 from equipoise.adapters.watcher.scheduler import WATCHER, Watcher
 from equipoise.fuzz.campaign import CampaignLimits, FuzzCampaign
-from equipoise.fuzz.campaign.baseline import judge_baseline
+from equipoise.fuzz.campaign.findings import judge_baseline
 from equipoise.fuzz.schedulers import Scheduler
 from equipoise.fuzz.trial import TrialOutcome, judge
 from equipoise.fuzz.trial.stored import StoredTrial, read_lines

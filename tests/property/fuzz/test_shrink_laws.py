@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from equipoise.fuzz.campaign.findings import signature_of
 from equipoise.fuzz.trial import Trial, judge, shrink
-from equipoise.fuzz.trial.shrink import reductions
-from equipoise.fuzz.trial.size import TrialSize
+from equipoise.fuzz.trial.shrink import TrialSize, reductions
 from equipoise.model.plan import Step
 from equipoise.model.problem import Network
 from equipoise.model.state.snapshot import Snapshot

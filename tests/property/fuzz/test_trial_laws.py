@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equipoise.adapters.targets.trial_options import NetworkOptions, PlanSampling
+from equipoise.adapters.targets.trial import NetworkOptions, PlanSampling
 from equipoise.fuzz.generate import Generator, TrialOptions
 from equipoise.fuzz.schedulers.planner import Planner
 from equipoise.fuzz.trial import Trial, TrialOutcome, judge

@@ -8,10 +8,9 @@ from typing import Final
 
 from equipoise.adapters.access_file import FileContext
 from equipoise.adapters.ansible.access import AnsibleAccess, connections_to, run_options_of
-from equipoise.adapters.ansible.engine import AnsibleEngine
+from equipoise.adapters.ansible.engine import AnsibleConfig, AnsibleEngine, host_of
 from equipoise.adapters.ansible.playbooks import PlaybookPaths, check_playbooks
 from equipoise.adapters.ansible.process import need_ansible
-from equipoise.adapters.ansible.schedule import AnsibleConfig, host_of
 from equipoise.errors import InvalidInput
 from equipoise.model.diagnostics import Diagnostics, KeyPath
 from equipoise.model.upgrade.campaign import UpgradeCampaign

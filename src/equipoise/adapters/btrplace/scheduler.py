@@ -20,8 +20,7 @@ from equipoise.adapters.targets.scheduler import (
     SelfMadePlan,
     UnsupportedTrial,
 )
-from equipoise.adapters.targets.trial import Trial
-from equipoise.adapters.targets.trial_options import ResourceOptions, TrialOptions
+from equipoise.adapters.targets.trial import ResourceOptions, Trial, TrialOptions
 from equipoise.adapters.targets.worker import (
     AcceptsAnswer,
     OwnPlanAnswer,

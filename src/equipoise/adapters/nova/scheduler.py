@@ -18,8 +18,7 @@ from equipoise.adapters.nova.encode import (
 )
 from equipoise.adapters.targets.environment import PYTHON_TARGETS
 from equipoise.adapters.targets.scheduler import SchedulerCrash, SchedulerEntry, UnsupportedTrial
-from equipoise.adapters.targets.trial import Trial
-from equipoise.adapters.targets.trial_options import ResourceOptions, TrialOptions
+from equipoise.adapters.targets.trial import ResourceOptions, Trial, TrialOptions
 from equipoise.adapters.targets.worker import (
     AdmissionAnswer,
     TargetCrash,

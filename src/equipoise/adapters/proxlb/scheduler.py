@@ -26,8 +26,7 @@ from equipoise.adapters.targets.balancer import (
 )
 from equipoise.adapters.targets.environment import PYTHON_TARGETS
 from equipoise.adapters.targets.scheduler import SchedulerEntry, UnsupportedTrial
-from equipoise.adapters.targets.trial import Trial
-from equipoise.adapters.targets.trial_options import ResourceOptions
+from equipoise.adapters.targets.trial import ResourceOptions, Trial
 from equipoise.adapters.targets.worker import Worker, start_worker, why_missing
 from equipoise.model.action import EnterMaintenance, Migrate
 from equipoise.model.host import HostState

@@ -17,8 +17,7 @@ from equipoise.adapters.targets.scheduler import (
     UnsupportedTrial,
     require_no_network,
 )
-from equipoise.adapters.targets.trial import Trial
-from equipoise.adapters.targets.trial_options import TrialOptions
+from equipoise.adapters.targets.trial import Trial, TrialOptions
 from equipoise.adapters.targets.worker import TargetCrash, WorkerClient
 from equipoise.model.action import Action, EnterMaintenance, LeaveMaintenance, Migrate
 from equipoise.model.plan import Step

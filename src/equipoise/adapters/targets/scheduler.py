@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
-from equipoise.adapters.targets.trial_options import DEFAULT_OPTIONS, TrialOptions
+from equipoise.adapters.targets.trial import DEFAULT_OPTIONS, TrialOptions
 from equipoise.model.plan import Step
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from equipoise.adapters.targets.balancer import (
 )
 from equipoise.adapters.targets.environment import PYTHON_TARGETS
 from equipoise.adapters.targets.scheduler import SchedulerEntry, UnsupportedTrial
-from equipoise.adapters.targets.trial import Trial, with_machines
-from equipoise.adapters.targets.trial_options import ResourceOptions
+from equipoise.adapters.targets.trial import ResourceOptions, Trial, with_machines
 from equipoise.adapters.targets.worker import Worker, start_worker, why_missing
 from equipoise.adapters.watcher.encode import (
     BACKUP,

@@ -17,10 +17,9 @@ from equipoise.cli.fuzz.options import FuzzOptions, PreparedCampaign, prepare_ca
 from equipoise.cli.output import console, make_table, print_json, printable, progress_console
 from equipoise.errors import InputProblem, InternalError, Interrupted, InvalidInput
 from equipoise.fuzz.campaign import CampaignReport
-from equipoise.fuzz.campaign.baseline import Baseline, judge_baseline
-from equipoise.fuzz.campaign.interrupt import interruptible
+from equipoise.fuzz.campaign.findings import Baseline, judge_baseline
 from equipoise.fuzz.campaign.text_report import report_lines
-from equipoise.fuzz.campaign.workers import open_pool, process_count
+from equipoise.fuzz.campaign.workers import interruptible, open_pool, process_count
 from equipoise.fuzz.registry import make_scheduler, registered_schedulers
 from equipoise.fuzz.reports import CampaignAccount
 from equipoise.fuzz.reports.account import stored_finding

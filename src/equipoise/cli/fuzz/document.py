@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from equipoise.adapters.targets.scheduler import SchedulerEntry
 from equipoise.fuzz.campaign import CampaignReport, Finding
-from equipoise.fuzz.campaign.baseline import Baseline
+from equipoise.fuzz.campaign.findings import Baseline
 from equipoise.fuzz.trial.stored import plain_case
 
 

@@ -9,13 +9,11 @@ from time import perf_counter
 from typing import Final, NamedTuple
 
 from equipoise.adapters.targets.scheduler import Scheduler, ask
-from equipoise.adapters.targets.trial_options import PlanSampling, TrialOptions
+from equipoise.adapters.targets.trial import PlanSampling, TrialOptions
 from equipoise.fuzz.campaign.findings import DefectSignature, Finding, signature_of
-from equipoise.fuzz.campaign.interrupt import is_grace_over, is_stop_requested
-from equipoise.fuzz.campaign.workers import QUEUED_PER_WORKER
+from equipoise.fuzz.campaign.workers import QUEUED_PER_WORKER, is_grace_over, is_stop_requested
 from equipoise.fuzz.generate import Generator
-from equipoise.fuzz.generate.drawn import DrawnTrials
-from equipoise.fuzz.generate.generator import draw_in_turn
+from equipoise.fuzz.generate.generator import DrawnTrials, draw_in_turn
 from equipoise.fuzz.trial import OracleFailure, Trial, TrialOutcome, judge, shrink, verdict_on
 from equipoise.spec.library import all_constraints
 

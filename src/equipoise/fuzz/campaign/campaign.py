@@ -10,7 +10,7 @@ from math import inf
 from time import perf_counter
 from typing import Final
 
-from equipoise.adapters.targets.trial_options import DEFAULT_OPTIONS, TrialOptions
+from equipoise.adapters.targets.trial import DEFAULT_OPTIONS, TrialOptions
 from equipoise.fuzz.campaign.batch import (
     BatchSizer,
     SchedulerFactory,
@@ -26,8 +26,7 @@ from equipoise.fuzz.campaign.findings import (
     distinct_findings,
     signature_of,
 )
-from equipoise.fuzz.campaign.interrupt import is_stop_requested
-from equipoise.fuzz.campaign.workers import InProcess, WorkerPool
+from equipoise.fuzz.campaign.workers import InProcess, WorkerPool, is_stop_requested
 from equipoise.fuzz.schedulers import Scheduler
 from equipoise.fuzz.trial import Trial, judge
 

@@ -1,7 +1,8 @@
 """Findings of a campaign: equal defects are one finding, shown by the smallest case.
 
 The cause of a finding is a guess from that case, by the causes that the SafePlace paper found in
-BtrPlace. It helps to see which findings may be the same defect.
+BtrPlace. It helps to see which findings may be the same defect. A baseline has the known findings
+of a target: a campaign with one fails on a new finding, and if a known one disappears.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from html import escape
 from itertools import combinations
 from typing import Any, Final
 
-from equipoise.fuzz.trial import Trial, TrialOutcome, TrialVerdict
-from equipoise.fuzz.trial.size import TrialSize
+from equipoise.fuzz.schedulers import Scheduler
+from equipoise.fuzz.trial import Trial, TrialOutcome, TrialVerdict, judge
+from equipoise.fuzz.trial.shrink import TrialSize
+from equipoise.fuzz.trial.stored import StoredTrial, trial_of
 from equipoise.model.action import Move
 from equipoise.model.plan import Step
 from equipoise.model.vm import Vm, VmState
@@ -230,3 +233,39 @@ class CampaignReport:
     def tests_per_s(self) -> float:
         """The trials per second."""
         return self.tests / self.seconds if self.seconds else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The known findings of a scheduler in one version."""
+
+    kinds: frozenset[FindingKind]
+    """The kinds of defects that the scheduler still shows."""
+    disappeared: tuple[StoredTrial, ...]
+    """The cases that no longer show their defect."""
+
+    def new(self, report: CampaignReport) -> list[Finding]:
+        """The findings of a campaign that are not in the baseline."""
+        return [finding for finding in report.findings if finding.kind not in self.kinds]
+
+
+def judge_baseline(scheduler: Scheduler, known: Sequence[StoredTrial]) -> Baseline:
+    """Judge the known cases again."""
+    kinds, disappeared = set(), []
+    for stored in known:
+        kind = kind_of(scheduler, stored)
+        if kind is None:
+            disappeared.append(stored)
+        else:
+            kinds.add(kind)
+    return Baseline(frozenset(kinds), tuple(disappeared))
+
+
+def kind_of(scheduler: Scheduler, stored: StoredTrial) -> FindingKind | None:
+    """The kind of the finding of a stored case; ``None`` if it no longer shows its defect."""
+    trial = trial_of(stored)
+    verdict = judge(scheduler, trial)
+    message, stored_message = without_numbers(verdict.message), without_numbers(stored.message)
+    if (verdict.outcome, message) != (stored.outcome, stored_message):
+        return None
+    return Finding(verdict, stored.number, trial, trial).kind

@@ -9,7 +9,7 @@ import msgspec
 
 from equipoise.fuzz.campaign.findings import CampaignReport, Finding
 from equipoise.fuzz.trial import Trial
-from equipoise.fuzz.trial.size import bare_machine
+from equipoise.fuzz.trial.shrink import bare_machine
 from equipoise.model.action import describe
 from equipoise.model.host import Host
 from equipoise.model.problem.problem import Network

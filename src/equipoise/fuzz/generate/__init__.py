@@ -4,7 +4,7 @@ Entry point: ``Generator``. It never judges its trials; that its plans can be ex
 law.
 """
 
-from equipoise.adapters.targets.trial_options import TrialOptions
+from equipoise.adapters.targets.trial import TrialOptions
 from equipoise.fuzz.generate.generator import Generator
 
 __all__ = ["Generator", "TrialOptions"]

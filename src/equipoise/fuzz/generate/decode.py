@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Final, NamedTuple, cast
 
-from equipoise.adapters.targets.trial import Trial
-from equipoise.adapters.targets.trial_options import TrialOptions
+from equipoise.adapters.targets.trial import Trial, TrialOptions
 from equipoise.fuzz.generate.draw.trial_arrays import (
     ALLOCATE,
     AMOUNT,

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from equipoise.adapters.targets.trial_options import CountRange, PlanSampling, TrialOptions
+from equipoise.adapters.targets.trial import CountRange, PlanSampling, TrialOptions
 from equipoise.errors import InputProblem, InvalidInput
 from equipoise.files.overrides import override_values
 from equipoise.model.diagnostics import closest_match

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from equipoise.adapters.targets.trial_options import TrialOptions
+from equipoise.adapters.targets.trial import TrialOptions
 from equipoise.errors import InputProblem, InvalidInput
 from equipoise.fuzz.generate.draw.trial_arrays import (
     CHOICE,

@@ -4,8 +4,7 @@ Entry points: ``CampaignAccount``, ``render_csv``, ``render_junit`` and ``render
 """
 
 from equipoise.fuzz.reports.account import CampaignAccount
-from equipoise.fuzz.reports.csv_table import render_csv
-from equipoise.fuzz.reports.junit import render_junit
+from equipoise.fuzz.reports.export import render_csv, render_junit
 from equipoise.fuzz.reports.page import render_page
 
 __all__ = ["CampaignAccount", "render_csv", "render_junit", "render_page"]

@@ -19,8 +19,7 @@ from equipoise.adapters.targets.scheduler import (
     UnsupportedTrial,
     require_no_network,
 )
-from equipoise.adapters.targets.trial import Trial
-from equipoise.adapters.targets.trial_options import ResourceOptions, TrialOptions
+from equipoise.adapters.targets.trial import ResourceOptions, Trial, TrialOptions
 from equipoise.balance.propose import BalanceDecider
 from equipoise.control.arbitrate import arbitrate, ask_deciders
 from equipoise.control.ports import Decider

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from equipoise.adapters.targets.scheduler import PlanAcceptor
-from equipoise.adapters.targets.trial import Trial
-from equipoise.adapters.targets.trial_options import NetworkOptions, PlanSampling, TrialOptions
+from equipoise.adapters.targets.trial import NetworkOptions, PlanSampling, Trial, TrialOptions
 from equipoise.model.action import Move
 from equipoise.model.host import HostState
 from equipoise.model.plan import Step

@@ -11,10 +11,14 @@ from hypothesis import strategies as st
 
 from equipoise.adapters.ansible import engine as ansible_engine
 from equipoise.adapters.ansible.batch import PlaybookBatchResult
-from equipoise.adapters.ansible.engine import AnsibleEngine
+from equipoise.adapters.ansible.engine import (
+    AnsibleConfig,
+    AnsibleEngine,
+    TaskResult,
+    execute_batch,
+)
 from equipoise.adapters.ansible.job import HostConnection, JobOutcome, JobResult, PlaybookJob
 from equipoise.adapters.ansible.playbooks import PlaybookPaths
-from equipoise.adapters.ansible.schedule import AnsibleConfig, TaskResult, execute_batch
 from equipoise.model.event import Event
 from equipoise.model.quantity import HostId, ResourceId, VmId
 from equipoise.model.upgrade.catalog import ComponentId, ComponentOperation, Recipe

@@ -9,11 +9,11 @@ from math import inf
 import pytest
 
 from equipoise.fuzz.campaign import CampaignLimits, CampaignReport, FuzzCampaign
-from equipoise.fuzz.campaign import interrupt as stopping
-from equipoise.fuzz.campaign.interrupt import interruptible, is_stop_requested
+from equipoise.fuzz.campaign import workers as stopping
+from equipoise.fuzz.campaign.workers import interruptible, is_stop_requested
 from equipoise.fuzz.generate import Generator
 from equipoise.fuzz.trial import Trial
-from equipoise.fuzz.trial.size import TrialSize
+from equipoise.fuzz.trial.shrink import TrialSize
 from equipoise.spec.library import library_constraints
 
 

@@ -9,7 +9,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from equipoise.adapters.targets.trial_options import NetworkOptions, PlanSampling
+from equipoise.adapters.targets.trial import NetworkOptions, PlanSampling
 from equipoise.errors import InvalidInput
 from equipoise.files.check import find_problems
 from equipoise.fuzz.generate import Generator, TrialOptions

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from equipoise.adapters.targets.trial_options import PlanSampling, ResourceOptions
+from equipoise.adapters.targets.trial import PlanSampling, ResourceOptions
 from equipoise.errors import InvalidInput
 from equipoise.fuzz.generate import Generator, TrialOptions
 from equipoise.fuzz.generate.generator import draw_in_turn

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from equipoise.adapters.targets.trial_options import DEFAULT_OPTIONS, PlanSampling
+from equipoise.adapters.targets.trial import DEFAULT_OPTIONS, PlanSampling
 from equipoise.errors import InvalidInput
 from equipoise.fuzz.generate import Generator, TrialOptions
 from equipoise.fuzz.generate.option_overrides import override_options

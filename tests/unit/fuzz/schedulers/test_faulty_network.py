@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from equipoise.adapters.targets.trial_options import NetworkOptions, PlanSampling, TrialOptions
+from equipoise.adapters.targets.trial import NetworkOptions, PlanSampling, TrialOptions
 from equipoise.fuzz.campaign import CampaignLimits, CampaignReport, FuzzCampaign
 from equipoise.fuzz.registry import find_scheduler
 from equipoise.fuzz.schedulers import Scheduler

@@ -11,8 +11,7 @@ import pytest
 from builders import a_cluster, a_host, a_step, a_vm
 from equipoise.fuzz.campaign.findings import signature_of
 from equipoise.fuzz.trial import Trial, TrialOutcome, judge, shrink
-from equipoise.fuzz.trial.shrink import reductions
-from equipoise.fuzz.trial.size import TrialSize
+from equipoise.fuzz.trial.shrink import TrialSize, reductions
 from equipoise.model.action import Allocate, Boot, Migrate, PowerOn, Resume, Suspend, describe
 from equipoise.model.host import HostReserve, HostState
 from equipoise.model.plan import Step

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from equipoise.adapters.targets.trial_options import TrialOptions
+from equipoise.adapters.targets.trial import TrialOptions
 from equipoise.fuzz.generate.draw.keyed_random import KeyedRandom
 from equipoise.fuzz.generate.draw.plans import PlannedClusters
 from equipoise.fuzz.generate.draw.trial_arrays import (

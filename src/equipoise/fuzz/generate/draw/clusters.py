@@ -7,7 +7,7 @@ from typing import Final, Self
 
 import numpy as np
 
-from equipoise.adapters.targets.trial_options import TrialOptions
+from equipoise.adapters.targets.trial import TrialOptions
 from equipoise.fuzz.generate.draw.keyed_random import KeyedRandom, WeightedChoice, one_of
 from equipoise.fuzz.generate.draw.trial_arrays import NO_HOST, NONE, ON, READY, RUNNING, SLEEPING
 from equipoise.spec.batch.cases import HOST_CODES, VM_CODES, Array

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from equipoise.adapters.targets.trial_options import NetworkOptions, SpeedRange
+from equipoise.adapters.targets.trial import NetworkOptions, SpeedRange
 from equipoise.fuzz.generate.draw.clusters import DrawnHosts, PerTrialArrays
 from equipoise.fuzz.generate.draw.keyed_random import KeyedRandom, below
 from equipoise.fuzz.generate.draw.trial_arrays import AT, DEFAULT_VM, MBPS, NO_LIMIT, NONE, TO

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from equipoise.adapters.targets.trial_options import PlanSampling, TrialOptions
+from equipoise.adapters.targets.trial import PlanSampling, TrialOptions
 from equipoise.fuzz.generate.draw.clusters import (
     DrawnHosts,
     DrawnVms,
