@@ -7,8 +7,7 @@ from typing import TypeVar
 
 from equipoise.model.quantity import ApplicationId, RoleId, SlotId
 from equipoise.model.roles.layout import LayoutElement
-from equipoise.roles.coverage import roles_by_slot
-from equipoise.roles.meaning import Members, layout_meaning
+from equipoise.roles.meaning import Members, layout_meaning, roles_by_slot
 
 X = TypeVar("X", bound=Hashable)
 Y = TypeVar("Y", bound=Hashable)

@@ -11,7 +11,7 @@ from equipoise.model.host import Host, HostState, PowerProfile
 from equipoise.model.plan import ConcurrencyLimits, Step
 from equipoise.model.scenario.physics import PowerPhysics
 from equipoise.model.scenario.scenario import Scenario
-from equipoise.sim.measure.energy import Energy
+from equipoise.sim.measure.measures import Energy
 from equipoise.sim.runner import ScenarioRunner, SimulationResult
 from equipoise.store import MemoryJournal
 from plain_scenarios import scenarios, some_hosts

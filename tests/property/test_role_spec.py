@@ -10,8 +10,14 @@ from hypothesis import strategies as st
 
 from equipoise.model.quantity import ApplicationId, RoleId, SlotId
 from equipoise.model.roles.layout import LayoutElement
-from equipoise.roles.coverage import role_coverage
-from equipoise.roles.meaning import domain, image, inverse, layout_meaning, remove_duplicates
+from equipoise.roles.meaning import (
+    domain,
+    image,
+    inverse,
+    layout_meaning,
+    remove_duplicates,
+    role_coverage,
+)
 from role_harness import PROCESSORS, SLOTS, a_team, any_layouts, layouts, preferences
 from role_relations import (
     all_different,

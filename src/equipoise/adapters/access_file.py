@@ -15,9 +15,14 @@ from typing import Any, TypeVar
 import msgspec
 
 from equipoise.errors import InvalidInput
+from equipoise.files.document import (
+    FileFormat,
+    ParsedTree,
+    check_size_for_format,
+    decode_text,
+    detect_formats,
+)
 from equipoise.files.json_reader import read_json
-from equipoise.files.text import FileFormat, check_size_for_format, decode_text, detect_formats
-from equipoise.files.tree import ParsedTree
 from equipoise.files.type_check import check_types
 from equipoise.files.yaml_reader import read_yaml
 from equipoise.model.diagnostics import Diagnostics, KeyPath, TooManyDiagnostics

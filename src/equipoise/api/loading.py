@@ -9,7 +9,7 @@ from typing import Final
 
 from equipoise import files
 from equipoise.errors import InputProblem, InvalidInput
-from equipoise.files.text import FILE_SIZE_MAX, FileFormat
+from equipoise.files.document import FILE_SIZE_MAX, FileFormat
 from equipoise.model.diagnostics import Diagnostics
 from equipoise.model.inventory import Amendment, Inventory
 from equipoise.model.plan import Plan

@@ -13,8 +13,7 @@ from msgspec import UNSET, UnsetType
 from equipoise.documents.json_document import Document, read_leniently, unknown_keys
 from equipoise.documents.violation import ViolationRow, violation_rows
 from equipoise.model.action import Migrate, PowerOff, PowerOn
-from equipoise.sim.measure.energy import Energy
-from equipoise.sim.measure.measures import Measures
+from equipoise.sim.measure.measures import Energy, Measures
 from equipoise.sim.runner import SimulationResult
 from equipoise.store import Journal
 

@@ -6,6 +6,7 @@ line, key and fix. Never opens a file: the caller reads it, after ``check_size``
 """
 
 from equipoise.files.check import find_problems
+from equipoise.files.document import check_size
 from equipoise.files.overrides import override_scenario
 from equipoise.files.parse import (
     parse_amendment,
@@ -19,7 +20,6 @@ from equipoise.files.parse import (
     parse_scenario_or_inventory,
 )
 from equipoise.files.schema import json_schema
-from equipoise.files.text import check_size
 from equipoise.files.write import to_json, to_yaml
 
 __all__ = [

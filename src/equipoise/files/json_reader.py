@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, Final, NamedTuple, NoReturn
 
-from equipoise.files.text import DEPTH_MAX, reject_file
-from equipoise.files.tree import ParsedTree
+from equipoise.files.document import DEPTH_MAX, ParsedTree, reject_file
 from equipoise.model.diagnostics import (
     DIAGNOSTICS_MAX,
     Diagnostic,

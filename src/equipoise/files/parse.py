@@ -20,15 +20,16 @@ from equipoise.files.check.inventory import ClusterCheck, check_amendment
 from equipoise.files.check.references import FleetIndexes
 from equipoise.files.check.scenario import cluster_with_named_members
 from equipoise.files.check.upgrade import RequestContext, check_request
-from equipoise.files.json_reader import has_duplicate_keys, read_json
-from equipoise.files.text import (
+from equipoise.files.document import (
     FileFormat,
+    ParsedTree,
     check_size_for_format,
     decode_text,
     detect_formats,
     has_yaml_name,
+    without_invalid_parts,
 )
-from equipoise.files.tree import ParsedTree, without_invalid_parts
+from equipoise.files.json_reader import has_duplicate_keys, read_json
 from equipoise.files.type_check import check_types
 from equipoise.files.yaml_reader import read_yaml
 from equipoise.model.diagnostics import Diagnostics, KeyPath, LineLookup, TooManyDiagnostics

@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec import inspect
 
-from equipoise.files.tree import UNREADABLE
+from equipoise.files.document import UNREADABLE
 from equipoise.model.diagnostics import Diagnostics, KeyPath, describe_value, format_value, quoted
 
 NumberType = inspect.IntType | inspect.FloatType

@@ -11,8 +11,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from equipoise.files.text import DEPTH_MAX, check_printable, reject_file
-from equipoise.files.tree import UNREADABLE, ParsedTree
+from equipoise.files.document import DEPTH_MAX, UNREADABLE, ParsedTree, check_printable, reject_file
 from equipoise.model.diagnostics import (
     DIAGNOSTICS_MAX,
     Diagnostic,

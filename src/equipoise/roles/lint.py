@@ -21,7 +21,7 @@ from equipoise.model.roles.layout import (
     RoleLayout,
     expand_redundancy,
 )
-from equipoise.roles.coverage import role_coverage, roles_by_slot
+from equipoise.roles.meaning import role_coverage, roles_by_slot
 
 
 class DefectKind(StrEnum):

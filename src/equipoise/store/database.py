@@ -31,8 +31,7 @@ from equipoise.errors import Conflict
 from equipoise.model.event import Event
 from equipoise.model.quantity import ID_PATTERN
 from equipoise.store.address import DatabaseAddress, invalid_database
-from equipoise.store.connect import connect, for_writing
-from equipoise.store.failures import translated_errors
+from equipoise.store.connect import connect, for_writing, translated_errors
 from equipoise.store.journal import Journal
 from equipoise.store.lock import JournalLock, try_lock
 from equipoise.store.schema import EVENTS

@@ -9,7 +9,7 @@ from sqlalchemy.exc import OperationalError, PendingRollbackError
 
 from equipoise.errors import Conflict, InvalidInput, WorldError
 from equipoise.store.address import DatabaseAddress
-from equipoise.store.failures import is_busy, translated_errors
+from equipoise.store.connect import is_busy, translated_errors
 
 FILE = DatabaseAddress.of("/var/lib/journal.db")
 SERVER = DatabaseAddress.of("postgresql://kim:s3cret@host/db")

@@ -25,10 +25,9 @@ from equipoise.files.check.planning import (
     check_step_subjects,
 )
 from equipoise.files.check.references import NO_FLEETS, FleetIndexes, InventoryIndex
-from equipoise.files.check.resource_graph import check_resource_graph
 from equipoise.files.check.scenario import check_scenario
-from equipoise.files.check.upgrade import check_campaign
-from equipoise.files.tree import Gaps, gaps_below
+from equipoise.files.check.upgrade import check_campaign, check_resource_graph
+from equipoise.files.document import Gaps, gaps_below
 from equipoise.model.diagnostics import Diagnostics, TooManyDiagnostics
 from equipoise.model.inventory import Amendment, Inventory
 from equipoise.model.plan import Plan

@@ -18,7 +18,7 @@ from equipoise.files.check.references import (
     NamedElements,
     report_taken_id,
 )
-from equipoise.files.tree import Gap, Gaps, gaps_below
+from equipoise.files.document import Gap, Gaps, gaps_below
 from equipoise.model.diagnostics import Diagnostics, KeyPath, format_number, quoted
 from equipoise.model.event import (
     HostFailed,

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from equipoise.files.check.references import InventoryIndex, ListElements
-from equipoise.files.tree import Gaps
+from equipoise.files.document import Gaps
 from equipoise.model.diagnostics import Diagnostics, KeyPath, format_number, quoted
 from equipoise.model.event import VmArrived
 from equipoise.model.scenario.load import (

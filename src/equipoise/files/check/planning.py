@@ -15,7 +15,7 @@ from equipoise.files.check.references import (
     format_cycle,
     report_repeated,
 )
-from equipoise.files.tree import Gap, Gaps, gaps_below
+from equipoise.files.document import Gap, Gaps, gaps_below
 from equipoise.model.diagnostics import Diagnostics, KeyPath, format_list, quoted
 from equipoise.model.host import Host
 from equipoise.model.plan import Plan, Step

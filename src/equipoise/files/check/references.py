@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Generic, NamedTuple, Protocol, Self, TypeVar
 
-from equipoise.files.tree import Gap, Gaps
+from equipoise.files.document import Gap, Gaps
 from equipoise.model.diagnostics import Diagnostics, KeyPath, quoted
 from equipoise.model.host import Host
 from equipoise.model.inventory import Inventory, Pool, Tenant

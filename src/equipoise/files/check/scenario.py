@@ -19,7 +19,7 @@ from equipoise.files.check.references import (
     report_repeated,
     report_taken_id,
 )
-from equipoise.files.tree import Gaps
+from equipoise.files.document import Gaps
 from equipoise.model.diagnostics import Diagnostics, KeyPath, format_list, quoted
 from equipoise.model.event import HostJoined, VmArrived
 from equipoise.model.host import Host, HostState

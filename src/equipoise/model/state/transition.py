@@ -52,8 +52,8 @@ from equipoise.model.event import (
     VmLeft,
 )
 from equipoise.model.host import HostState
-from equipoise.model.quantity import HostId, VmId
-from equipoise.model.state import role_transition
+from equipoise.model.quantity import HostId, ProcessorId, VmId
+from equipoise.model.roles.state import GroupRole, ProcessorStatus, layout_index
 from equipoise.model.state.draft import Draft
 from equipoise.model.state.snapshot import (
     HISTORY_MS,
@@ -96,7 +96,7 @@ def _cluster_loaded(draft: Draft, event: ClusterLoaded) -> None:
 
 def _settings_changed(draft: Draft, event: SettingsChanged) -> None:
     draft.settings = event.settings
-    role_transition.drop_obsolete_groups(draft)
+    _drop_obsolete_groups(draft)
 
 
 def _host_put(draft: Draft, event: HostJoined | HostChanged) -> None:
@@ -187,7 +187,7 @@ def _action_ended(draft: Draft, event: ActionFinished | ActionFailed | ActionLos
         return
     draft.drop_action(event.step)
     if isinstance(running.step.action, StartRole | StopRole):
-        role_transition.action_ended(draft, running.step.action, event)
+        _role_action_ended(draft, running.step.action, event)
         return
     if isinstance(event, ActionFinished):
         _apply_action(draft, running.step.action)
@@ -211,7 +211,7 @@ def _apply_action(draft: Draft, action: Action) -> None:
         if draft.hosts[action.host].state is before:
             _set_host_state(draft, action.host, after)
         return
-    assert not isinstance(action, RoleAction), "role_transition applies role actions"
+    assert not isinstance(action, RoleAction), "_role_action_ended applies role actions"
     vm = draft.vms[action.vm]
     change = vm_transition(action)
     if change is not None:
@@ -253,6 +253,103 @@ def _interrupt_actions(draft: Draft, host: HostId) -> None:
                 draft.drop_action(running.step.id)
 
 
+# Effects on roles
+
+
+def _role_action_ended(
+    draft: Draft, action: RoleAction, event: ActionFinished | ActionFailed | ActionLost
+) -> None:
+    """Apply the end of a start or stop of a role."""
+    role_state, instance = draft.role_state, action.role_instance
+    if not isinstance(event, ActionFinished):
+        role_state.add_failure(instance, event.at_ms)
+        return
+    role_state.clear_failure(instance)
+    if isinstance(action, StartRole):
+        # A late answer of a processor that went down meanwhile must not bring the role back.
+        if draft.is_up(instance.processor):
+            role_state.add_held(instance.processor, instance.group_role)
+    else:
+        role_state.remove_held(instance.processor, instance.group_role)
+
+
+def _processor_suspected(draft: Draft, event: ProcessorSuspected) -> None:
+    """Record the start of a suspicion. A repeated suspicion keeps the first time."""
+    status = draft.role_state.status(event.processor)
+    if status.suspected_ms is None and draft.is_up(event.processor):
+        _put_status(draft, event.processor, status._replace(suspected_ms=event.at_ms))
+
+
+def _processor_trusted(draft: Draft, event: ProcessorTrusted) -> None:
+    """End a suspicion."""
+    status = draft.role_state.status(event.processor)
+    if status.suspected_ms is not None:
+        _put_status(draft, event.processor, status._replace(suspected_ms=None))
+
+
+def _processor_locked(draft: Draft, event: ProcessorLocked) -> None:
+    """Lock a processor, with the reason."""
+    status = draft.role_state.status(event.processor)
+    _put_status(draft, event.processor, status._replace(locked=event.reason))
+
+
+def _processor_unlocked(draft: Draft, event: ProcessorUnlocked) -> None:
+    """Unlock a processor, and clear its failures."""
+    status = draft.role_state.status(event.processor)
+    _put_status(draft, event.processor, status._replace(locked=None))
+    draft.role_state.clear_failures(event.processor)
+
+
+def _role_move_requested(draft: Draft, event: RoleMoveRequested) -> None:
+    """Pin a role to a slot, or remove its pin."""
+    draft.role_state.pin(GroupRole(event.group, event.role), event.slot)
+    for processor in draft.role_state.slots.get(event.group, {}).values():
+        draft.touch(processor)
+
+
+def _layout_changed(draft: Draft, event: LayoutChanged) -> None:
+    """Replace the layout of roles and groups."""
+    draft.settings = draft.settings.but(layout=event.layout)
+    _drop_obsolete_groups(draft)
+
+
+def _drop_obsolete_groups(draft: Draft) -> None:
+    """Remove the groups and processors that the layout does not have. Running roles stay."""
+    layout, role_state = draft.settings.layout, draft.role_state
+    index = None if layout is None else layout_index(layout)
+    for group in tuple(role_state.slots):
+        if index is None or group not in index.groups:
+            role_state.drop_group(group)
+    for processor in tuple(role_state.statuses):
+        if index is None or processor not in index.groups_of:
+            role_state.drop_processor(processor)
+
+
+def _roles_found(draft: Draft, event: RolesFound) -> None:
+    """Set the running roles of a processor to the observed ones."""
+    observed = tuple(GroupRole(group, role) for group, role in event.held)
+    draft.role_state.put_held(event.processor, observed)
+    draft.touch(event.processor)
+
+
+def _leader_epoch_started(draft: Draft, event: LeaderEpochStarted) -> None:
+    """Set the epoch of the leader."""
+    draft.role_state.raise_epoch(event.epoch)
+
+
+def _slots_filled(draft: Draft, event: SlotsFilled) -> None:
+    """Set the processors of the slots of a group."""
+    before = tuple(draft.role_state.slots.get(event.group, {}).values())
+    draft.role_state.assign_slots(event.group, event.slots)
+    for processor in (*before, *event.slots.values()):
+        draft.touch(processor)
+
+
+def _put_status(draft: Draft, processor: ProcessorId, status: ProcessorStatus) -> None:
+    draft.role_state.put_status(processor, status)
+    draft.touch(processor)
+
+
 _EFFECTS: Final[dict[type[Any], Callable[[Draft, Any], None]]] = {
     ClusterLoaded: _cluster_loaded,
     SettingsChanged: _settings_changed,
@@ -266,15 +363,15 @@ _EFFECTS: Final[dict[type[Any], Callable[[Draft, Any], None]]] = {
     VmLeft: _vm_left,
     VmCrashed: _vm_crashed,
     DemandObserved: _demand_observed,
-    ProcessorSuspected: role_transition.processor_suspected,
-    ProcessorTrusted: role_transition.processor_trusted,
-    ProcessorLocked: role_transition.processor_locked,
-    ProcessorUnlocked: role_transition.processor_unlocked,
-    RoleMoveRequested: role_transition.role_move_requested,
-    LayoutChanged: role_transition.layout_changed,
-    RolesFound: role_transition.roles_found,
-    LeaderEpochStarted: role_transition.leader_epoch_started,
-    SlotsFilled: role_transition.slots_filled,
+    ProcessorSuspected: _processor_suspected,
+    ProcessorTrusted: _processor_trusted,
+    ProcessorLocked: _processor_locked,
+    ProcessorUnlocked: _processor_unlocked,
+    RoleMoveRequested: _role_move_requested,
+    LayoutChanged: _layout_changed,
+    RolesFound: _roles_found,
+    LeaderEpochStarted: _leader_epoch_started,
+    SlotsFilled: _slots_filled,
     ActionStarted: _action_started,
     ActionFinished: _action_ended,
     ActionFailed: _action_ended,

@@ -16,7 +16,6 @@ from equipoise.model.host import Host, HostState
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.scenario.physics import Physics
 from equipoise.model.vm import Vm, VmState
-from equipoise.sim.allocation import sharing_kernels, tree_kernels
 from equipoise.sim.allocation.arrays import (
     HOST_DTYPE,
     POOL_DTYPE,
@@ -27,14 +26,14 @@ from equipoise.sim.allocation.arrays import (
     empty_nodes,
     grow_rows,
 )
-from equipoise.sim.allocation.sharing_kernels import ALL_CHANGED
+from equipoise.sim.allocation.kernels import ALL_CHANGED, ALLOCATION_KERNELS
 
 DEMAND_CHANGE_DTYPE: Final = np.dtype(
     [("at_ms", "i8"), ("row", "i8"), ("resource", "i8"), ("value", "f8")]
 )
 """A change of demand: when, the row of the VM, the resource (0 is CPU, 1 memory), the new value."""
 
-KERNELS: Final = KernelSet(*sharing_kernels.SHARING_KERNELS, *tree_kernels.TREE_KERNELS)
+KERNELS: Final = KernelSet(*ALLOCATION_KERNELS)
 NO_LIMIT: Final = float("inf")
 _ROWS_AT_FIRST: Final = 64
 _POOL_COLUMNS: Final = [

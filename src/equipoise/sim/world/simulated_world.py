@@ -19,8 +19,7 @@ from equipoise.model.state.snapshot import Snapshot
 from equipoise.sim.allocation.allocator import ResourceAllocator
 from equipoise.sim.expand import expand
 from equipoise.sim.load import LoadDemands, TraceReader
-from equipoise.sim.measure.energy import compute_energy
-from equipoise.sim.measure.measures import Measures, compute_measures
+from equipoise.sim.measure.measures import Measures, compute_energy, compute_measures
 from equipoise.sim.measure.sampling import RunRecord, RunSampler
 from equipoise.sim.world.arrivals import Arrivals
 from equipoise.sim.world.context import SimulationContext

@@ -15,7 +15,7 @@ from msgspec import inspect, structs
 from equipoise.api.loading import read_problem
 from equipoise.errors import InvalidInput
 from equipoise.files import find_problems, json_schema, parse_problem, to_json, to_yaml
-from equipoise.files.text import FILE_SIZE_MAX, FileFormat
+from equipoise.files.document import FILE_SIZE_MAX, FileFormat
 from equipoise.files.type_check import _CHECKS_BY_TYPE, type_noun
 from equipoise.model.problem import (
     DesiredHostState,

@@ -15,8 +15,7 @@ from equipoise.model.policy.power import EnergyTariff, PowerPolicy
 from equipoise.model.quantity import HostId, StepId, VmId
 from equipoise.model.scenario.scenario import MeasurementSettings, Scenario
 from equipoise.model.vm import Demand, Vm
-from equipoise.sim.measure.energy import Energy
-from equipoise.sim.measure.measures import Measures
+from equipoise.sim.measure.measures import Energy, Measures
 from equipoise.sim.runner import ScenarioRunner
 from equipoise.sim.world.simulated_world import SimulatedWorld
 from equipoise.store import MemoryJournal

@@ -18,8 +18,8 @@ import msgspec
 from msgspec import Meta, field
 
 from equipoise.errors import InvalidInput
+from equipoise.files.document import FileFormat, check_size_for_format, decode_text, reject_file
 from equipoise.files.json_reader import read_json
-from equipoise.files.text import FileFormat, check_size_for_format, decode_text, reject_file
 from equipoise.files.type_check import check_types
 from equipoise.model.diagnostics import Diagnostics, TooManyDiagnostics
 from equipoise.model.problem import PlanningProblem
