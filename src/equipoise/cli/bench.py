@@ -6,13 +6,12 @@ Each row is the best of several tries.
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from equipoise.bench.measure import BenchmarkRow
 from equipoise.bench.suites import SUITES
-from equipoise.cli.output import console, make_table, print_json, printable, with_progress_bar
+from equipoise.cli.output import console, make_table, print_document, printable, with_progress_bar
+from equipoise.documents.bench import BenchDocument, MeasurementRow
 from equipoise.errors import InputProblem, InvalidInput
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ def run(name: str | None, *, as_json: bool) -> int:
         for row in SUITES[suite]()
     ]
     if as_json:
-        print_json({"rows": [_row_json(row) for row in rows]})
+        print_document(BenchDocument(rows=tuple(map(MeasurementRow.of, rows))))
         return 0
     numbers = ("time", "per second", "times faster than")
     table = make_table("benchmark", *numbers, "", right=numbers)
@@ -62,10 +61,6 @@ def _add_detail_lines(table: Table, words: str) -> None:
     """Add details of the last row as lines that do not widen the first column."""
     for line in wrap(words, WIDTH):
         table.add_row(f"  {printable(line.replace(NO_BREAK_SPACE, ' '))}")
-
-
-def _row_json(row: BenchmarkRow) -> dict[str, object]:
-    return asdict(row) | {"ratio": row.ratio, "per_second": row.per_second}
 
 
 def _format_duration(seconds: float) -> str:

@@ -8,16 +8,23 @@ import sys
 from collections.abc import Iterable
 
 from equipoise import files
-from equipoise.cli.output import console, format_time_ms, print_json, printable, with_progress_bar
+from equipoise.cli.output import (
+    console,
+    format_time_ms,
+    print_document,
+    printable,
+    with_progress_bar,
+)
+from equipoise.documents.cluster import journal_document
 from equipoise.documents.event_text import describe_event
 from equipoise.errors import InputProblem, InvalidInput
-from equipoise.model.event import EVENT_KINDS, Event, event_kind
+from equipoise.model.event import EVENT_KINDS, Event
 from equipoise.model.inventory import Inventory
 from equipoise.model.state import transition
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.upgrade.event import CampaignStarted
 from equipoise.model.upgrade.status import UpgradeStatus
-from equipoise.store import Journal, open_journal
+from equipoise.store import open_journal
 
 
 def run(url: str, *, kinds: list[str], as_lines: bool, as_json: bool) -> int:
@@ -32,7 +39,7 @@ def run(url: str, *, kinds: list[str], as_lines: bool, as_json: bool) -> int:
         raise InvalidInput("--kind", problems)
     with open_journal(url, create=False) as journal:
         if as_json:
-            print_json(journal_document(journal, kinds))
+            print_document(journal_document(journal, kinds))
             return 0
         if as_lines:
             sys.stdout.buffer.writelines(line + b"\n" for line in journal.lines(kinds=kinds))
@@ -41,19 +48,6 @@ def run(url: str, *, kinds: list[str], as_lines: bool, as_json: bool) -> int:
         for event in journal.events(kinds=kinds):
             out.print(f"{format_time_ms(event.at_ms):>14}  {printable(describe_event(event))}")
     return 0
-
-
-def journal_document(journal: Journal, kinds: list[str]) -> dict[str, object]:
-    """Return the JSON document of ``equipoise journal``."""
-    return {
-        "journal": journal.name,
-        "length": len(journal),
-        "sha256": journal.sha256(),
-        "events": [
-            {"at_ms": event.at_ms, "kind": event_kind(event), "text": describe_event(event)}
-            for event in journal.events(kinds=kinds)
-        ],
-    }
 
 
 def run_replay(url: str, *, until: int | None, as_json: bool) -> int:

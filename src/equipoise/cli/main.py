@@ -17,6 +17,7 @@ from equipoise.cli.output import (
     EXIT_INTERRUPTED,
     EXIT_OK,
     EXIT_WORLD_FAILED,
+    print_document,
 )
 from equipoise.errors import (
     EquipoiseError,
@@ -110,34 +111,11 @@ def _report_error(code: int, kind: str, error: EquipoiseError | str, *, as_json:
     """Print the error on standard error, and with ``--json`` as a document on standard output."""
     sys.stderr.write(f"{error}\n")
     if as_json:
+        from equipoise.documents.json_document import error_document
+
         try:
-            _print_error_json(kind, error)
+            print_document(error_document(kind, error))
             sys.stdout.flush()
         except OSError:  # the pipe is closed; the exit code still reports the error
             _stop_printing()
     return code
-
-
-def _print_error_json(kind: str, error: EquipoiseError | str) -> None:
-    from equipoise.cli.output import print_json
-
-    problems = error.problems if isinstance(error, InvalidInput) else ()
-    source = error.source if isinstance(error, InvalidInput) else None
-    print_json(
-        {
-            "error": kind,
-            "message": str(error),
-            "problems": [
-                {
-                    "file": source,
-                    "line": problem.line,
-                    "column": problem.column,
-                    "key": problem.key,
-                    "what": problem.what,
-                    "cure": problem.cure,
-                    "code": problem.code,
-                }
-                for problem in problems
-            ],
-        }
-    )

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
@@ -36,9 +36,11 @@ def print_json(document: Any) -> None:
     sys.stdout.write("\n")
 
 
-def print_document(document: Document) -> None:
-    """Print a document as JSON on standard output."""
-    print_json(document.to_json_object())
+def print_document(document: Document | Sequence[Document]) -> None:
+    """Print a document, or a list of them, as JSON on standard output."""
+    from equipoise.documents.json_document import to_plain
+
+    print_json(to_plain(document))
 
 
 def console() -> Console:

@@ -15,9 +15,11 @@ from equipoise.cli.output import (
     fit_to_terminal,
     format_mib,
     make_table,
+    print_document,
     print_json,
     printable,
 )
+from equipoise.documents.cluster import cluster_document
 from equipoise.errors import InputProblem, InvalidInput
 from equipoise.files.schema import FileKind
 from equipoise.model.quantity import VmId, format_count
@@ -34,7 +36,7 @@ def run(path: Path, *, with_vms: bool, as_json: bool) -> int:
     """Print a cluster."""
     snapshot = Snapshot.of(read_inventory(path))
     if as_json:
-        print_json(cluster_document(snapshot))
+        print_document(cluster_document(snapshot))
         return 0
     console().print(cluster_headline(snapshot))
     console().print(host_table(snapshot))
@@ -109,27 +111,6 @@ def usage_bar(demand: int, capacity: int) -> str:
 def format_share(amount: int, capacity: int) -> str:
     """Return an amount as a share of the capacity."""
     return f"{amount / capacity:.0%}" if capacity > 0 else "-"
-
-
-def cluster_document(snapshot: Snapshot) -> dict[str, object]:
-    """Return the JSON document of ``equipoise show``."""
-    capacity = CommittedCapacity.of(snapshot)
-    return {
-        "name": snapshot.name,
-        "hosts": [
-            {
-                "id": host.id,
-                "state": host.state,
-                "cpu_mhz": host.usable_cpu_mhz,
-                "memory_mib": host.usable_memory_mib,
-                "cpu_reserved_mhz": capacity.committed(host.id, CPU.label),
-                "memory_reserved_mib": capacity.committed(host.id, MEMORY.label),
-                "vms": list(snapshot.residents[host.id]),
-            }
-            for host in snapshot.hosts.values()
-        ],
-        "vms": [{"id": vm.id, "state": vm.state, "host": vm.host} for vm in snapshot.vms.values()],
-    }
 
 
 FILE_KINDS: tuple[FileKind, ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -34,10 +34,11 @@ from equipoise.cli.output import (
     console,
     fit_to_terminal,
     make_table,
-    print_json,
+    print_document,
     printable,
     show_spinner,
 )
+from equipoise.documents.cluster import AttemptRow, HostPowerRow, WakeDocument
 from equipoise.errors import InputProblem, InvalidInput
 
 HOSTS_IN_PARALLEL: Final = 16
@@ -85,7 +86,8 @@ def run(path: Path, options: WakeOptions, *, as_json: bool) -> int:
         outcomes = _run_in_threads([_job(control, options) for control in controls.values()])
     rows = list(zip(controls, outcomes, strict=True))
     if as_json:
-        print_json({"task": options.task, "hosts": [_host_json(*row) for row in rows]})
+        hosts = tuple(_host_row(*row) for row in rows)
+        print_document(WakeDocument(task=options.task, hosts=hosts))
     else:
         _show(rows)
     failed = any(isinstance(outcome, PowerNotReached | PowerRefusal) for _, outcome in rows)
@@ -132,54 +134,28 @@ def _run_in_threads(jobs: list[Callable[[], WakeOutcome]]) -> list[WakeOutcome]:
     return [outcomes[index] for index in range(len(jobs))]
 
 
-def _host_json(host: str, outcome: WakeOutcome) -> dict[str, object]:
+def _host_row(host: str, outcome: WakeOutcome) -> HostPowerRow:
     match outcome:
-        case PowerReached():
-            return {
-                "host": host,
-                "ok": True,
-                "power": outcome.power,
-                "by": outcome.by,
-                "took_s": round(outcome.took_s, 1),
-                "already": outcome.already,
-                "note": outcome.note,
-                "tried": _tried_json(outcome.tried),
-            }
-        case PowerReading():
-            return {
-                "host": host,
-                "ok": True,
-                "power": outcome.power,
-                "by": outcome.by,
-                "note": outcome.note,
-                "tried": _tried_json(outcome.tried),
-            }
+        case PowerReached() | PowerReading():
+            row = HostPowerRow(
+                host=host, ok=True, power=outcome.power, by=outcome.by, note=outcome.note,
+                tried=tuple(map(_attempt_row, outcome.tried)),
+            )  # fmt: skip
+            if isinstance(outcome, PowerReached):
+                row = row.but(took_s=round(outcome.took_s, 1), already=outcome.already)
+            return row
         case PowerNotReached():
-            refused = _host_json(host, outcome.refusal)
-            return refused | {"took_s": round(outcome.took_s, 1)}
+            return _host_row(host, outcome.refusal).but(took_s=round(outcome.took_s, 1))
         case PowerRefusal():
-            return {
-                "host": host,
-                "ok": False,
-                "power": None,
-                "by": outcome.by,
-                "cause": outcome.cause,
-                "code": outcome.cause.code,
-                "reason": outcome.reason,
-                "tried": _tried_json(outcome.tried),
-            }
+            return HostPowerRow(
+                host=host, ok=False, power=None, by=outcome.by, cause=outcome.cause,
+                code=outcome.cause.code, reason=outcome.reason,
+                tried=tuple(map(_attempt_row, outcome.tried)),
+            )  # fmt: skip
 
 
-def _tried_json(refusals: Iterable[PowerRefusal]) -> list[dict[str, str]]:
-    return [
-        {
-            "by": refusal.by,
-            "cause": refusal.cause,
-            "code": refusal.cause.code,
-            "reason": refusal.reason,
-        }
-        for refusal in refusals
-    ]
+def _attempt_row(refusal: PowerRefusal) -> AttemptRow:
+    return AttemptRow.of(refusal, code=refusal.cause.code)
 
 
 def _show(rows: Sequence[tuple[str, WakeOutcome]]) -> None:

@@ -28,7 +28,7 @@ from equipoise.model.plan import Rejection
 from equipoise.power.advice import PowerAdvice, PowerCode, StandbyAdvice, WakeAdvice
 
 
-class ConsideredHost(Document, frozen=True, kw_only=True):
+class ConsideredHost(Document):
     """A host that was considered for a VM and not chosen."""
 
     host: str
@@ -36,7 +36,7 @@ class ConsideredHost(Document, frozen=True, kw_only=True):
     detail: str
 
 
-class RecommendationRow(Document, frozen=True, kw_only=True):
+class RecommendationRow(Document):
     """One recommended action."""
 
     action: str
@@ -60,7 +60,7 @@ class RecommendationRow(Document, frozen=True, kw_only=True):
     """Whether the automation level allows it without approval."""
 
 
-class FaultRow(Document, frozen=True, kw_only=True):
+class FaultRow(Document):
     """A fault that no recommended action repairs."""
 
     code: str
@@ -72,14 +72,14 @@ class FaultRow(Document, frozen=True, kw_only=True):
     """What would make a repair possible."""
 
 
-class BeforeAfter(Document, frozen=True, kw_only=True):
+class BeforeAfter(Document):
     """The imbalance before and after the recommended actions."""
 
     before: float
     after: float
 
 
-class RejectedRow(Document, frozen=True, kw_only=True):
+class RejectedRow(Document):
     """A move that was found and given up."""
 
     what: str
@@ -87,7 +87,7 @@ class RejectedRow(Document, frozen=True, kw_only=True):
     detail: str
 
 
-class ExplanationRow(Document, frozen=True, kw_only=True):
+class ExplanationRow(Document):
     """Why nothing, or something, is recommended for a VM or a host."""
 
     subject: str
@@ -95,7 +95,7 @@ class ExplanationRow(Document, frozen=True, kw_only=True):
     sentence: str
 
 
-class CpuPoolSettings(Document, frozen=True, kw_only=True):
+class CpuPoolSettings(Document):
     """CPU settings of a pool on one host."""
 
     reservation_mhz: int
@@ -103,7 +103,7 @@ class CpuPoolSettings(Document, frozen=True, kw_only=True):
     shares: int
 
 
-class MemoryPoolSettings(Document, frozen=True, kw_only=True):
+class MemoryPoolSettings(Document):
     """Memory settings of a pool on one host."""
 
     reservation_mib: int
@@ -111,14 +111,14 @@ class MemoryPoolSettings(Document, frozen=True, kw_only=True):
     shares: int
 
 
-class PoolSettings(Document, frozen=True, kw_only=True):
+class PoolSettings(Document):
     """Settings of a pool on one host."""
 
     cpu: CpuPoolSettings
     memory: MemoryPoolSettings
 
 
-class HostPoolRow(Document, frozen=True, kw_only=True):
+class HostPoolRow(Document):
     """The settings of a pool on a host, as the hypervisor should have them."""
 
     host: str
@@ -127,7 +127,7 @@ class HostPoolRow(Document, frozen=True, kw_only=True):
     memory: MemoryPoolSettings
 
 
-class HostPoolChangeRow(Document, frozen=True, kw_only=True):
+class HostPoolChangeRow(Document):
     """The settings of a pool on a host that the recommended moves change."""
 
     host: str
@@ -136,7 +136,7 @@ class HostPoolChangeRow(Document, frozen=True, kw_only=True):
     after: PoolSettings | None
 
 
-class MoveRow(Document, frozen=True, kw_only=True):
+class MoveRow(Document):
     """A migration that must come first."""
 
     vm: str
@@ -144,7 +144,7 @@ class MoveRow(Document, frozen=True, kw_only=True):
     target: str = field(name="to")
 
 
-class RecommendDocument(Document, frozen=True, kw_only=True):
+class RecommendDocument(Document):
     """The JSON document of ``equipoise recommend``."""
 
     recommendations: tuple[RecommendationRow, ...]
@@ -162,14 +162,14 @@ class RecommendDocument(Document, frozen=True, kw_only=True):
     wall_s: float
 
 
-class RestartRow(Document, frozen=True, kw_only=True):
+class RestartRow(Document):
     """A VM that starts again on another host."""
 
     vm: str
     host: str
 
 
-class WhatIfDocument(Document, frozen=True, kw_only=True):
+class WhatIfDocument(Document):
     """The JSON document of ``equipoise whatif``: the keys of ``recommend``, and restarts."""
 
     recommendations: tuple[RecommendationRow, ...]
@@ -189,14 +189,14 @@ class WhatIfDocument(Document, frozen=True, kw_only=True):
     wall_s: float
 
 
-class AlternativeHost(Document, frozen=True, kw_only=True):
+class AlternativeHost(Document):
     """Another host on which a VM could start."""
 
     host: str
     imbalance: float
 
 
-class PlacementRow(Document, frozen=True, kw_only=True):
+class PlacementRow(Document):
     """The host on which a VM should start."""
 
     vm: str
@@ -205,7 +205,7 @@ class PlacementRow(Document, frozen=True, kw_only=True):
     alternatives: tuple[AlternativeHost, ...]
 
 
-class PlaceDocument(Document, frozen=True, kw_only=True):
+class PlaceDocument(Document):
     """The JSON document of ``equipoise place``."""
 
     placements: tuple[PlacementRow, ...]

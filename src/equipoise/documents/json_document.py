@@ -1,27 +1,70 @@
-"""The base of all documents, and a reader for documents of other versions."""
+"""The base of all documents, the document of an error, and a reader for other versions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from math import isfinite
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import msgspec
+
+from equipoise.errors import InvalidInput
+from equipoise.model.value import Value
 
 S = TypeVar("S", bound=msgspec.Struct)
 
 
-class Document(msgspec.Struct, frozen=True):
+class Document(Value):
     """One JSON object: fields are its keys, in the order in which they are printed.
 
-    Subclasses repeat ``frozen`` and add ``kw_only``, which msgspec and mypy do not inherit.
+    Reading is strict, as for every ``Value``: a key without a field is an error.
     """
+
+    @classmethod
+    def of(cls, source: object, **values: Any) -> Self:
+        """Return the document with ``values``; the other fields have the attributes of a source."""
+        names = (name for name in cls.__struct_fields__ if name not in values)
+        return cls(**values, **{name: getattr(source, name) for name in names})
 
     def to_json_object(self) -> dict[str, Any]:
         """Return dictionaries, lists and scalars that ``json`` can write."""
-        # NumPy's floats are no plain floats to msgspec.
-        plain: dict[str, Any] = msgspec.to_builtins(self, enc_hook=float)
+        plain: dict[str, Any] = to_plain(self)
         return plain
+
+
+class ProblemRow(Document):
+    """One problem of an input."""
+
+    file: str | None
+    line: int | None
+    column: int | None
+    key: str
+    what: str
+    cure: str
+    code: str
+
+
+class ErrorDocument(Document):
+    """The JSON document of every command that fails."""
+
+    error: str
+    """The kind: ``usage``, ``bad input``, ``the world failed``, ``interrupted`` or ``bug``."""
+    message: str
+    problems: tuple[ProblemRow, ...] = ()
+
+
+def error_document(kind: str, error: Exception | str) -> ErrorDocument:
+    """Return the document of an error; only bad input has problems."""
+    if not isinstance(error, InvalidInput):
+        return ErrorDocument(error=kind, message=str(error))
+    rows = tuple(ProblemRow.of(problem, file=error.source) for problem in error.problems)
+    return ErrorDocument(error=kind, message=str(error), problems=rows)
+
+
+def to_plain(content: object) -> Any:
+    """Return dictionaries, lists and scalars for a document or a list of documents."""
+    # NumPy's floats are no plain floats to msgspec.
+    return msgspec.to_builtins(content, enc_hook=float)
 
 
 def read_leniently(kind: type[S], raw: Mapping[str, Any]) -> S:

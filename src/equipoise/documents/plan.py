@@ -15,7 +15,7 @@ SOFT_RULES: Final = "soft rules"
 _IN_MS: Final = frozenset({ObjectiveMeasure.MTTR, ObjectiveMeasure.MAKESPAN})
 
 
-class GoalRow(Document, frozen=True, kw_only=True):
+class GoalRow(Document):
     """A goal, the value of the plan, and the lowest value of any plan."""
 
     goal: str
@@ -28,7 +28,7 @@ class GoalRow(Document, frozen=True, kw_only=True):
         return "s" if _is_time(self.goal) else ""
 
 
-class StepRow(Document, frozen=True, kw_only=True):
+class StepRow(Document):
     """One step of a plan."""
 
     id: str
@@ -38,7 +38,7 @@ class StepRow(Document, frozen=True, kw_only=True):
     after: tuple[str, ...]
 
 
-class SolveDocument(Document, frozen=True, kw_only=True):
+class SolveDocument(Document):
     """The JSON document of ``equipoise solve``."""
 
     status: str

@@ -8,21 +8,21 @@ from equipoise.power.advice import PowerAdvice
 from equipoise.power.utilisation import UtilisationScores
 
 
-class ScoreRow(Document, frozen=True, kw_only=True):
+class ScoreRow(Document):
     """The scores of hosts with high and with low utilisation."""
 
     high: CpuMemory
     low: CpuMemory
 
 
-class ScorePair(Document, frozen=True, kw_only=True):
+class ScorePair(Document):
     """The scores before and after the recommended actions."""
 
     before: ScoreRow
     after: ScoreRow
 
 
-class KeptHost(Document, frozen=True, kw_only=True):
+class KeptHost(Document):
     """A host whose power state stays, with the reason."""
 
     host: str
@@ -30,7 +30,7 @@ class KeptHost(Document, frozen=True, kw_only=True):
     sentence: str
 
 
-class PowerDocument(Document, frozen=True, kw_only=True):
+class PowerDocument(Document):
     """The advice of the power decider."""
 
     summary: str

@@ -1,12 +1,15 @@
-"""The results of a run with roles: how long each role had a holder, and its history."""
+"""The JSON documents of ``roles``: defects of a layout, a plan, and a run with its history."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from msgspec import field as json_field
+
 from equipoise.documents.event_text import describe_event
+from equipoise.documents.json_document import Document
 from equipoise.model.action import RoleAction, StartRole, describe
 from equipoise.model.event import (
     ActionFailed,
@@ -24,12 +27,15 @@ from equipoise.model.event import (
     event_kind,
 )
 from equipoise.model.plan import Step
-from equipoise.model.quantity import ProcessorId, SlotId, format_count
+from equipoise.model.quantity import ProcessorId, RoleGroupId, SlotId, format_count
 from equipoise.model.roles.layout import RoleLayout
 from equipoise.model.roles.state import GroupRole, layout_index
+from equipoise.model.scenario.scenario import Scenario
 from equipoise.model.state import transition
 from equipoise.model.state.draft import Draft
 from equipoise.model.state.snapshot import Snapshot
+from equipoise.roles.removal import RemovalCheck
+from equipoise.store import Journal
 
 
 @dataclass(slots=True)
@@ -191,3 +197,166 @@ def _entry(event: Event, steps: dict[str, Step]) -> RoleHistoryEntry | None:
             return RoleHistoryEntry(event.at_ms, kind, f"the cluster: {size}")
         case _:
             return RoleHistoryEntry(event.at_ms, kind, describe_event(event))
+
+
+class LayoutDefectRow(Document):
+    """A defect of a layout, with its place in the file."""
+
+    code: str
+    doubtful: bool
+    """Whether it is a warning; a layout with warnings can run."""
+    line: int | None
+    key: str
+    what: str
+    cure: str
+
+
+class RolesCheckDocument(Document):
+    """The JSON document of ``equipoise roles check``."""
+
+    file: str
+    clean: bool
+    defects: tuple[LayoutDefectRow, ...]
+
+
+class HistoryRow(Document):
+    """An event with its reason."""
+
+    at_s: float
+    event: str
+    what: str
+    reason: str
+
+
+class RemovalRow(Document):
+    """The hosts and VMs that may leave, and why the others must stay."""
+
+    may: tuple[str, ...]
+    stay: Mapping[ProcessorId, str]
+    codes: Mapping[str, str]
+
+
+class RolesPlanDocument(Document):
+    """The JSON document of ``equipoise roles plan``."""
+
+    scenario: str
+    actions: tuple[HistoryRow, ...]
+    slots: Mapping[RoleGroupId, Mapping[SlotId, ProcessorId]]
+    """The processor of each slot, by group."""
+    held: Mapping[str, tuple[str, ...]]
+    """The roles of each processor, as ``group/role``."""
+    uncovered: tuple[str, ...]
+    may_leave: RemovalRow | None
+
+
+class OutageRow(Document):
+    """A period in which no processor held a role."""
+
+    from_s: float
+    to_s: float
+
+
+class RoleRow(Document):
+    """The availability of a role over a run."""
+
+    group: str
+    role: str
+    starts: int
+    stops: int
+    failures: int
+    without_holder_s: float
+    most_holders: int
+    outages: tuple[OutageRow, ...]
+
+
+class RolesRunDocument(Document):
+    """The JSON document of ``equipoise roles run``."""
+
+    scenario: str
+    about: str
+    seed: int
+    duration_s: float
+    epoch: int
+    slots: Mapping[RoleGroupId, Mapping[SlotId, ProcessorId]]
+    held: Mapping[str, tuple[str, ...]]
+    roles: tuple[RoleRow, ...]
+    history: tuple[HistoryRow, ...] = json_field(name="story")
+    events: int
+    journal_sha256: str
+    wall_s: float
+
+
+def roles_plan_document(
+    scenario: Scenario,
+    snapshot: Snapshot,
+    actions: Iterable[RoleHistoryEntry],
+    uncovered: Iterable[GroupRole],
+    removal: RemovalCheck | None,
+    *,
+    since_ms: int = 0,
+) -> RolesPlanDocument:
+    """Return the actions of a plan and the roles after it."""
+    may_leave = removal and RemovalRow(
+        may=tuple(removal.allowed),
+        stay=removal.blocked,
+        codes=dict.fromkeys(removal.blocked, "role-lost"),
+    )
+    return RolesPlanDocument(
+        scenario=scenario.name,
+        actions=_history_rows(actions, since_ms),
+        slots=snapshot.role_state.slots,
+        held=_held_roles(snapshot),
+        uncovered=tuple(map(_role_name, uncovered)),
+        may_leave=may_leave,
+    )
+
+
+def roles_run_document(
+    scenario: Scenario,
+    snapshot: Snapshot,
+    journal: Journal,
+    *,
+    ended_ms: int,
+    wall_s: float,
+) -> RolesRunDocument:
+    """Return the availability of every role, and the history of a run."""
+    return RolesRunDocument(
+        scenario=scenario.name,
+        about=scenario.about,
+        seed=scenario.seed,
+        duration_s=ended_ms / 1000,
+        epoch=snapshot.role_state.epoch,
+        slots=snapshot.role_state.slots,
+        held=_held_roles(snapshot),
+        roles=tuple(map(_role_row, role_availability(journal.events(), ended_ms))),
+        history=_history_rows(role_history(journal.events())),
+        events=len(journal),
+        journal_sha256=journal.sha256(),
+        wall_s=round(wall_s, 3),
+    )
+
+
+def _role_row(role: RoleAvailability) -> RoleRow:
+    return RoleRow.of(
+        role,
+        group=role.group_role.group,
+        role=role.group_role.role,
+        without_holder_s=round(role.without_holder_s, 3),
+        most_holders=role.most,
+        outages=tuple(
+            OutageRow(from_s=start / 1000, to_s=end / 1000) for start, end in role.outages
+        ),
+    )
+
+
+def _history_rows(history: Iterable[RoleHistoryEntry], since_ms: int = 0) -> tuple[HistoryRow, ...]:
+    return tuple(HistoryRow.of(entry, at_s=(entry.at_ms - since_ms) / 1000) for entry in history)
+
+
+def _held_roles(snapshot: Snapshot) -> dict[str, tuple[str, ...]]:
+    held = snapshot.role_state.held
+    return {processor: tuple(map(_role_name, roles)) for processor, roles in held.items()}
+
+
+def _role_name(group_role: GroupRole) -> str:
+    return f"{group_role.group}/{group_role.role}"

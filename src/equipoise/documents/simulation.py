@@ -18,14 +18,14 @@ from equipoise.sim.runner import SimulationResult
 from equipoise.store import Journal
 
 
-class CpuMemory(Document, frozen=True, kw_only=True):
+class CpuMemory(Document):
     """A figure for CPU and for memory, in percent."""
 
     cpu: float | None = None
     memory: float | None = None
 
 
-class ShareClassRow(Document, frozen=True, kw_only=True):
+class ShareClassRow(Document):
     """VMs with the same shares of a resource."""
 
     resource: str = ""
@@ -35,14 +35,14 @@ class ShareClassRow(Document, frozen=True, kw_only=True):
     satisfied_pct: float | None = None
 
 
-class UnsatisfiedDemand(Document, frozen=True, kw_only=True):
+class UnsatisfiedDemand(Document):
     """Demand of VMs that was not met."""
 
     cpu_mhz_h: float | None = None
     memory_mib_h: float | None = None
 
 
-class EnergyFigures(Document, frozen=True, kw_only=True):
+class EnergyFigures(Document):
     """Energy of all hosts, and the energy that standby saved."""
 
     kwh: float | None = None
@@ -58,7 +58,7 @@ class EnergyFigures(Document, frozen=True, kw_only=True):
     host_hours_asleep: float | None = None
 
 
-class ImbalanceFigures(Document, frozen=True, kw_only=True):
+class ImbalanceFigures(Document):
     """The imbalance of the hosts at the start and at the end."""
 
     initial: float | None = None
@@ -68,7 +68,7 @@ class ImbalanceFigures(Document, frozen=True, kw_only=True):
     target: float | None = None
 
 
-class HappinessRow(Document, frozen=True, kw_only=True):
+class HappinessRow(Document):
     """The happiness of the VMs of a pool."""
 
     pool: str = ""
@@ -78,14 +78,14 @@ class HappinessRow(Document, frozen=True, kw_only=True):
     final_happy_pct: float | None = None
 
 
-class SlaPenalty(Document, frozen=True, kw_only=True):
+class SlaPenalty(Document):
     """Penalties at a rate of one per second, and of one per second and missing VM."""
 
     delay_dependent: float | None = None
     proportional: float | None = None
 
 
-class SlaRow(Document, frozen=True, kw_only=True):
+class SlaRow(Document):
     """The violations of the SLA of a tenant."""
 
     tenant: str = ""
@@ -96,7 +96,7 @@ class SlaRow(Document, frozen=True, kw_only=True):
     penalty: SlaPenalty | UnsetType = UNSET
 
 
-class PlanRow(Document, frozen=True, kw_only=True):
+class PlanRow(Document):
     """The end of a plan."""
 
     plan: str = ""
@@ -106,7 +106,7 @@ class PlanRow(Document, frozen=True, kw_only=True):
     skipped: int | None = None
 
 
-class SimulationDocument(Document, frozen=True, kw_only=True):
+class SimulationDocument(Document):
     """All figures of a run."""
 
     scenario: str = ""
@@ -139,7 +139,7 @@ class SimulationDocument(Document, frozen=True, kw_only=True):
     journal_sha256: str = ""
 
 
-class DifferenceRow(Document, frozen=True, kw_only=True):
+class DifferenceRow(Document):
     """One measure of two runs."""
 
     measure: str
@@ -150,7 +150,7 @@ class DifferenceRow(Document, frozen=True, kw_only=True):
     """``A``, ``B``, ``same``, or empty if the measure has no good direction."""
 
 
-class CompareDocument(Document, frozen=True, kw_only=True):
+class CompareDocument(Document):
     """The JSON document of ``equipoise report``."""
 
     a: str
@@ -158,7 +158,14 @@ class CompareDocument(Document, frozen=True, kw_only=True):
     differences: tuple[DifferenceRow, ...]
 
 
-class DemoDocument(Document, frozen=True, kw_only=True):
+class ScenarioRow(Document):
+    """A built-in scenario or campaign."""
+
+    name: str
+    about: str
+
+
+class DemoDocument(Document):
     """The JSON document of ``equipoise demo``."""
 
     runs: tuple[SimulationDocument, ...]

@@ -8,7 +8,7 @@ from equipoise.documents.json_document import Document
 from equipoise.model.plan import Violation
 
 
-class ViolationRow(Document, frozen=True, kw_only=True):
+class ViolationRow(Document):
     """One constraint that a plan breaks."""
 
     constraint: str = ""
@@ -20,7 +20,7 @@ class ViolationRow(Document, frozen=True, kw_only=True):
     """A key of ``equipoise.errors.CODES``."""
 
 
-class CheckDocument(Document, frozen=True, kw_only=True):
+class CheckDocument(Document):
     """The JSON document of ``equipoise check``."""
 
     accepted: bool

@@ -165,9 +165,8 @@ class _Assessor:
         vm_host = np.array([self._row[_host(vm)] for vm in self._vms], dtype=np.int64)
         unit_of = self._unit_of(members)
         goes_to = [self._row[host] for _, host in arriving]
-        unit_host = max_per_unit(
-            vm_host, unit_of, len(members), goes_to
-        )  # all VMs of a unit are on one host
+        # All VMs of a unit are on one host, so the maximum is that host.
+        unit_host = max_per_unit(vm_host, unit_of, len(members), goes_to)
         history = DemandHistory(snapshot, self._vms, self._named)
         rows = self._rows(history, unit_of, len(members), arriving, fast=fast)
         capacity = self._capacities()

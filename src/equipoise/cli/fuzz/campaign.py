@@ -12,9 +12,9 @@ from pathlib import Path
 from equipoise.adapters.targets.scheduler import SchedulerEntry
 from equipoise.api.loading import read_bytes
 from equipoise.cli.file_io import check_writable, write_file
-from equipoise.cli.fuzz.document import campaign_document
+from equipoise.cli.fuzz.document import campaign_document, target_row
 from equipoise.cli.fuzz.options import FuzzOptions, PreparedCampaign, prepare_campaign
-from equipoise.cli.output import console, make_table, print_json, printable, progress_console
+from equipoise.cli.output import console, make_table, print_document, printable, progress_console
 from equipoise.errors import InputProblem, InternalError, Interrupted, InvalidInput
 from equipoise.fuzz.campaign import CampaignReport
 from equipoise.fuzz.campaign.findings import Baseline, judge_baseline
@@ -126,7 +126,7 @@ def run(target: str, requested: FuzzOptions, *, as_json: bool) -> int:
     tested = prepared.campaign.constraints if requested.replay is None else ()
     requested.files.write(CampaignAccount(report, tested, prepared.known.version, unusual))
     if as_json:
-        print_json(campaign_document(report, prepared.known, prepared.settings, known))
+        print_document(campaign_document(report, prepared.known, prepared.settings, known))
     else:
         _show(report, known)
     if report.interrupted:
@@ -191,7 +191,7 @@ def run_list(*, as_json: bool) -> int:
     """List the schedulers that can be tested, and the constraints of each."""
     entries = list(registered_schedulers())
     if as_json:
-        print_json([_target_row(entry) for entry in entries])
+        print_document([target_row(entry) for entry in entries])
         return 0
     rows = make_table("target", "description", "question", "constraints", "settings")
     for entry in entries:
@@ -210,18 +210,6 @@ def run_list(*, as_json: bool) -> int:
 
 def _settings_text(known: SchedulerEntry) -> str:
     return " ".join(f"{name}={'|'.join(values)}" for name, values in known.settings.items())
-
-
-def _target_row(known: SchedulerEntry) -> dict[str, object]:
-    return {
-        "target": known.name,
-        "about": known.about,
-        "version": known.version,
-        "question": known.question,
-        "constraints": list(known.constraints),
-        "settings": {name: list(values) for name, values in known.settings.items()},
-        "missing": known.missing(),
-    }
 
 
 def _print_progress(report: CampaignReport) -> None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from equipoise.adapters.targets.scheduler import SchedulerEntry
 from equipoise.cli.fuzz.options import find_target
-from equipoise.cli.output import console, make_table, print_json, printable, progress_console
+from equipoise.cli.output import console, make_table, print_document, printable, progress_console
+from equipoise.documents.fuzz import ExperimentDocument, ExperimentRow, ExperimentTable
 from equipoise.errors import InputProblem, InvalidInput
 from equipoise.fuzz.experiments import (
     EXPERIMENTS,
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 def run_list(*, as_json: bool) -> int:
     """List the experiments."""
     if as_json:
-        print_json(
-            [{"name": name, "about": experiment.about} for name, experiment in EXPERIMENTS.items()]
+        print_document(
+            [ExperimentRow.of(experiment, name=name) for name, experiment in EXPERIMENTS.items()]
         )
         return 0
     rows = make_table("experiment", "comparison")
@@ -63,7 +64,7 @@ def run(name: str, requested: ExperimentOptions, *, as_json: bool) -> int:
     )  # fmt: skip
     result = experiment.run(subject)
     if as_json:
-        print_json(_experiment_document(name, subject, result))
+        print_document(_experiment_document(name, subject, result))
     else:
         _show(name, experiment, subject, result)
     return 0
@@ -86,23 +87,16 @@ def _print_progress(what: str, done: int, of: int) -> None:
 
 def _experiment_document(
     name: str, subject: Subject, result: ExperimentResult
-) -> dict[str, object]:
-    return {
-        "experiment": name,
-        "target": subject.known.name,
-        "version": subject.known.version,
-        "seed": subject.seed,
-        "tests": len(subject.trials),
-        "tables": [
-            {
-                "title": table.title,
-                "columns": list(table.columns),
-                "rows": [dict(row) for row in table.rows],
-            }
-            for table in result.tables
-        ],
-        "notes": list(result.notes),
-    }
+) -> ExperimentDocument:
+    return ExperimentDocument(
+        experiment=name,
+        target=subject.known.name,
+        version=subject.known.version,
+        seed=subject.seed,
+        tests=len(subject.trials),
+        tables=tuple(map(ExperimentTable.of, result.tables)),
+        notes=tuple(result.notes),
+    )
 
 
 def _show(name: str, experiment: Experiment, subject: Subject, result: ExperimentResult) -> None:

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from equipoise import files
 from equipoise.api.loading import read_bytes
-from equipoise.cli.output import console, print_json, printable
+from equipoise.cli.output import console, print_document, printable
+from equipoise.documents.role_run import LayoutDefectRow, RolesCheckDocument
 from equipoise.errors import InputProblem, InvalidInput
 from equipoise.model.diagnostics import LineLookup, format_path
 from equipoise.model.event import LayoutChanged, RoleMoveRequested
@@ -38,8 +39,8 @@ def run(file: Path, *, as_json: bool) -> int:
     story, line_of = read_layout_file(file)
     defects = list(find_defects(story, line_of))
     if as_json:
-        rows = [_defect_json(defect) for defect in defects]
-        print_json({"file": str(file), "clean": not defects, "defects": rows})
+        rows = tuple(map(_defect_row, defects))
+        print_document(RolesCheckDocument(file=str(file), clean=not defects, defects=rows))
     else:
         _show(file, story, defects)
     return 1 if defects else 0
@@ -117,15 +118,11 @@ def _locate(defect: LayoutDefect, above: KeyPath, line_of: LineLookup) -> Locate
     return LocatedDefect(defect, format_path(path), line_of(path), what)
 
 
-def _defect_json(located: LocatedDefect) -> dict[str, object]:
-    return {
-        "code": located.defect.kind.value,
-        "doubtful": located.defect.kind.is_warning,
-        "line": located.line,
-        "key": located.key,
-        "what": located.what,
-        "cure": located.defect.cure,
-    }
+def _defect_row(located: LocatedDefect) -> LayoutDefectRow:
+    defect = located.defect
+    return LayoutDefectRow.of(
+        located, code=defect.kind.value, doubtful=defect.kind.is_warning, cure=defect.cure
+    )
 
 
 def _show(file: Path, story: Scenario | Inventory, defects: list[LocatedDefect]) -> None:

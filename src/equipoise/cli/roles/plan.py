@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from equipoise.cli.output import console, make_table, print_json, printable
+from equipoise.cli.output import console, make_table, print_document, printable
 from equipoise.cli.roles.run import load_valid_scenario, print_history
-from equipoise.documents.role_run import RoleHistoryEntry, role_history
+from equipoise.documents.role_run import RoleHistoryEntry, role_history, roles_plan_document
 from equipoise.errors import InputProblem, InvalidInput
 from equipoise.model.diagnostics import closest_match, quoted
 from equipoise.model.event import HostFailed, ProcessorLocked, VmCrashed
@@ -48,13 +48,16 @@ def run(file: Path, options: RolesPlanOptions, *, as_json: bool) -> int:
     scenario = load_valid_scenario(file)
     _check_names(scenario, (*options.fail, *options.lock, *options.leave))
     since_ms = 1000 * SETTLE_S if options.fail or options.lock else 0
-    snapshot, history = _simulate_plan(scenario, options, since_ms)
+    snapshot, actions = _simulate_plan(scenario, options, since_ms)
     removal = check_removal(snapshot, options.leave) if options.leave else None
     uncovered = uncovered_roles(snapshot)
     if as_json:
-        print_json(roles_plan_document(scenario, snapshot, history, since_ms, uncovered, removal))
+        document = roles_plan_document(
+            scenario, snapshot, actions, uncovered, removal, since_ms=since_ms
+        )
+        print_document(document)
     else:
-        _show(snapshot, history, since_ms, uncovered, removal)
+        _show(snapshot, actions, since_ms, uncovered, removal)
     return 1 if uncovered or (removal is not None and removal.blocked) else 0
 
 
@@ -83,8 +86,12 @@ def _simulate_plan(
     journal = MemoryJournal()
     runner = ScenarioRunner(calm, journal)
     runner.run(1000 * end_s)
-    history = [entry for entry in role_history(journal.events()) if entry.at_ms >= since_ms]
-    return runner.snapshot(), history
+    actions = [
+        entry
+        for entry in role_history(journal.events())
+        if entry.at_ms >= since_ms and entry.event in _ACTION_EVENTS
+    ]
+    return runner.snapshot(), actions
 
 
 def uncovered_roles(snapshot: Snapshot) -> list[GroupRole]:
@@ -121,52 +128,15 @@ def _check_names(scenario: Scenario, names: Sequence[str]) -> None:
             raise InvalidInput(scenario.name, [problem])
 
 
-def roles_plan_document(
-    scenario: Scenario,
-    snapshot: Snapshot,
-    history: Sequence[RoleHistoryEntry],
-    since_ms: int,
-    uncovered: Sequence[GroupRole],
-    removal: RemovalCheck | None,
-) -> dict[str, object]:
-    """Return the JSON document of ``equipoise roles plan``."""
-    return {
-        "scenario": scenario.name,
-        "actions": [
-            {
-                "at_s": (entry.at_ms - since_ms) / 1000,
-                "event": entry.event,
-                "what": entry.what,
-                "reason": entry.reason,
-            }
-            for entry in history
-            if entry.event in _ACTION_EVENTS
-        ],
-        "slots": {group: dict(slots) for group, slots in snapshot.role_state.slots.items()},
-        "held": {
-            processor: [f"{group_role.group}/{group_role.role}" for group_role in held]
-            for processor, held in snapshot.role_state.held.items()
-        },
-        "uncovered": [f"{group_role.group}/{group_role.role}" for group_role in uncovered],
-        "may_leave": None
-        if removal is None
-        else {
-            "may": removal.allowed,
-            "stay": removal.blocked,
-            "codes": dict.fromkeys(removal.blocked, "role-lost"),
-        },
-    }
-
-
 def _show(
     snapshot: Snapshot,
-    history: Sequence[RoleHistoryEntry],
+    actions: list[RoleHistoryEntry],
     since_ms: int,
     uncovered: Sequence[GroupRole],
     removal: RemovalCheck | None,
 ) -> None:
     out = console()
-    print_history([entry for entry in history if entry.event in _ACTION_EVENTS], since_ms)
+    print_history(actions, since_ms)
     draft = Draft(snapshot)
     up = {
         p for slots in snapshot.role_state.slots.values() for p in slots.values() if draft.is_up(p)

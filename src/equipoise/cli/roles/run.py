@@ -7,13 +7,13 @@ from time import perf_counter
 from typing import Final
 
 from equipoise.cli.file_io import open_new_journal
-from equipoise.cli.output import console, format_time_ms, make_table, print_json, printable
+from equipoise.cli.output import console, format_time_ms, make_table, print_document, printable
 from equipoise.cli.roles.check import find_defects, read_layout_file
 from equipoise.documents.role_run import (
-    RoleAvailability,
     RoleHistoryEntry,
     role_availability,
     role_history,
+    roles_run_document,
 )
 from equipoise.errors import InputProblem, InvalidInput
 from equipoise.model.diagnostics import LineLookup
@@ -38,15 +38,14 @@ def run(file: Path, *, seed: int | None, journal_url: str | None, as_json: bool)
         began = perf_counter()
         runner = ScenarioRunner(scenario, journal, folder=file.parent)
         runner.run(1000 * scenario.duration_s)
-        wall_s = round(perf_counter() - began, 3)
-        roles = role_availability(journal.events(), runner.now_ms)
-        history = list(role_history(journal.events()))
+        wall_s = perf_counter() - began
         if as_json:
-            print_json(
-                roles_run_document(scenario, runner, journal, roles, history) | {"wall_s": wall_s}
+            document = roles_run_document(
+                scenario, runner.snapshot(), journal, ended_ms=runner.now_ms, wall_s=wall_s
             )
+            print_document(document)
         else:
-            _show(scenario, journal, roles, history)
+            _show(scenario, journal, runner.now_ms)
     return 0
 
 
@@ -81,69 +80,15 @@ def reject_defects(file: Path, story: Scenario | Inventory, line_of: LineLookup)
         )
 
 
-def roles_run_document(
-    scenario: Scenario,
-    runner: ScenarioRunner,
-    journal: Journal,
-    roles: list[RoleAvailability],
-    history: list[RoleHistoryEntry],
-) -> dict[str, object]:
-    """Return the JSON document of ``equipoise roles run``."""
-    role_state = runner.snapshot().role_state
-    return {
-        "scenario": scenario.name,
-        "about": scenario.about,
-        "seed": scenario.seed,
-        "duration_s": runner.now_ms / 1000,
-        "epoch": role_state.epoch,
-        "slots": {group: dict(slots) for group, slots in role_state.slots.items()},
-        "held": {
-            processor: [f"{group_role.group}/{group_role.role}" for group_role in held]
-            for processor, held in role_state.held.items()
-        },
-        "roles": [
-            {
-                "group": role.group_role.group,
-                "role": role.group_role.role,
-                "starts": role.starts,
-                "stops": role.stops,
-                "failures": role.failures,
-                "without_holder_s": round(role.without_holder_s, 3),
-                "most_holders": role.most,
-                "outages": [
-                    {"from_s": start / 1000, "to_s": end / 1000} for start, end in role.outages
-                ],
-            }
-            for role in roles
-        ],
-        "story": [
-            {
-                "at_s": entry.at_ms / 1000,
-                "event": entry.event,
-                "what": entry.what,
-                "reason": entry.reason,
-            }
-            for entry in history
-        ],
-        "events": len(journal),
-        "journal_sha256": journal.sha256(),
-    }
-
-
-def _show(
-    scenario: Scenario,
-    journal: Journal,
-    roles: list[RoleAvailability],
-    history: list[RoleHistoryEntry],
-) -> None:
+def _show(scenario: Scenario, journal: Journal, ended_ms: int) -> None:
     out = console()
     out.print(f"[bold]{printable(scenario.name)}[/bold]: {printable(scenario.about)}")
-    print_history(history)
+    print_history(list(role_history(journal.events())))
     rows = make_table(
         "group", "role", "starts", "stops", "failures", "without a holder", "most at once",
         right=("starts", "stops", "failures", "without a holder", "most at once"),
     )  # fmt: skip
-    for role in roles:
+    for role in role_availability(journal.events(), ended_ms):
         rows.add_row(
             printable(role.group_role.group),
             printable(role.group_role.role),

@@ -20,14 +20,13 @@ from equipoise.cli.output import (
     format_time_ms,
     make_table,
     print_document,
-    print_json,
     printable,
     progress_console,
     show_spinner,
 )
 from equipoise.cli.plan.check import show_violations
 from equipoise.documents.event_text import describe_event
-from equipoise.documents.simulation import SimulationDocument, simulation_document
+from equipoise.documents.simulation import ScenarioRow, SimulationDocument, simulation_document
 from equipoise.errors import InputProblem, InvalidInput
 from equipoise.model.action import Migrate
 from equipoise.model.event import EVENT_KINDS, event_kind
@@ -101,14 +100,13 @@ class _ProgressBar:
 
 def run_scenarios(*, as_json: bool) -> int:
     """List the built-in scenarios."""
-    listed = [{"name": each.name, "about": each.about} for each in builtin_scenarios()]
-    listed += [{"name": each.name, "about": each.about} for each in builtin_campaigns()]
+    listed = [ScenarioRow.of(each) for each in (*builtin_scenarios(), *builtin_campaigns())]
     if as_json:
-        print_json(listed)
+        print_document(listed)
         return 0
     table = make_table("name", "about")
     for row in listed:
-        table.add_row(printable(row["name"]), printable(row["about"]))
+        table.add_row(printable(row.name), printable(row.about))
     console().print(fit_to_terminal(table))
     return 0
 

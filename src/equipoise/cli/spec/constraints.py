@@ -6,26 +6,32 @@ from collections.abc import Iterator
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 from equipoise.api.loading import read_case
 from equipoise.cli.file_io import read_text
-from equipoise.cli.output import console, fit_to_terminal, format_time_ms, make_table, print_json
+from equipoise.cli.output import (
+    console,
+    fit_to_terminal,
+    format_time_ms,
+    make_table,
+    print_document,
+)
+from equipoise.documents.spec import (
+    VerdictDocument,
+    constraint_document,
+    constraint_rows,
+    function_rows,
+    spec_check_document,
+)
 from equipoise.errors import InputProblem, InvalidInput
 from equipoise.model.problem.problem import CaseFile
 from equipoise.model.quantity import format_count
 from equipoise.model.state.snapshot import Snapshot
-from equipoise.spec.functions import signatures
-from equipoise.spec.language.print import print_constraint, print_term
 from equipoise.spec.language.syntax import SourceText
 from equipoise.spec.library import library, library_constraints, origin_of
 from equipoise.spec.requirement import Case, Requirement, judge_case
 from equipoise.spec.specification import Specification
 from equipoise.spec.vacuity import constant_answer
-
-MODES = ("discrete", "continuous")
-STRENGTHS = ("hard", "soft")
-VARIANTS = ("documented", "as_coded")
 
 
 def run_check(path: Path, *, as_json: bool) -> int:
@@ -35,9 +41,7 @@ def run_check(path: Path, *, as_json: bool) -> int:
     warnings = [*specification.warnings, *_vacuity_warnings(specification, source)]
     names = list(specification.constraints)
     if as_json:
-        print_json(
-            {"constraints": names, "warnings": [_warning_json(warning) for warning in warnings]}
-        )
+        print_document(spec_check_document(names, warnings))
         return 0
     out = console()
     for warning in warnings:
@@ -58,30 +62,15 @@ def _vacuity_warnings(specification: Specification, source: SourceText) -> Itera
 
 def run_list(*, as_json: bool) -> int:
     """List the constraints of the library."""
-    rows: list[dict[str, Any]] = [
-        {
-            "name": constraint.name,
-            "arguments": [
-                f"{parameter.name} {parameter.binding} {print_term(parameter.domain)}"
-                for parameter in constraint.parameters
-            ],
-            "modes": [mark for mark in constraint.marks if mark in MODES],
-            "strength": next((mark for mark in constraint.marks if mark in STRENGTHS), "hard"),
-            "variant": next((mark for mark in constraint.marks if mark in VARIANTS), None),
-            "origin": origin,
-            "doc": " ".join(constraint.doc.split()),
-        }
-        for origin, specification in library().items()
-        for constraint in specification.constraints.values()
-    ]
+    rows = constraint_rows()
     if as_json:
-        print_json(rows)
+        print_document(rows)
         return 0
     table = make_table("constraint", "arguments", "modes", "origin", "meaning")
     for row in rows:
-        arguments, modes = ", ".join(row["arguments"]), ", ".join(row["modes"])
-        origin = f"{row['origin']}, {row['variant']}" if row["variant"] else str(row["origin"])
-        table.add_row(str(row["name"]), arguments, modes, origin, str(row["doc"]))
+        arguments, modes = ", ".join(row.arguments), ", ".join(row.modes)
+        origin = f"{row.origin}, {row.variant}" if row.variant else row.origin
+        table.add_row(row.name, arguments, modes, origin, row.doc)
     console().print(fit_to_terminal(table))
     console().print(format_count(len(rows), "constraint"))
     return 0
@@ -101,8 +90,8 @@ def run_judge(name: str, case_path: Path, spec_path: Path | None, *, as_json: bo
     fault = judge_case(requirement, Case(snapshot, case_file.plan.steps if case_file.plan else ()))
     if as_json:
         at, why = (None, None) if fault is None else (fault.happened_ms, str(fault.why))
-        print_json(
-            {"constraint": str(requirement), "holds": fault is None, "at": at, "detail": why}
+        print_document(
+            VerdictDocument(constraint=str(requirement), holds=fault is None, at=at, detail=why)
         )
     elif fault is None:
         how = "at every moment" if case_file.continuous else "at the end"
@@ -145,37 +134,22 @@ def run_show(name: str, *, as_json: bool) -> int:
     origin = origin_of(name)
     if origin is None:
         raise unknown_constraint(name)
-    constraint = library()[origin].constraints[name]
-    text = print_constraint(constraint)
+    document = constraint_document(origin, library()[origin].constraints[name])
     if as_json:
-        print_json({"name": name, "origin": origin, "doc": constraint.doc, "text": text})
+        print_document(document)
     else:
-        console().print(text, markup=False, end="")
+        console().print(document.text, markup=False, end="")
     return 0
 
 
 def run_functions(*, as_json: bool) -> int:
     """List the functions that a formula can call."""
+    functions = function_rows()
     if as_json:
-        print_json(
-            [
-                {"name": name, "signature": str(signature), "doc": signature.doc}
-                for name, signature in signatures().items()
-            ]
-        )
+        print_document(functions)
         return 0
     rows = make_table("function", "signature", "meaning")
-    for name, signature in signatures().items():
-        rows.add_row(name, str(signature), signature.doc)
+    for function in functions:
+        rows.add_row(function.name, function.signature, function.doc)
     console().print(fit_to_terminal(rows))
     return 0
-
-
-def _warning_json(problem: InputProblem) -> dict[str, object]:
-    return {
-        "line": problem.line,
-        "column": problem.column,
-        "what": problem.what,
-        "cure": problem.cure,
-        "code": problem.code,
-    }

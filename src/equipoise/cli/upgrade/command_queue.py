@@ -12,11 +12,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, Final
+from typing import Final
 
 from equipoise import files
 from equipoise.api.loading import read_bytes
-from equipoise.cli.output import console, format_time_ms, print_json, printable
+from equipoise.cli.output import console, format_time_ms, print_document, printable
+from equipoise.documents.upgrade import OrderRow, OrdersDocument
 from equipoise.errors import Conflict, InputProblem, InvalidInput
 from equipoise.model.quantity import ID_PATTERN
 from equipoise.model.upgrade.campaign import UpgradeCampaign
@@ -213,7 +214,8 @@ def print_replies(
 ) -> int:
     """Print the replies; 1 if one is a refusal."""
     if as_json:
-        print_json({"campaign": campaign.name, "orders": [_reply_json(reply) for reply in replies]})
+        rows = tuple(map(_order_row, replies))
+        print_document(OrdersDocument(campaign=campaign.name, orders=rows))
     else:
         for reply in replies:
             console().print(printable(_reply_text(reply)))
@@ -228,15 +230,8 @@ def _reply_text(reply: CommandReply) -> str:
     return f"{reply.order}: accepted by the run at {format_time_ms(reply.at_ms)}"
 
 
-def _reply_json(one: CommandReply) -> dict[str, Any]:
-    at_s = None if one.at_ms is None else one.at_ms / 1000
-    return {
-        "order": one.order,
-        "number": one.number,
-        "at_s": at_s,
-        "refused": one.refused,
-        "code": one.code,
-    }
+def _order_row(reply: CommandReply) -> OrderRow:
+    return OrderRow.of(reply, at_s=None if reply.at_ms is None else reply.at_ms / 1000)
 
 
 def _posting_text(event: Posting) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from equipoise.cli.file_io import check_writable, print_page_written, write_file
 from equipoise.cli.output import console, make_table, progress_console, with_progress_bar
@@ -21,11 +20,6 @@ from equipoise.report.upgrade_graph.view import check_graph_file
 from equipoise.sim.upgrade.rolling import count_rolling_units
 from equipoise.upgrade.coordinator import Coordinator
 from equipoise.upgrade.graph.iteration_view import build_view
-
-
-def comparison_document(lines: Sequence[MethodComparison]) -> list[dict[str, Any]]:
-    """Return the rows of the comparison for the JSON document."""
-    return [row.document for row in lines]
 
 
 def show_comparison(lines: Sequence[MethodComparison]) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from equipoise import files
 from equipoise.api.loading import read_bytes
-from equipoise.cli.output import print_json, show_spinner
+from equipoise.cli.output import print_document, show_spinner
 from equipoise.cli.upgrade import command_queue, outputs
 from equipoise.cli.upgrade.engine_factory import PacedEngine, make_engine
 from equipoise.cli.upgrade.outputs import UpgradeOutputs
@@ -137,8 +137,8 @@ def _print_result(
     made = summarise_campaign(events)
     lines = extra_outputs.make(campaign, events)
     if as_json:
-        answer = upgrade_document(campaign, made, dry_run=options.dry_run)
-        print_json(answer | ({"comparison": outputs.comparison_document(lines)} if lines else {}))
+        rows = tuple(row.document for row in lines)
+        print_document(upgrade_document(campaign, made, dry_run=options.dry_run, comparison=rows))
     else:
         show_campaign(campaign, made, dry_run=options.dry_run)
         if lines:

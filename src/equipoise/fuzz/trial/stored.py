@@ -70,12 +70,6 @@ def written_arguments(demand: Requirement) -> dict[str, Argument]:
     return {name: _file_value(value) for name, value in demand.arguments.items()}
 
 
-def plain_case(trial: Trial) -> dict[str, Any]:
-    """A trial as plain values, for JSON documents."""
-    values: dict[str, Any] = msgspec.to_builtins(case_of(trial))
-    return values
-
-
 def _file_value(value: Any) -> Argument:
     if isinstance(value, frozenset):
         return tuple(_file_value(member) for member in in_order(value))  # type: ignore[misc]

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, Final
+from typing import Final
 
+from equipoise.documents.upgrade import LowestHighest, MethodRow
 from equipoise.model.event import Event
 from equipoise.model.upgrade.campaign import UpgradeCampaign
 from equipoise.report.chart.markup import Markup, text
@@ -66,21 +67,18 @@ class MethodComparison:
         )
 
     @property
-    def document(self) -> dict[str, Any]:
+    def document(self) -> MethodRow:
         """The row of the JSON document."""
-        return {
-            "method": self.method,
-            "runs": self.runs,
-            "duration_s": round(self.duration_s, 3),
-            "violations": {"min": self.violations[0], "max": self.violations[1]},
-            "impacted_vms": {"min": self.impacted[0], "max": self.impacted[1]},
-            "violation_s": round(self.violation_s, 4),
-            "delay_penalty": round(self.violation_s, 4),
-            "proportional_penalty": round(self.proportional_s, 4),
-            "application_outage_s": round(self.application_s, 4),
-            "moves": self.moves,
-            "refused": self.refused,
-        }
+        return MethodRow.of(
+            self,
+            duration_s=round(self.duration_s, 3),
+            violations=LowestHighest(lowest=self.violations[0], highest=self.violations[1]),
+            impacted_vms=LowestHighest(lowest=self.impacted[0], highest=self.impacted[1]),
+            violation_s=round(self.violation_s, 4),
+            delay_penalty=round(self.violation_s, 4),
+            proportional_penalty=round(self.proportional_s, 4),
+            application_outage_s=round(self.application_s, 4),
+        )
 
 
 def compare_method(method: str, runs: Sequence[CampaignPenalties]) -> MethodComparison:

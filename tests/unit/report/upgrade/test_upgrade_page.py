@@ -80,4 +80,4 @@ def test_others_are_compared_where_there_are_any() -> None:
     assert "Compared with" not in upgrade_page(course)
     assert line.runs == 2
     assert line.duration_s == 61.0
-    assert line.document["violations"] == {"min": 0.0, "max": 1.0}
+    assert line.document.to_json_object()["violations"] == {"min": 0.0, "max": 1.0}

@@ -1,0 +1,128 @@
+"""The JSON documents of ``show``, ``journal`` and ``wake``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from msgspec import UNSET, UnsetType
+
+from equipoise.capacity.ledger import CPU, MEMORY, CommittedCapacity
+from equipoise.documents.event_text import describe_event
+from equipoise.documents.json_document import Document
+from equipoise.model.event import event_kind
+from equipoise.model.state.snapshot import Snapshot
+from equipoise.store import Journal
+
+
+class HostRow(Document):
+    """A host with its capacity, its reservations and its VMs."""
+
+    id: str
+    state: str
+    cpu_mhz: int
+    memory_mib: int
+    cpu_reserved_mhz: int
+    memory_reserved_mib: int
+    vms: tuple[str, ...]
+
+
+class VmRow(Document):
+    """A VM and its host."""
+
+    id: str
+    state: str
+    host: str | None
+
+
+class ClusterDocument(Document):
+    """The JSON document of ``equipoise show``."""
+
+    name: str
+    hosts: tuple[HostRow, ...]
+    vms: tuple[VmRow, ...]
+
+
+def cluster_document(snapshot: Snapshot) -> ClusterDocument:
+    """Return the hosts and VMs of a cluster."""
+    capacity = CommittedCapacity.of(snapshot)
+    hosts = tuple(
+        HostRow(
+            id=host.id,
+            state=host.state,
+            cpu_mhz=host.usable_cpu_mhz,
+            memory_mib=host.usable_memory_mib,
+            cpu_reserved_mhz=capacity.committed(host.id, CPU.label),
+            memory_reserved_mib=capacity.committed(host.id, MEMORY.label),
+            vms=tuple(snapshot.residents[host.id]),
+        )
+        for host in snapshot.hosts.values()
+    )
+    vms = tuple(map(VmRow.of, snapshot.vms.values()))
+    return ClusterDocument(name=snapshot.name, hosts=hosts, vms=vms)
+
+
+class EventRow(Document):
+    """An event of a journal."""
+
+    at_ms: int
+    kind: str
+    text: str
+
+
+class JournalDocument(Document):
+    """The JSON document of ``equipoise journal``."""
+
+    journal: str
+    length: int
+    """The number of all events, also of those that ``--kind`` leaves out."""
+    sha256: str
+    events: tuple[EventRow, ...]
+
+
+def journal_document(journal: Journal, kinds: Collection[str]) -> JournalDocument:
+    """Return the events of a journal; all kinds if ``kinds`` is empty."""
+    return JournalDocument(
+        journal=journal.name,
+        length=len(journal),
+        sha256=journal.sha256(),
+        events=tuple(
+            EventRow(at_ms=event.at_ms, kind=event_kind(event), text=describe_event(event))
+            for event in journal.events(kinds=kinds)
+        ),
+    )
+
+
+class AttemptRow(Document):
+    """A way to reach a host that failed."""
+
+    by: str
+    cause: str
+    code: str
+    reason: str
+
+
+class HostPowerRow(Document):
+    """The power state of a host, or why it is unknown.
+
+    A host that reaches its state has ``took_s``, ``already`` and ``note``; a reading has ``note``;
+    a refusal has ``cause``, ``code`` and ``reason``.
+    """
+
+    host: str
+    ok: bool
+    power: str | None
+    by: str
+    took_s: float | UnsetType = UNSET
+    already: bool | UnsetType = UNSET
+    note: str | UnsetType = UNSET
+    cause: str | UnsetType = UNSET
+    code: str | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
+    tried: tuple[AttemptRow, ...]
+
+
+class WakeDocument(Document):
+    """The JSON document of ``equipoise wake``."""
+
+    task: str
+    hosts: tuple[HostPowerRow, ...]
