@@ -18,7 +18,7 @@ from equipoise.documents.bench import BenchDocument
 from equipoise.documents.cluster import ClusterDocument, JournalDocument, WakeDocument
 from equipoise.documents.fuzz import ExperimentDocument, ExperimentRow, FuzzDocument, TargetRow
 from equipoise.documents.json_document import ErrorDocument, to_plain
-from equipoise.documents.plan import SolveDocument
+from equipoise.documents.plan import CheckDocument, SolveDocument
 from equipoise.documents.role_run import RolesCheckDocument, RolesPlanDocument, RolesRunDocument
 from equipoise.documents.simulation import CompareDocument, ScenarioRow, SimulationDocument
 from equipoise.documents.spec import (
@@ -29,7 +29,6 @@ from equipoise.documents.spec import (
     VerdictDocument,
 )
 from equipoise.documents.upgrade import OrdersDocument, UpgradeDocument
-from equipoise.documents.violation import CheckDocument
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"

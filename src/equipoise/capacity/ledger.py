@@ -26,7 +26,7 @@ Claim = Mapping[str, int]
 """Positive amounts by resource: what a VM holds, or what a host can commit."""
 
 
-class Resource(NamedTuple):
+class LedgerResource(NamedTuple):
     """A resource that every host has and every VM may claim."""
 
     label: str
@@ -38,8 +38,10 @@ class Resource(NamedTuple):
     of_host: Callable[[Host], int]
 
 
-CPU: Final = Resource("MHz of CPU", attrgetter("cpu.reservation_mhz"), attrgetter("usable_cpu_mhz"))
-MEMORY: Final = Resource(
+CPU: Final = LedgerResource(
+    "MHz of CPU", attrgetter("cpu.reservation_mhz"), attrgetter("usable_cpu_mhz")
+)
+MEMORY: Final = LedgerResource(
     "MiB of memory", attrgetter("memory.reservation_mib"), attrgetter("usable_memory_mib")
 )
 # A further hard limit of hosts is one more row here: both ledgers and all their users follow.

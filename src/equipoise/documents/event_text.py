@@ -2,14 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from equipoise.documents.upgrade_event_text import UPGRADE_EVENT_TEXTS
 from equipoise.model import event as event_types
 from equipoise.model.action import describe
 from equipoise.model.event import Event
 from equipoise.model.quantity import format_count
+from equipoise.model.upgrade import event as upgrade_events
+from equipoise.upgrade.requests.commands import command_text
+
+NAMES_SHOWN: Final = 6
+
+
+def _names(names: Iterable[str]) -> str:
+    """Return the first names, and the number of the others."""
+    all_ = list(names)
+    more = f" and {len(all_) - NAMES_SHOWN} more" if len(all_) > NAMES_SHOWN else ""
+    return ", ".join(all_[:NAMES_SHOWN]) + more
+
+
+def _why(reason: str) -> str:
+    return f": {reason}" if reason else ""
+
+
+def _command(event: upgrade_events.UpgradeCommanded) -> str:
+    return f"command: {command_text(event.command)}"
+
+
+def _scaling(event: upgrade_events.ScalingAnswered) -> str:
+    parts = [f"{vm} starts on {host}" for vm, host in event.added.items()]
+    parts += [f"{vm} is removed" for vm in event.removed]
+    parts += [f"{format_count(event.refused, 'VM')} have no host"] if event.refused else []
+    return f"tenant {event.tenant}: {'; '.join(parts) or 'nothing changes'}"
+
+
+def _restarted(event: upgrade_events.VmsRestarted) -> str:
+    lost = f", no host for {_names(event.unplaced)}" if event.unplaced else ""
+    return f"{format_count(len(event.placed), 'VM')} of host {event.host} restarted{lost}"
+
+
+def _vm_batch(event: upgrade_events.VmBatchDecided) -> str:
+    how = "" if event.wanted == event.size else f", {event.size} of {event.wanted} taken"
+    return f"iteration {event.iteration}: {event.v} VMs can move{how}{_why(event.reason)}"
+
+
+def _isolated(event: upgrade_events.ResourceIsolated) -> str:
+    how = "isolated as failed" if event.failed else "isolated"
+    return f"{event.resource} {how}{_why(event.reason)}"
+
+
+UPGRADE_EVENT_TEXTS: Final[dict[type[Any], Callable[[Any], str]]] = {
+    upgrade_events.CampaignStarted: lambda e: f"campaign {e.campaign.name} started",
+    upgrade_events.UpgradeRequested: lambda e: (
+        f"request {e.request.id}: {_names(change_set.id for change_set in e.request.sets)}"
+    ),
+    upgrade_events.UpgradeCommanded: _command,
+    upgrade_events.CommandRejected: lambda e: f"refused: {e.command}: {e.reason}",
+    upgrade_events.ScalingRequested: lambda e: f"tenant {e.tenant} requests {e.vms:+d} VMs",
+    upgrade_events.TaskFinished: lambda e: f"{e.batch}: {e.errand} {e.resource} finished",
+    upgrade_events.TaskFailed: lambda e: (
+        f"{e.batch}: {e.errand} {e.resource} failed{_why(e.reason)}"
+    ),
+    upgrade_events.VmMoved: lambda e: f"{e.batch}: VM {e.vm} moved",
+    upgrade_events.VmMoveFailed: lambda e: f"{e.batch}: VM {e.vm} did not move{_why(e.reason)}",
+    upgrade_events.BatchEnded: lambda e: f"{e.batch} ended",
+    upgrade_events.IterationStarted: lambda e: f"iteration {e.iteration} started",
+    upgrade_events.BatchDecided: lambda e: (
+        f"iteration {e.iteration}: {format_count(e.z, 'host')} can leave, "
+        f"batch {_names(e.batch) or 'empty'}"
+    ),
+    upgrade_events.BatchStarted: lambda e: (
+        f"{e.batch.id} started: {_names(task.resource for task in e.batch.tasks)}"
+    ),
+    upgrade_events.VmBatchDecided: _vm_batch,
+    upgrade_events.VmBatchStarted: lambda e: (
+        f"{e.batch.id} started: {_names(f'{m.vm} to {m.target}' for m in e.batch.moves)}"
+        f"{_why(e.why)}"
+    ),
+    upgrade_events.ScalingAnswered: _scaling,
+    upgrade_events.VmsRestarted: _restarted,
+    upgrade_events.ResourceIsolated: _isolated,
+    upgrade_events.ResourceReleased: lambda e: f"{e.resource} released",
+    upgrade_events.SetUndoStarted: lambda e: f"set {e.set} is undone{_why(e.reason)}",
+    upgrade_events.SetEnded: lambda e: f"set {e.set} {e.outcome}{_why(e.reason)}",
+    upgrade_events.IterationEnded: lambda e: (
+        f"iteration {e.iteration} ended" + (f", the upgrade pauses: {e.paused}" if e.paused else "")
+    ),
+    upgrade_events.CampaignEnded: lambda e: f"campaign {e.status}{_why(e.reason)}",
+}
 
 
 def describe_event(event: Event) -> str:
@@ -33,10 +114,6 @@ def _proposal(event: event_types.ProposalMade) -> str:
     )
     rejected = f"; rejected: {against}" if against else ""
     return f"{proposal.decider} proposed {actions}{reason}{rejected}"
-
-
-def _why(reason: str) -> str:
-    return f": {reason}" if reason else ""
 
 
 def _again(attempt: int) -> str:

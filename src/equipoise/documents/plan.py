@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from equipoise.documents.json_document import Document
 from equipoise.model.action import Move, describe
-from equipoise.model.plan import Step
+from equipoise.model.plan import Step, Violation
 from equipoise.model.problem import ObjectiveMeasure, PlanningProblem
 from equipoise.plan.exact.result import PlanningResult
 from equipoise.plan.exact.task import measures_of
@@ -123,3 +124,41 @@ def _scaled(name: str, value: int) -> float:
 
 def _is_time(name: str) -> bool:
     return all(measure in _IN_MS for measure in name.split(" + "))
+
+
+class ViolationRow(Document):
+    """One constraint that a plan breaks."""
+
+    constraint: str = ""
+    at: int | None = None
+    """Milliseconds since the start of the plan."""
+    step: str | None = None
+    detail: str = ""
+    code: str = ""
+    """A key of ``equipoise.errors.CODES``."""
+
+
+class CheckDocument(Document):
+    """The JSON document of ``equipoise check``."""
+
+    accepted: bool
+    violations: tuple[ViolationRow, ...]
+
+
+def violation_rows(violations: Iterable[Violation]) -> tuple[ViolationRow, ...]:
+    """Return one row per violation."""
+    return tuple(
+        ViolationRow(
+            constraint=violation.constraint,
+            at=violation.at_ms,
+            step=violation.step,
+            detail=violation.detail,
+            code=violation.code,
+        )
+        for violation in violations
+    )
+
+
+def check_document(violations: tuple[Violation, ...]) -> CheckDocument:
+    """Return the verdict of the gate about a plan."""
+    return CheckDocument(accepted=not violations, violations=violation_rows(violations))

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import UNSET, UnsetType
 
 from equipoise.documents.json_document import Document, read_leniently, unknown_keys
-from equipoise.documents.violation import ViolationRow, violation_rows
+from equipoise.documents.plan import ViolationRow, violation_rows
 from equipoise.model.action import Migrate, PowerOff, PowerOn
 from equipoise.sim.measure.measures import Energy, Measures
 from equipoise.sim.runner import SimulationResult

@@ -16,7 +16,7 @@ from equipoise.documents.advice import (
     WhatIfDocument,
 )
 from equipoise.documents.json_document import Document, read_leniently, unknown_keys
-from equipoise.documents.plan import GoalRow, SolveDocument, StepRow
+from equipoise.documents.plan import CheckDocument, GoalRow, SolveDocument, StepRow, ViolationRow
 from equipoise.documents.simulation import (
     CpuMemory,
     ImbalanceFigures,
@@ -24,7 +24,6 @@ from equipoise.documents.simulation import (
     read_simulation_document,
     simulation_document,
 )
-from equipoise.documents.violation import CheckDocument, ViolationRow
 from equipoise.sim.builtin import builtin_scenario
 from equipoise.sim.runner import ScenarioRunner
 from equipoise.store import MemoryJournal

@@ -13,7 +13,7 @@ from equipoise.cli.output import (
     print_document,
     printable,
 )
-from equipoise.documents.violation import check_document
+from equipoise.documents.plan import check_document
 from equipoise.model.plan import Plan, Violation
 from equipoise.model.problem import PlanningProblem
 from equipoise.model.quantity import format_count
