@@ -15,6 +15,7 @@ import typer
 from equipoise import __version__
 from equipoise.cli.advice import commands as advice
 from equipoise.cli.fuzz import commands as fuzz
+from equipoise.cli.jobs import commands as jobs
 from equipoise.cli.plan import commands as plan
 from equipoise.cli.roles import commands as roles
 from equipoise.cli.simulation import commands as simulation
@@ -154,6 +155,7 @@ def bench(
 
 # The order of these lines is the order of ``equipoise --help``.
 simulation.add_to(app)
+jobs.add_to(app)
 app.command()(show)
 app.command()(schema)
 advice.add_to(app)

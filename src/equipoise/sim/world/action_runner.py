@@ -93,7 +93,9 @@ ActionAnswer = ActionFinished | ActionFailed
 class ActionRunner:
     """Starts and cancels actions, and answers each attempt once."""
 
-    def __init__(self, scenario: Scenario, truth: GroundTruth, event_queue: EventQueue) -> None:
+    def __init__(
+        self, scenario: Scenario, truth: GroundTruth, event_queue: EventQueue[int]
+    ) -> None:
         self._scenario = scenario
         self._truth = truth
         self._event_queue = event_queue

@@ -18,7 +18,7 @@ class SimulationContext:
     def __init__(self, scenario: Scenario, truth: GroundTruth) -> None:
         self.scenario = scenario
         self.truth = truth
-        self.event_queue = EventQueue()
+        self.event_queue: EventQueue[int] = EventQueue()
         self.action_runner = ActionRunner(scenario, truth, self.event_queue)
         self.monitor = Monitor(truth, 1000 * scenario.measuring.window_s)
         self._link_speeds: list[float] = []

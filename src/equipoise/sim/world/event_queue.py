@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import IntEnum
 from heapq import heappop, heappush
+from typing import Generic, TypeVar
 
 from equipoise.model.event import Event
 
 Callback = Callable[[], Event | None]
 """Called when its time has come; returns the event that an observer receives, if there is one."""
+
+Instant = TypeVar("Instant", int, float)
+"""Milliseconds for the cluster, seconds for jobs."""
 
 
 class EventPriority(IntEnum):
@@ -23,24 +27,24 @@ class EventPriority(IntEnum):
     """Samples come last, so that they show the state after all changes of the instant."""
 
 
-class EventQueue:
+class EventQueue(Generic[Instant]):
     """A heap of entries. It has no clock of its own."""
 
     def __init__(self) -> None:
-        self._entries: list[tuple[int, int, int, Callback]] = []
+        self._entries: list[tuple[Instant, int, int, Callback]] = []
         self._counter = 0
 
-    def schedule(self, at_ms: int, priority: EventPriority, callback: Callback) -> None:
+    def schedule(self, at: Instant, priority: EventPriority, callback: Callback) -> None:
         """Add an entry. The counter keeps the order of insertion among equal entries."""
-        heappush(self._entries, (at_ms, priority, self._counter, callback))
+        heappush(self._entries, (at, priority, self._counter, callback))
         self._counter += 1
 
     @property
-    def next_ms(self) -> int | None:
+    def next_at(self) -> Instant | None:
         """The time of the next entry; ``None`` if the queue is empty."""
         return self._entries[0][0] if self._entries else None
 
-    def pop(self) -> tuple[int, Callback]:
+    def pop(self) -> tuple[Instant, Callback]:
         """Remove the next entry and return its time and its callback."""
-        at_ms, _, _, callback = heappop(self._entries)
-        return at_ms, callback
+        at, _, _, callback = heappop(self._entries)
+        return at, callback

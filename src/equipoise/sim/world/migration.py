@@ -196,7 +196,7 @@ class LiveMigrations:
         physics: MigrationPhysics,
         slowness: SlowMigrations | None,
         truth: GroundTruth,
-        event_queue: EventQueue,
+        event_queue: EventQueue[int],
     ) -> None:
         self._physics = physics
         self._slowness = slowness

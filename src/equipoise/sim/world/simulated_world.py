@@ -68,7 +68,7 @@ class SimulatedWorld:
         context = self._context
         event = context.action_runner.next_repeated_answer()
         while event is None:
-            next_ms = context.event_queue.next_ms
+            next_ms = context.event_queue.next_at
             if next_ms is None or next_ms > until_ms:
                 context.truth.advance(max(context.now_ms, until_ms))
                 return None

@@ -21,10 +21,10 @@ def test_entries_come_by_time_then_priority_then_insertion() -> None:
     ):
         event_queue.schedule(at_ms, priority, lambda word=word: note(word))  # type: ignore[misc]
     times = []
-    while event_queue.next_ms is not None:
+    while event_queue.next_at is not None:
         at_ms, callback = event_queue.pop()
         times.append(at_ms)
         callback()
     assert seen == ["a", "b", "c", "d", "e"]
     assert times == [2, 5, 5, 5, 5]
-    assert event_queue.next_ms is None
+    assert event_queue.next_at is None

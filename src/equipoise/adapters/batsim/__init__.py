@@ -1,0 +1,1 @@
+"""Batsim: its files (platform, workload, outputs) and the Standard Workload Format."""

@@ -1,0 +1,244 @@
+"""Reads SimGrid platforms: hosts, clusters, links, routes and zones (also the old ``AS``)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NoReturn
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
+
+from equipoise.adapters.batsim.units import parse_bandwidth, parse_seconds, parse_speed
+from equipoise.adapters.batsim.zones import RouteFinder, Zone
+from equipoise.errors import InputProblem, InvalidInput
+from equipoise.sim.jobs.platform import JobHost, Link, Platform, PowerState, SleepState
+
+_DIGITS: Final = re.compile(r"(\d+)")
+_ZONES: Final = frozenset({"zone", "AS"})
+_ZONE_ROUTES: Final = frozenset({"zoneRoute", "ASroute"})
+_IDLE_AND_FULL, _IDLE_BASE_FULL = 2, 3
+
+
+def natural_key(name: str) -> list[tuple[int, int, str]]:
+    """Return a key that orders ``host2`` before ``host10``."""
+    return [
+        (0, int(part), "") if part.isdigit() else (1, 0, part)
+        for part in _DIGITS.split(name)
+        if part
+    ]
+
+
+def read_platform(path: Path, *, master: str = "master_host") -> Platform:
+    """Read a platform file; every error names the element."""
+    return _Reader(path, master).read()
+
+
+class _Reader:
+    def __init__(self, path: Path, master: str) -> None:
+        self._path = path
+        self._master = master
+        self._links: dict[str, tuple[Link, Link]] = {}
+        self._zone_of: dict[str, Zone] = {}
+        self._hosts: list[JobHost] = []
+
+    def read(self) -> Platform:
+        """Return the platform."""
+        try:
+            # Some published platforms begin with an empty line, which XML forbids.
+            root = ElementTree.fromstring(self._path.read_bytes().strip())
+        except OSError as error:
+            self._fail("", f"cannot be read: {(error.strerror or '').lower()}", "name a file")
+        except ElementTree.ParseError as error:
+            self._fail("", f"is no XML: {error}", "write a SimGrid platform")
+        for child in root:
+            if child.tag in _ZONES:
+                self._read_zone(child, None)
+        return self._platform()
+
+    def _fail(self, key: str, what: str, cure: str) -> NoReturn:
+        raise InvalidInput(str(self._path), [InputProblem(key=key, what=what, cure=cure)])
+
+    def _platform(self) -> Platform:
+        masters = [
+            host
+            for host in self._hosts
+            if host.properties.get("role") == "master"
+            or (not host.properties.get("role") and host.name == self._master)
+        ]
+        others = [host for host in self._hosts if host not in masters]
+        storages = [host for host in others if host.properties.get("role") == "storage"]
+        computing = [host for host in others if host not in storages]
+        if not computing:
+            self._fail("", "has no host that computes", "add a <host> or a <cluster>")
+        return Platform(
+            hosts=sorted(computing, key=lambda host: natural_key(host.name)),
+            storages=sorted(storages, key=lambda host: natural_key(host.name)),
+            master=masters[0] if masters else None,
+            find_route=RouteFinder(str(self._path), self._zone_of),
+        )
+
+    def _read_zone(self, element: Element, parent: Zone | None) -> None:
+        zone = Zone(element.get("id", ""), element.get("routing", "").lower(), parent)
+        inherited = dict(parent.properties) if parent else {}
+        zone.properties = inherited | _properties(element)
+        for child in element:
+            if child.tag == "link":
+                self._read_link(child)
+        for child in element:
+            try:
+                self._read_part(child, zone)
+            except (ValueError, KeyError) as error:
+                self._fail(
+                    f"{child.tag} {child.get('id', '')}".strip(), str(error), "correct the element"
+                )
+
+    def _read_part(self, child: Element, zone: Zone) -> None:
+        if child.tag in _ZONES:
+            self._read_zone(child, zone)
+        elif child.tag == "host":
+            name = child.get("id", "")
+            coordinates = child.get("coordinates")
+            if coordinates:
+                zone.coordinates[name] = tuple(map(float, coordinates.split()))
+            self._add_host(child, name, zone, _properties(child))
+        elif child.tag == "router":
+            self._zone_of[child.get("id", "")] = zone
+        elif child.tag == "cluster":
+            self._read_cluster(child, zone)
+        elif child.tag == "route":
+            self._read_route(child, zone)
+        elif child.tag in _ZONE_ROUTES:
+            self._read_zone_route(child, zone)
+
+    def _add_host(
+        self, element: Element, name: str, zone: Zone, properties: dict[str, str]
+    ) -> None:
+        if name in self._zone_of:
+            raise ValueError(f"{name} is defined twice")
+        speeds = [parse_speed(text) for text in element.get("speed", "").split(",")]
+        watts = properties.get("wattage_per_state", properties.get("watt_per_state"))
+        figures = _parse_watts(watts, len(speeds)) if watts else [(0.0, 0.0, 0.0)] * len(speeds)
+        self._zone_of[name] = zone
+        self._hosts.append(
+            JobHost(
+                name=name,
+                power_states=tuple(
+                    PowerState(speed, *power) for speed, power in zip(speeds, figures, strict=True)
+                ),
+                cores=int(element.get("core", "1")),
+                initial_state=int(element.get("pstate", "0")),
+                sleep_states=_parse_sleep_states(properties.get("sleep_pstates", "")),
+                measures_power=watts is not None,
+                properties={"role": "", **properties},
+                zone_properties=zone.properties,
+            )
+        )
+
+    def _read_cluster(self, element: Element, parent: Zone) -> None:
+        name = element.get("id", "")
+        prefix, suffix = element.get("prefix", ""), element.get("suffix", "")
+        zone = Zone(name, "cluster", parent, properties=dict(parent.properties))
+        properties = _properties(element)
+        bandwidth = parse_bandwidth(element.get("bw", "0"))
+        latency_s = parse_seconds(element.get("lat", "0"))
+        if element.get("bb_bw"):
+            zone.backbone = Link(
+                f"{name}_backbone",
+                parse_bandwidth(element.get("bb_bw", "")),
+                parse_seconds(element.get("bb_lat", "0")),
+                shared=element.get("bb_sharing_policy", "SHARED") != "FATPIPE",
+            )
+        policy = element.get("sharing_policy", "SPLITDUPLEX")
+        for number in _parse_radical(element.get("radical", "")):
+            host = f"{prefix}{number}{suffix}"
+            self._add_host(element, host, zone, properties)
+            shared = policy != "FATPIPE"
+            up = Link(f"{name}_link_{number}_UP", bandwidth, latency_s, shared=shared)
+            down = (
+                Link(f"{name}_link_{number}_DOWN", bandwidth, latency_s, shared=shared)
+                if policy == "SPLITDUPLEX"
+                else up
+            )
+            zone.uplinks[host] = (up, down)
+        self._zone_of[element.get("router_id") or f"{prefix}{name}_router{suffix}"] = zone
+
+    def _read_link(self, element: Element) -> None:
+        policy = element.get("sharing_policy", "SHARED")
+        bandwidth = parse_bandwidth(element.get("bandwidth", "0"))
+        latency_s = parse_seconds(element.get("latency", "0"))
+
+        def link(name: str) -> Link:
+            return Link(name, bandwidth, latency_s, shared=policy != "FATPIPE")
+
+        name = element.get("id", "")
+        first = link(name)
+        split = policy in {"SPLITDUPLEX", "FULLDUPLEX"}
+        self._links[name] = (first, link(f"{name}_DOWN") if split else first)
+
+    def _read_route(self, element: Element, zone: Zone) -> None:
+        source, target = element.get("src", ""), element.get("dst", "")
+        forth, back = self._route_links(element)
+        zone.routes[source, target] = forth
+        if _is_symmetrical(element):
+            zone.routes.setdefault((target, source), back)
+
+    def _read_zone_route(self, element: Element, zone: Zone) -> None:
+        source, target = element.get("src", ""), element.get("dst", "")
+        exit_gate, entry_gate = element.get("gw_src", ""), element.get("gw_dst", "")
+        forth, back = self._route_links(element)
+        zone.zone_routes[source, target] = (exit_gate, forth, entry_gate)
+        if _is_symmetrical(element):
+            zone.zone_routes.setdefault((target, source), (entry_gate, back, exit_gate))
+
+    def _route_links(self, element: Element) -> tuple[tuple[Link, ...], tuple[Link, ...]]:
+        forth, back = [], []
+        for part in element:
+            if part.tag == "link_ctn":
+                name = part.get("id", "")
+                if name not in self._links:
+                    raise ValueError(f"no link has the name {name!r}")
+                up, down = self._links[name]
+                if part.get("direction") == "DOWN":
+                    up, down = down, up
+                forth.append(up)
+                back.append(down)
+        return tuple(forth), tuple(reversed(back))
+
+
+def _is_symmetrical(element: Element) -> bool:
+    return element.get("symmetrical", "YES").upper() != "NO"
+
+
+def _properties(element: Element) -> dict[str, str]:
+    return {part.get("id", ""): part.get("value", "") for part in element if part.tag == "prop"}
+
+
+def _parse_radical(text: str) -> Iterator[int]:
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        yield from range(int(first), int(last or first) + 1)
+
+
+def _parse_watts(text: str, count: int) -> list[tuple[float, float, float]]:
+    """Return idle, base and full power of each power state."""
+    figures = []
+    for part in text.split(","):
+        values = [float(value) for value in part.split(":")]
+        if len(values) == _IDLE_AND_FULL:
+            values = [values[0], values[0], values[1]]
+        if len(values) != _IDLE_BASE_FULL:
+            raise ValueError(f"{part.strip()!r} is neither idle:full nor idle:epsilon:full")
+        figures.append((values[0], values[1], values[2]))
+    if len(figures) != count:
+        raise ValueError(f"{len(figures)} power figures, but {count} speeds")
+    return figures
+
+
+def _parse_sleep_states(text: str) -> dict[int, SleepState]:
+    states = {}
+    for part in text.split(","):
+        if part.strip():
+            asleep, falling, waking = map(int, part.split(":"))
+            states[asleep] = SleepState(asleep, falling, waking)
+    return states

@@ -1,0 +1,134 @@
+"""The states of hosts that run jobs: time in each state, power and energy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
+
+from equipoise.sim.jobs.fluid import Task, TaskFactory
+from equipoise.sim.jobs.platform import Platform
+
+
+class JobHostState(IntEnum):
+    """What a host does."""
+
+    IDLE = 0
+    COMPUTING = 1
+    SLEEPING = 2
+    SWITCHING_ON = 3
+    SWITCHING_OFF = 4
+    UNAVAILABLE = 5
+
+
+class HostStates:
+    """States and energy of all compute hosts.
+
+    A period counts when it ends, as in the summaries of Batsim: the time since the last change
+    of a host is in no total.
+    """
+
+    def __init__(self, platform: Platform, tasks: TaskFactory, *, energy: bool) -> None:
+        count = len(platform.hosts)
+        self._platform = platform
+        self._tasks = tasks
+        self.state = [JobHostState.IDLE] * count
+        self.power_state = [host.initial_state for host in platform.hosts]
+        self.jobs = [0] * count
+        """Running jobs per host; more than one only if jobs share hosts."""
+        self.counts = [0] * len(JobHostState)
+        self.counts[JobHostState.IDLE] = count
+        self.total_s = [0.0] * len(JobHostState)
+        self._since_s = [0.0] * count
+        self.measures_energy = energy
+        self._joules = [0.0] * count
+        self._watts = [self._watts_at(number, 0.0) for number in range(count)]
+        self._updated_s = [0.0] * count
+        self._loaded: set[int] = set()
+
+    def _watts_at(self, number: int, load: float) -> float:
+        if number >= len(self._platform.hosts):
+            return 0.0
+        figures = self._platform.hosts[number].power_states[self.power_state[number]]
+        if load <= 0:
+            return figures.idle_w
+        return figures.base_w + (figures.full_w - figures.base_w) * min(load, 1.0)
+
+    def change(self, hosts: Iterable[int], state: JobHostState, now_s: float) -> None:
+        """Set the state of hosts; those that are in it already stay as they are."""
+        states, since, totals, counts = self.state, self._since_s, self.total_s, self.counts
+        for number in hosts:
+            before = states[number]
+            totals[before] += now_s - since[number]
+            since[number] = now_s
+            counts[before] -= 1
+            counts[state] += 1
+            states[number] = state
+
+    def add_job(self, hosts: Sequence[int], now_s: float) -> None:
+        """A job starts on these hosts."""
+        for number in hosts:
+            self.jobs[number] += 1
+        self.change(hosts, JobHostState.COMPUTING, now_s)
+
+    def remove_job(self, hosts: Sequence[int], now_s: float) -> None:
+        """A job ends on these hosts; those without another job are idle."""
+        jobs = self.jobs
+        for number in hosts:
+            jobs[number] -= 1
+        self.change([number for number in hosts if jobs[number] == 0], JobHostState.IDLE, now_s)
+
+    def set_power_state(self, number: int, power_state: int, now_s: float) -> None:
+        """Change the power state of a host; its speed and its power follow."""
+        self._update(number, now_s)
+        self.power_state[number] = power_state
+        self._tasks.set_power_state(number, power_state)
+        self._watts[number] = self._watts_at(number, 0.0)
+
+    def set_switching_load(self, number: int, now_s: float) -> None:
+        """A host that switches draws the full power of its transition."""
+        self._update(number, now_s)
+        self._watts[number] = self._watts_at(number, 1.0)
+
+    def set_loads(self, tasks: Iterable[Task], now_s: float) -> None:
+        """Take the loads of hosts from the present rates of tasks."""
+        if not self.measures_energy:
+            return
+        loads: dict[int, float] = {}
+        for task in tasks:
+            for number, flops in task.host_flops.items():
+                loads[number] = loads.get(number, 0.0) + task.rate * flops
+        for number in self._loaded - loads.keys():
+            self._set_watts(number, 0.0, now_s)
+        self._apply_loads(loads, now_s)
+        self._loaded = set(loads)
+
+    def _apply_loads(self, loads: Mapping[int, float], now_s: float) -> None:
+        for number, flops_per_s in loads.items():
+            if number < len(self.state):
+                self._set_watts(number, flops_per_s / self._tasks.capacity(number), now_s)
+
+    def _set_watts(self, number: int, load: float, now_s: float) -> None:
+        if number < len(self.state):
+            self._update(number, now_s)
+            self._watts[number] = self._watts_at(number, load)
+
+    def _update(self, number: int, now_s: float) -> None:
+        self._joules[number] += self._watts[number] * (now_s - self._updated_s[number])
+        self._updated_s[number] = now_s
+
+    def energy_j(self, hosts: Iterable[int], now_s: float) -> float:
+        """Return the energy of hosts since the start."""
+        for number in hosts:
+            self._update(number, now_s)
+        return sum(self._joules[number] for number in hosts)
+
+    def total_energy_j(self, now_s: float) -> float:
+        """Return the energy of all compute hosts since the start."""
+        return self.energy_j(range(len(self.state)), now_s)
+
+    def base_watts(self) -> float:
+        """Return the power of all hosts at their smallest load, in their present power states."""
+        return sum(
+            host.power_states[state].base_w
+            for host, state in zip(self._platform.hosts, self.power_state, strict=True)
+        )
