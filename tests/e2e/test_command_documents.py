@@ -20,7 +20,12 @@ from equipoise.documents.fuzz import ExperimentDocument, ExperimentRow, FuzzDocu
 from equipoise.documents.json_document import ErrorDocument, to_plain
 from equipoise.documents.plan import CheckDocument, SolveDocument
 from equipoise.documents.role_run import RolesCheckDocument, RolesPlanDocument, RolesRunDocument
-from equipoise.documents.simulation import CompareDocument, ScenarioRow, SimulationDocument
+from equipoise.documents.simulation import (
+    CompareDocument,
+    JobsDocument,
+    ScenarioRow,
+    SimulationDocument,
+)
 from equipoise.documents.spec import (
     ConstraintDocument,
     ConstraintRow,
@@ -33,6 +38,7 @@ from equipoise.documents.upgrade import OrdersDocument, UpgradeDocument
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 OWN_SPEC = '"""Every VM is a VM."""\nmine(vs <: vms) discrete ::= !(v : vs) v : vms\n'
+SWF = "".join(f"{n} {n} 0 100 1 -1 -1 1 200 -1 1 1 1 1 1 -1 -1 -1\n" for n in range(1, 4))
 ACCESS = """hosts:
   r4:
     wol: {mac: "52:54:00:12:34:56", broadcast: 127.0.0.1, port: 9, check: "127.0.0.1:1"}
@@ -46,6 +52,7 @@ COMMANDS: dict[str, tuple[Any, int]] = {
     "solve {examples}/swap.yaml": (SolveDocument, 0),
     "check {examples}/drain.yaml --instance {examples}/small.yaml": (CheckDocument, 0),
     "simulate first-steps": (SimulationDocument, 0),
+    "jobs -w jobs.swf --hosts 2": (JobsDocument, 0),
     "journal run.db": (JournalDocument, 0),
     "report a a": (CompareDocument, 0),
     "spec list": (list[ConstraintRow], 0),
@@ -82,6 +89,7 @@ def test_a_command_prints_a_document_of_its_type(tmp_path: Path, line: str) -> N
     kind, code = COMMANDS[line]
     (tmp_path / "own.spec").write_text(OWN_SPEC)
     (tmp_path / "access.yaml").write_text(ACCESS)
+    (tmp_path / "jobs.swf").write_text(SWF)
     if line in AFTER:
         assert call(*AFTER[line].split(), "--json", cwd=tmp_path).returncode == 0
     words = [word.format(examples=EXAMPLES) for word in line.split()]

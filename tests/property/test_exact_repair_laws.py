@@ -138,6 +138,22 @@ def test_the_gate_accepts_the_moves_that_repair_a_continuous_rule(cluster: Snaps
     assert (RULE in proposal.repairs) == repaired
 
 
+def test_a_rule_that_holds_at_the_start_is_not_among_the_repaired_ones() -> None:
+    """The search moves v1 beside v3 to part it from v2; the exact planner then restores Split."""
+    vms = [a_vm(vm, host) for vm, host in zip(VMS, ("h1", "h1", "h2", "h2"), strict=True)]
+    split = Satisfy(
+        id=RULE, constraint="Split", arguments={"parts": (VMS[:2], VMS[2:])}, continuous=True
+    )
+    apart = KeepApart(id=RuleId("apart"), vms=(VmId("v1"), VmId("v2")))
+    cluster = a_cluster(*map(a_host, HOSTS), vms=vms, rules=(split, apart))
+    proposal = BalanceDecider(Estimates()).propose(cluster)
+    assert proposal.intents
+    assert proposal.repairs == ()
+    plan = order(cluster, proposal.intents, PlanId("p"), proposal.repairs)
+    assert isinstance(plan, Plan)
+    assert isinstance(verify(cluster, plan), VerifiedPlan)
+
+
 def test_at_most_two_vms_of_a_label_per_rack_are_reached_in_one_move() -> None:
     vms = [
         a_vm(vm, host, labels={"role": "web"})

@@ -292,3 +292,36 @@ def _energy_figures(energy: Energy) -> EnergyFigures:
 
 def _cpu_memory(cpu: float, memory: float) -> CpuMemory:
     return CpuMemory(cpu=round(cpu, 2), memory=round(memory, 2))
+
+
+class JobsDocument(Document):
+    """The JSON document of ``equipoise jobs``; the keys are the columns of ``schedule.csv``.
+
+    Means are over all jobs, also over rejected ones. Times are in seconds.
+    """
+
+    policy: str
+    consumed_joules: float
+    makespan: float
+    max_slowdown: float
+    max_turnaround_time: float
+    max_waiting_time: float
+    mean_slowdown: float
+    mean_turnaround_time: float
+    mean_waiting_time: float
+    nb_computing_machines: int
+    nb_grouped_switches: int
+    nb_jobs: int
+    nb_jobs_finished: int
+    nb_jobs_killed: int
+    nb_jobs_rejected: int
+    nb_jobs_success: int
+    nb_machine_switches: int
+    success_rate: float
+    time_computing: float
+    time_idle: float
+    time_sleeping: float
+    time_switching_off: float
+    time_switching_on: float
+    time_unavailable: float
+    wall_s: float

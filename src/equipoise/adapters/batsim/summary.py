@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from equipoise.sim.jobs.hosts import JobHostState
 from equipoise.sim.jobs.runner import JobRun
 
@@ -9,7 +12,7 @@ COMPATIBLE_VERSION = "v4.2.0"
 """The version of Batsim whose columns and rounding the files have."""
 
 
-def summary_values(run: JobRun) -> dict[str, float]:
+def summary_values(run: JobRun) -> dict[str, Any]:
     """Return the values by column. Means are over all jobs, also over rejected ones."""
     summary, hosts = run.summary, run.engine.hosts
     count = max(summary.jobs, 1)
@@ -41,7 +44,7 @@ def summary_values(run: JobRun) -> dict[str, float]:
     }
 
 
-def schedule_row(values: dict[str, float], wall_s: float) -> dict[str, str]:
+def schedule_row(values: Mapping[str, Any], wall_s: float) -> dict[str, str]:
     """Return the row of ``schedule.csv``; the policy is part of the simulation time."""
     row = {
         key: str(value) if isinstance(value, int) else f"{value:.6f}"

@@ -143,7 +143,12 @@ class _RuleRepair:
         return exact
 
     def _continuous(self, exact: ExactRepair) -> tuple[RuleId, ...]:
-        return tuple(rule for rule in exact.repaired if rule in self._rules.continuous)
+        """Return the continuous rules that are broken now and that the exact planner repairs."""
+        # The moves of the search can break a rule for the exact planner to restore. Such a rule
+        # holds now, so the plan does not repair it, and the gate must judge it at every moment.
+        repaired = [rule for rule in exact.repaired if rule in self._rules.continuous]
+        broken = {rule for rule, _ in broken_rules(self._snapshot, repaired)} if repaired else ()
+        return tuple(rule for rule in repaired if rule in broken)
 
     def _repaired_rules(self, search_result: RepairSearchResult) -> tuple[RuleId, ...]:
         """Return the continuous rules that the search repairs."""

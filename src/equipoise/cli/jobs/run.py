@@ -14,7 +14,8 @@ from equipoise.adapters.batsim.summary import schedule_row, summary_values
 from equipoise.adapters.batsim.swf import read_swf, read_swf_size
 from equipoise.adapters.batsim.workload_json import read_workload
 from equipoise.cli.file_io import check_writable
-from equipoise.cli.output import EXIT_OK, console, make_table, print_json
+from equipoise.cli.output import EXIT_OK, console, make_table, print_document
+from equipoise.documents.simulation import JobsDocument
 from equipoise.errors import InputProblem, InvalidInput
 from equipoise.sim.jobs.platform import Platform, uniform_platform
 from equipoise.sim.jobs.policies import POLICIES
@@ -54,7 +55,8 @@ def run(options: JobsOptions, *, as_json: bool) -> int:
         if outputs is not None:
             outputs.write_schedule(schedule_row(values, wall_s))
     if as_json:
-        print_json({"policy": options.policy, **values, "wall_s": round(wall_s, 3)})
+        document = JobsDocument(policy=options.policy, **values, wall_s=round(wall_s, 3))
+        print_document(document)
     else:
         table = make_table("measure", "value", right=("value",))
         for key, value in values.items():
