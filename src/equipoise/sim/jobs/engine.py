@@ -69,6 +69,20 @@ class _Sequence:
 class Execution:
     """A running job."""
 
+    __slots__ = (
+        "_activity",
+        "_begun_s",
+        "_energy_before_j",
+        "_engine",
+        "_executors",
+        "_left_s",
+        "_sequences",
+        "_storages",
+        "_timer",
+        "_work",
+        "job",
+    )
+
     def __init__(
         self, engine: JobEngine, job: Job, executors: Sequence[int], storages: dict[str, int]
     ) -> None:

@@ -56,18 +56,21 @@ class HostStates:
     def change(self, hosts: Iterable[int], state: JobHostState, now_s: float) -> None:
         """Set the state of hosts; those that are in it already stay as they are."""
         states, since, totals, counts = self.state, self._since_s, self.total_s, self.counts
+        changed = 0
         for number in hosts:
             before = states[number]
             totals[before] += now_s - since[number]
             since[number] = now_s
             counts[before] -= 1
-            counts[state] += 1
             states[number] = state
+            changed += 1
+        counts[state] += changed
 
     def add_job(self, hosts: Sequence[int], now_s: float) -> None:
         """A job starts on these hosts."""
+        jobs = self.jobs
         for number in hosts:
-            self.jobs[number] += 1
+            jobs[number] += 1
         self.change(hosts, JobHostState.COMPUTING, now_s)
 
     def remove_job(self, hosts: Sequence[int], now_s: float) -> None:

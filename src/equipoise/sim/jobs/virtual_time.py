@@ -31,6 +31,12 @@ class Activity:
         self.left_s = left_s
         self.task = task
 
+    def fire(self) -> None:
+        """Call back, unless the activity was cancelled."""
+        callback, self.callback = self.callback, None
+        if callback is not None:
+            callback()
+
 
 class _Tasks:
     """The running tasks, with rates that are computed when they are needed."""
@@ -81,7 +87,7 @@ class QueuedTime:
     def after(self, seconds: float, callback: Callback) -> Activity:
         """Call back after a time."""
         activity = Activity(callback)
-        self._queue.schedule(self.now_s + seconds, EventPriority.END, lambda: self._fire(activity))
+        self._queue.schedule(self.now_s + seconds, EventPriority.END, activity.fire)
         return activity
 
     def at(self, at_s: float, callback: Callback) -> None:
@@ -108,12 +114,6 @@ class QueuedTime:
         """Return the tasks that are under way."""
         return self._tasks.running.values()
 
-    @staticmethod
-    def _fire(activity: Activity) -> None:
-        callback, activity.callback = activity.callback, None
-        if callback is not None:
-            callback()
-
     def step(self) -> bool:
         """Go to the next instant and run all that is due then."""
         queue = self._queue
@@ -138,7 +138,7 @@ class QueuedTime:
         for activity, task in list(self._tasks.running.items()):
             if task.remaining <= 0 and activity in self._tasks.running:
                 self._tasks.remove(activity)
-                self._fire(activity)
+                activity.fire()
         while self._queue.next_at == next_s:
             self._queue.pop()[1]()
         return True
