@@ -1,25 +1,78 @@
-"""Sets of host numbers, and their text of closed intervals such as ``0-3 7``."""
+"""Sets of host numbers: one bit per host in an integer, and texts of intervals such as ``0-3 7``.
+
+Integers of Python have any length, and their operations run at the speed of C. So the union of two
+sets of 5,000 hosts takes less time than one step of a loop.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from heapq import merge
-from itertools import islice
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+_RUNS_TRIED: Final = 4
+"""After so many runs of neighbours, ``lowest_bits`` bisects: faster if the hosts are scattered."""
+
+
+def bits_of(hosts: Iterable[int]) -> int:
+    """Return the set of these numbers."""
+    bits = 0
+    for number in hosts:
+        bits |= 1 << number
+    return bits
+
+
+def _runs(bits: int) -> Iterator[tuple[int, int]]:
+    """Yield the first number of each run of neighbours, and the first one after it."""
+    while bits:
+        low = bits & -bits
+        carried = bits + low  # the carry ends at the first bit after the run
+        run = bits & ~carried
+        yield low.bit_length() - 1, run.bit_length()
+        bits ^= run
+
+
+def hosts_of(bits: int) -> tuple[int, ...]:
+    """Return the numbers in ascending order."""
+    numbers: list[int] = []
+    for first, end in _runs(bits):
+        numbers.extend(range(first, end))
+    return tuple(numbers)
+
+
+def lowest_bits(bits: int, count: int) -> int:
+    """Return the ``count`` lowest members of a set that has at least so many."""
+    taken = 0
+    rest = bits
+    for _ in range(_RUNS_TRIED):
+        low = rest & -rest
+        run = rest & ~(rest + low)
+        size = run.bit_count()
+        if size >= count:
+            return taken | ((low << count) - low)
+        taken |= run
+        rest ^= run
+        count -= size
+    # The smallest length whose lower part has enough members.
+    low_end, high_end = 0, rest.bit_length()
+    while low_end < high_end:
+        middle = (low_end + high_end) // 2
+        if (rest & ((1 << middle) - 1)).bit_count() < count:
+            low_end = middle + 1
+        else:
+            high_end = middle
+    return taken | (rest & ((1 << low_end) - 1))
 
 
 def format_host_set(hosts: Iterable[int]) -> str:
     """Return the canonical text: disjoint, maximal, ascending intervals."""
-    parts: list[str] = []
-    numbers = sorted(set(hosts))
-    index = 0
-    while index < len(numbers):
-        first = last = numbers[index]
-        while index + 1 < len(numbers) and numbers[index + 1] == last + 1:
-            index += 1
-            last = numbers[index]
-        parts.append(str(first) if first == last else f"{first}-{last}")
-        index += 1
-    return " ".join(parts)
+    return format_bits(bits_of(hosts))
+
+
+def format_bits(bits: int) -> str:
+    """Return the canonical text of a set of bits."""
+    return " ".join(
+        str(first) if first + 1 == end else f"{first}-{end - 1}" for first, end in _runs(bits)
+    )
 
 
 def parse_host_set(text: str) -> tuple[int, ...]:
@@ -36,38 +89,23 @@ def parse_host_set(text: str) -> tuple[int, ...]:
 
 
 class FreeHosts:
-    """The hosts that no job uses. Jobs receive the lowest numbers first.
+    """The hosts that a job can start on now. Jobs receive the lowest numbers first."""
 
-    A sorted list of numbers: taking the first is one slice, and giving back merges two sorted
-    lists, both at the speed of C. Hosts are few (thousands) beside jobs (millions).
-    """
+    __slots__ = ("bits", "count")
 
     def __init__(self, count: int) -> None:
-        self._numbers = list(range(count))
+        self.bits = (1 << count) - 1
+        self.count = count
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return self.count
 
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._numbers)
+    def remove(self, bits: int) -> None:
+        """Remove hosts, all of which are free."""
+        self.bits &= ~bits
+        self.count = self.bits.bit_count()
 
-    def lowest(self, count: int, without: frozenset[int] = frozenset()) -> tuple[int, ...]:
-        """Return the lowest numbers that are not in ``without``, or fewer if there are fewer."""
-        if not without:
-            return tuple(self._numbers[:count])
-        return tuple(islice((host for host in self._numbers if host not in without), count))
-
-    def remove(self, hosts: tuple[int, ...]) -> None:
-        """Remove these hosts, which are free."""
-        if tuple(self._numbers[: len(hosts)]) == hosts:
-            del self._numbers[: len(hosts)]
-            return
-        gone = set(hosts)
-        self._numbers = [host for host in self._numbers if host not in gone]
-
-    def give_back(self, hosts: Sequence[int]) -> None:
-        """Add hosts, in ascending order, that were taken."""
-        if not self._numbers or hosts[0] > self._numbers[-1]:
-            self._numbers.extend(hosts)
-        else:
-            self._numbers = list(merge(self._numbers, hosts))
+    def add(self, bits: int) -> None:
+        """Add hosts that have become free."""
+        self.bits |= bits
+        self.count = self.bits.bit_count()

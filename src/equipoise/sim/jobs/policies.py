@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from heapq import heappop, heappush
 from math import inf
 from typing import Final, Protocol
 
-from equipoise.sim.jobs.host_set import FreeHosts
+from equipoise.sim.jobs.host_set import FreeHosts, lowest_bits
+from equipoise.sim.jobs.waiting import WaitingJobs
 from equipoise.sim.jobs.work import Job
 
-Start = Callable[[Job, tuple[int, ...]], None]
-"""Starts a job on hosts, which are no longer free from then on."""
+Start = Callable[[Job, int], None]
+"""Starts a job on a set of hosts (a bit each), which are no longer free from then on."""
 
 
 class Policy(Protocol):
@@ -50,9 +52,10 @@ class Fcfs:
 
     def schedule(self, now_s: float, free: FreeHosts, start: Start) -> None:
         """Start jobs from the front."""
-        while self._queue and self._queue[0].hosts_requested <= len(free):
-            job = self._queue.popleft()
-            start(job, free.lowest(job.hosts_requested))
+        queue = self._queue
+        while queue and queue[0].hosts_requested <= free.count:
+            job = queue.popleft()
+            start(job, lowest_bits(free.bits, job.hosts_requested))
 
 
 class ShortestFirst:
@@ -65,37 +68,40 @@ class ShortestFirst:
     def submit(self, job: Job) -> None:
         """Insert the job by its expected time; equal ones in the order of arrival."""
         self._count += 1
-        insort(self._queue, (job.expected_s, self._count, job))
+        heappush(self._queue, (job.expected_s, self._count, job))
 
     def ended(self, job: Job) -> None:
         """Nothing to remember."""
 
     def schedule(self, now_s: float, free: FreeHosts, start: Start) -> None:
         """Start the shortest jobs."""
-        while self._queue and self._queue[0][2].hosts_requested <= len(free):
-            job = self._queue.pop(0)[2]
-            start(job, free.lowest(job.hosts_requested))
+        queue = self._queue
+        while queue and queue[0][2].hosts_requested <= free.count:
+            job = heappop(queue)[2]
+            start(job, lowest_bits(free.bits, job.hosts_requested))
 
 
 class EasyBackfilling:
     """FCFS, but a later job may start if it does not delay the first waiting job."""
 
     def __init__(self, hosts: int) -> None:
-        self._queue: deque[Job] = deque()
-        self._arrived: list[Job] = []
+        self._waiting = WaitingJobs()
         self._ends: list[tuple[float, int, Job]] = []
         """Running jobs by their expected end."""
         self._count = 0
-        self._hosts_freed = False
+        self._reserved: tuple[float, int] | None = None
+        """When the first waiting job starts at the latest, and its hosts; until a job ends."""
+        self._searched = 0
+        """No job that arrived up to here fits, unless a job ends."""
 
     def submit(self, job: Job) -> None:
         """Append the job."""
-        self._queue.append(job)
-        self._arrived.append(job)
+        self._waiting.append(job)
 
     def ended(self, job: Job) -> None:
         """Forget the expected end of the job."""
-        self._hosts_freed = True
+        self._reserved = None
+        self._searched = 0
         index = bisect_right(self._ends, (job.start_s + job.expected_s, -1, job))
         while self._ends[index][2] is not job:
             index += 1
@@ -103,57 +109,64 @@ class EasyBackfilling:
 
     def schedule(self, now_s: float, free: FreeHosts, start: Start) -> None:
         """Start jobs from the front, then backfill."""
-        blocked = bool(self._queue) and len(self._queue) > len(self._arrived)
+        waiting = self._waiting
+        first = waiting.first()
+        while first is not None and first[1].hosts_requested <= free.count:
+            arrival, job = first
+            waiting.remove(arrival)
+            self._run(job, lowest_bits(free.bits, job.hosts_requested), now_s, start)
+            first = waiting.first()
+            self._searched = 0
+        if first is not None and free.count and len(waiting) > 1:
+            self._backfill(first, now_s, free, start)
 
-        def run(job: Job, hosts: tuple[int, ...]) -> None:
-            self._count += 1
-            insort(self._ends, (now_s + job.expected_s, self._count, job))
-            start(job, hosts)
+    def _run(self, job: Job, hosts: int, now_s: float, start: Start) -> None:
+        self._count += 1
+        self._reserved = None
+        insort(self._ends, (now_s + job.expected_s, self._count, job))
+        start(job, hosts)
 
-        started = False
-        while self._queue and self._queue[0].hosts_requested <= len(free):
-            job = self._queue.popleft()
-            run(job, free.lowest(job.hosts_requested))
-            started = True
-        # Without freed hosts and with the same first job, jobs that did not fit still do not.
-        only_new = blocked and not self._hosts_freed and not started
-        candidates = self._arrived if only_new else list(self._queue)[1:]
-        self._arrived, self._hosts_freed = [], False
-        if len(free) and self._queue and candidates:
-            self._backfill(now_s, free, candidates, run)
-
-    def _backfill(self, now_s: float, free: FreeHosts, candidates: list[Job], run: Start) -> None:
-        first = self._queue[0]
-        shadow_s, reserved = self._reservation(first.hosts_requested, free)
-        started: set[Job] = set()
-        for job in candidates:
-            width = job.hosts_requested
-            if width > len(free) or job is first:
-                continue
-            if now_s + job.expected_s <= shadow_s:
-                hosts = free.lowest(width)
-            else:
-                hosts = free.lowest(width, reserved)
-                if len(hosts) < width:
-                    continue
-            started.add(job)
-            run(job, hosts)
-            if not len(free):
+    def _backfill(
+        self, first: tuple[int, Job], now_s: float, free: FreeHosts, start: Start
+    ) -> None:
+        waiting = self._waiting
+        after = max(first[0], self._searched)
+        if after == waiting.arrivals:
+            return
+        if self._reserved is None:
+            self._reserved = self._reserve(first[1].hosts_requested, free.bits)
+        shadow_s, reserved = self._reserved
+        # The index compares durations, whose rounding differs from that of the dates below.
+        seconds = (shadow_s - now_s) * (1 + 1e-9)
+        spare = free.bits & ~reserved
+        while free.count:
+            after = waiting.find(after, free.count, seconds, spare.bit_count())
+            if after < 0:
                 break
-        if started:
-            self._queue = deque(job for job in self._queue if job not in started)
+            job = waiting[after]
+            if now_s + job.expected_s <= shadow_s:
+                hosts = lowest_bits(free.bits, job.hosts_requested)
+            elif job.hosts_requested <= spare.bit_count():
+                hosts = lowest_bits(spare, job.hosts_requested)
+            else:
+                continue
+            waiting.remove(after)
+            self._run(job, hosts, now_s, start)
+            spare &= ~hosts
+        self._searched = waiting.arrivals
 
-    def _reservation(self, needed: int, free: FreeHosts) -> tuple[float, frozenset[int]]:
+    def _reserve(self, needed: int, hosts: int) -> tuple[float, int]:
         """Return when the first waiting job can start at the latest, and on which hosts."""
-        hosts = list(free)
         shadow_s = inf
+        count = hosts.bit_count()
         for end_s, _, job in self._ends:
             if end_s > shadow_s:
                 break  # all jobs with the same expected end free their hosts together
-            hosts += job.hosts
-            if len(hosts) >= needed:
+            hosts |= job.host_bits
+            count += job.hosts_requested
+            if count >= needed:
                 shadow_s = end_s
-        return shadow_s, frozenset(sorted(hosts)[:needed])
+        return shadow_s, lowest_bits(hosts, needed)
 
 
 class ConservativeBackfilling:
@@ -198,13 +211,12 @@ class ConservativeBackfilling:
 
     def _reserve(self, job: Job, profile: AvailabilityProfile, now_s: float, start: Start) -> None:
         start_s, hosts = profile.find(job.hosts_requested, job.expected_s)
-        mask = _mask(hosts)
-        profile.reserve(start_s, start_s + job.expected_s, mask)
+        profile.reserve(start_s, start_s + job.expected_s, hosts)
         if start_s <= now_s:
-            self._running[job] = (now_s + job.expected_s, mask)
+            self._running[job] = (now_s + job.expected_s, hosts)
             start(job, hosts)
         else:
-            self._reserved[job] = (start_s, mask)
+            self._reserved[job] = (start_s, hosts)
 
 
 class AvailabilityProfile:
@@ -214,7 +226,7 @@ class AvailabilityProfile:
         self._times = [now_s]
         self._free = [(1 << hosts) - 1]
 
-    def find(self, count: int, seconds: float) -> tuple[float, tuple[int, ...]]:
+    def find(self, count: int, seconds: float) -> tuple[float, int]:
         """Return the earliest time with so many free hosts for so long, and the lowest of them.
 
         The time is infinite if hosts never become free, because jobs without a limit hold them.
@@ -225,10 +237,10 @@ class AvailabilityProfile:
             end = index + 1
             while common.bit_count() >= count:
                 if end == len(times) or times[end] >= start_s + seconds:
-                    return start_s, _lowest_bits(common, count)
+                    return start_s, lowest_bits(common, count)
                 common &= free[end]
                 end += 1
-        return inf, ()
+        return inf, 0
 
     def reserve(self, start_s: float, end_s: float, hosts: int) -> None:
         """Take hosts, a bit each, out of a period."""
@@ -253,22 +265,6 @@ class AvailabilityProfile:
         self._times.insert(index + 1, at_s)
         self._free.insert(index + 1, self._free[index])
         return index + 1
-
-
-def _mask(hosts: Iterable[int]) -> int:
-    mask = 0
-    for number in hosts:
-        mask |= 1 << number
-    return mask
-
-
-def _lowest_bits(mask: int, count: int) -> tuple[int, ...]:
-    numbers = []
-    for _ in range(count):
-        lowest = mask & -mask
-        numbers.append(lowest.bit_length() - 1)
-        mask ^= lowest
-    return tuple(numbers)
 
 
 POLICIES: Final[Mapping[str, Callable[[int], Policy]]] = {

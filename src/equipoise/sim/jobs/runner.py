@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from equipoise.sim.jobs.engine import JobEngine
-from equipoise.sim.jobs.host_set import FreeHosts
+from equipoise.sim.jobs.host_set import FreeHosts, hosts_of
 from equipoise.sim.jobs.hosts import JobHostState
 from equipoise.sim.jobs.platform import Platform
 from equipoise.sim.jobs.policies import Policy
@@ -107,9 +107,10 @@ class JobRun:
             self._policy.submit(job)
         self._await_next_job()
 
-    def _start(self, job: Job, hosts: tuple[int, ...]) -> None:
+    def _start(self, job: Job, hosts: int) -> None:
         self._free.remove(hosts)
-        self.engine.start(job, hosts)
+        job.host_bits = hosts
+        self.engine.start(job, hosts_of(hosts))
 
     def _record(self, job: Job) -> None:
         self.summary.add(job)
@@ -122,7 +123,7 @@ class JobRun:
 
     def job_ended(self, job: Job) -> None:
         """Free the hosts of the job."""
-        self._free.give_back(job.hosts)
+        self._free.add(job.host_bits)
         self._policy.ended(job)
         self._record(job)
         self._write_hosts()

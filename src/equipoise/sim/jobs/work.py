@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from math import inf
+from types import MappingProxyType
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +98,7 @@ class JobState(Enum):
         return self.value >= JobState.SUCCEEDED.value
 
 
+_NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 UNLIMITED = inf
 """The walltime of a job without a limit."""
 
@@ -112,13 +115,15 @@ class Job:
     walltime_s: float = UNLIMITED
     state: JobState = JobState.NOT_SUBMITTED
     hosts: tuple[int, ...] = ()
+    host_bits: int = 0
+    """The same hosts as a set of bits, while a built-in policy runs the job."""
     start_s: float = -1.0
     run_s: float = -1.0
     return_code: int = -1
     energy_j: float = -1.0
     """Energy of its hosts while it ran; -1 if the platform measures none."""
     label: str = ""
-    extra: dict[str, object] = field(default_factory=dict)
+    extra: Mapping[str, object] = field(default_factory=lambda: _NOTHING)
     """The job as the workload file has it, for schedulers that read more than the model has."""
 
     @property
