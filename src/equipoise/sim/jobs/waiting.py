@@ -68,8 +68,7 @@ class _Lane:
         while node > 1:
             other = tree[node ^ 1]
             node >>= 1
-            if other < expected_s:
-                expected_s = other
+            expected_s = min(expected_s, other)
             if tree[node] == expected_s:
                 return
             tree[node] = expected_s
