@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from equipoise.api.advice import Recommendation, place, recommend, whatif
     from equipoise.api.campaigns import campaign, upgrade
+    from equipoise.api.jobs import JobsRun, simulate_jobs
     from equipoise.api.loading import load
     from equipoise.api.planning import solve, verify
     from equipoise.api.simulation import SimulationRun, simulate
@@ -37,6 +38,7 @@ __version__ = "0.1.0"
 _MODULES: Final = {
     "api.advice": ("Recommendation", "place", "recommend", "whatif"),
     "api.campaigns": ("campaign", "upgrade"),
+    "api.jobs": ("JobsRun", "simulate_jobs"),
     "api.loading": ("load",),
     "api.planning": ("solve", "verify"),
     "api.simulation": ("SimulationRun", "simulate"),
@@ -59,6 +61,7 @@ __all__ = [
     "Intent",
     "InvalidInput",
     "Inventory",
+    "JobsRun",
     "KeepApart",
     "KeepTogether",
     "Migrate",
@@ -82,6 +85,7 @@ __all__ = [
     "place",
     "recommend",
     "simulate",
+    "simulate_jobs",
     "solve",
     "sweep",
     "upgrade",

@@ -11,7 +11,7 @@ from equipoise.sim.jobs.host_set import format_host_set
 from equipoise.sim.jobs.hosts import JobHostState
 from equipoise.sim.jobs.work import UNLIMITED, Job, JobState
 
-_STATES: Final = {
+STATE_NAMES: Final = {
     JobState.NOT_SUBMITTED: "NOT_SUBMITTED",
     JobState.SUBMITTED: "SUBMITTED",
     JobState.RUNNING: "RUNNING",
@@ -60,7 +60,7 @@ class BatsimOutputs:
         limit_s = -1.0 if job.walltime_s == UNLIMITED else job.walltime_s
         first = (
             f"{job.name},{job.workload},{job.work.name},{job.submit_s:.6f},{job.hosts_requested},"
-            f"{limit_s:.6f},{int(job.state is JobState.SUCCEEDED)},{_STATES[job.state]},"
+            f"{limit_s:.6f},{int(job.state is JobState.SUCCEEDED)},{STATE_NAMES[job.state]},"
         )
         if job.state is JobState.REJECTED:
             self._jobs.write(f'{first},,,,,,,-1.000000,"{job.label}"\n')

@@ -129,6 +129,15 @@ class HostStates:
         """Return the energy of all compute hosts since the start."""
         return self.energy_j(range(len(self.state)), now_s)
 
+    def measured_energy_j(self, now_s: float) -> float:
+        """Return the energy of all compute hosts so far; changes no sum and no rounding."""
+        return sum(
+            joules + watts * (now_s - updated_s)
+            for joules, watts, updated_s in zip(
+                self._joules, self._watts, self._updated_s, strict=True
+            )
+        )
+
     def base_watts(self) -> float:
         """Return the power of all hosts at their smallest load, in their present power states."""
         return sum(
