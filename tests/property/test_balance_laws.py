@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from builders import a_cluster, a_host, a_vm
 from equipoise.balance import BalanceDecider
-from equipoise.balance.advice import BalanceAdvice
-from equipoise.balance.intents import snapshot_after_moves
+from equipoise.balance.advice import BalanceAdvice, snapshot_after_moves
 from equipoise.balance.run_pass import run_balance_pass
 from equipoise.capacity import admission
 from equipoise.capacity.admission import PoolReservations

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from builders import a_cluster, a_host, a_vm
 from equipoise.balance import BalanceDecider
-from equipoise.balance.intents import snapshot_after_moves
+from equipoise.balance.advice import snapshot_after_moves
 from equipoise.balance.run_pass import run_balance_pass
 from equipoise.model.action import Migrate
 from equipoise.model.estimate import Estimates

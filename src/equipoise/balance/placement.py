@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Final, NamedTuple
 
-from equipoise.balance.intents import BalanceIntentBuilder, move_step_id
+from equipoise.balance.advice import BalanceIntentBuilder, move_step_id
 from equipoise.balance.placement_score import PlacementScore
 from equipoise.balance.repair.faults import BalanceFault, find_host_obstacles
 from equipoise.balance.repair.move_order import VmAssignment

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from equipoise.balance.advice import BalanceAdvice, MoveAdvice
-from equipoise.balance.intents import BalanceIntentBuilder, move_step_id, switch_step_id
+from equipoise.balance.advice import (
+    BalanceAdvice,
+    BalanceIntentBuilder,
+    MoveAdvice,
+    move_step_id,
+    switch_step_id,
+)
 from equipoise.balance.rebalance.forecast import DemandForecaster, with_forecast_demand
 from equipoise.balance.run_pass import PassResult, run_balance_pass
 from equipoise.model.estimate import Estimates

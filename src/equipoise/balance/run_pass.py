@@ -6,8 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Final
 
-from equipoise.balance.advice import BalanceAdvice, MoveAdvice
-from equipoise.balance.intents import snapshot_after_moves
+from equipoise.balance.advice import BalanceAdvice, MoveAdvice, snapshot_after_moves
 from equipoise.balance.rebalance.assess import Assessment, assess
 from equipoise.balance.rebalance.greedy import GreedySearch
 from equipoise.balance.rebalance.rebalancer import Rebalancer, RebalanceResult

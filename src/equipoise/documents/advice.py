@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import UNSET, UnsetType, field
 from msgspec.structs import asdict, replace
 
-from equipoise.balance.advice import BalanceAdvice, BalanceCode, MoveAdvice
+from equipoise.balance.advice import BalanceAdvice, BalanceCode, MoveAdvice, snapshot_after_moves
 from equipoise.balance.explain import Explanation
-from equipoise.balance.intents import snapshot_after_moves
 from equipoise.balance.placement import PlacementAdvice
 from equipoise.balance.repair.faults import BalanceFault
 from equipoise.balance.repair.rule_repair import Transfer

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from equipoise.balance.intents import BalanceIntentBuilder, move_step_id, switch_step_id
+from equipoise.balance.advice import BalanceIntentBuilder, move_step_id, switch_step_id
 from equipoise.balance.repair.rule_repair import Transfer
 from equipoise.model.action import Action, PowerOff, PowerOn
 from equipoise.model.estimate import Estimates

@@ -10,9 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from equipoise.balance.advice import HostSwitchAdvice
+from equipoise.balance.advice import BalanceIntentBuilder, HostSwitchAdvice, snapshot_after_moves
 from equipoise.balance.gate_fast_path import passes_in_any_order
-from equipoise.balance.intents import BalanceIntentBuilder, snapshot_after_moves
 from equipoise.balance.repair.placement_state import PlacementState
 from equipoise.balance.repair.rule_repair import Transfer, repair_rules
 from equipoise.balance.rules import PlacementRules, read_rules

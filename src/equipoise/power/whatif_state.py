@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from equipoise.balance.advice import BalanceAdvice, HostSwitchAdvice
-from equipoise.balance.intents import snapshot_after_moves
+from equipoise.balance.advice import BalanceAdvice, HostSwitchAdvice, snapshot_after_moves
 from equipoise.balance.pinned import PinReason, pinned_vms
 from equipoise.balance.rebalance.assess import Assessment, assess
 from equipoise.balance.rules import read_rules

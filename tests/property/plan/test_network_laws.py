@@ -15,7 +15,7 @@ from equipoise.model.quantity import HostId, PlanId, StepId, VmId
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.plan.exact.accept import accepts_plan
 from equipoise.plan.exact.task import PlanningTask
-from equipoise.plan.exact.timeline.routes import Routes
+from equipoise.plan.exact.timeline.schedules import Routes
 from equipoise.plan.network import COPY_TOO_FAST, NETWORK_OVERLOADED, NetworkJudge, NetworkPaths
 from equipoise.plan.verify import replay_violations
 from plain_network import network_violations, plain_path

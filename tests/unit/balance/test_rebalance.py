@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from builders import a_cluster, a_host, a_step, a_vm, an_inventory
-from equipoise.balance.advice import BalanceAdvice
-from equipoise.balance.intents import snapshot_after_moves
+from equipoise.balance.advice import BalanceAdvice, snapshot_after_moves
 from equipoise.balance.rebalance import greedy as climbing
 from equipoise.balance.rebalance.assess import assess
 from equipoise.balance.rebalance.greedy import GreedySearch, UnitMove

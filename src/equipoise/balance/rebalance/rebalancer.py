@@ -6,9 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from equipoise.balance.advice import MoveAdvice, move_priority
+from equipoise.balance.advice import BalanceIntentBuilder, MoveAdvice, move_priority, move_step_id
 from equipoise.balance.gate_fast_path import passes_in_any_order
-from equipoise.balance.intents import BalanceIntentBuilder, move_step_id
 from equipoise.balance.rebalance.assess import Assessment
 from equipoise.balance.rebalance.greedy import GreedySearch, UnitMove
 from equipoise.balance.rebalance.move_reasons import MoveReasons

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from equipoise.balance.intents import snapshot_after_moves
+from equipoise.balance.advice import snapshot_after_moves
 from equipoise.balance.pinned import pinned_vms
 from equipoise.balance.rules import PlacementRules
 from equipoise.errors import InvalidInput

@@ -6,9 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from equipoise.balance.advice import MANDATORY_PRIORITY, BalanceCode, HostSwitchAdvice, MoveAdvice
-from equipoise.balance.intents import (
+from equipoise.balance.advice import (
+    MANDATORY_PRIORITY,
+    BalanceCode,
     BalanceIntentBuilder,
+    HostSwitchAdvice,
+    MoveAdvice,
     move_step_id,
     snapshot_after_moves,
     switch_step_id,

@@ -12,9 +12,13 @@ from equipoise import files
 from equipoise.api.loading import read_bytes
 from equipoise.cli.output import print_document, show_spinner
 from equipoise.cli.upgrade import command_queue, outputs
-from equipoise.cli.upgrade.engine_factory import PacedEngine, make_engine
+from equipoise.cli.upgrade.engine_factory import (
+    PacedEngine,
+    check_resumable,
+    check_same_campaign,
+    make_engine,
+)
 from equipoise.cli.upgrade.outputs import UpgradeOutputs
-from equipoise.cli.upgrade.resume_check import check_resumable, check_same_campaign
 from equipoise.cli.upgrade.show import show_campaign
 from equipoise.control.ports import UpgradeEngine
 from equipoise.control.upgrade_loop import UpgradeLoop

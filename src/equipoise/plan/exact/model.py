@@ -20,8 +20,7 @@ from equipoise.model.action import (
 )
 from equipoise.model.plan import Plan, Step
 from equipoise.model.problem import ObjectiveMeasure
-from equipoise.model.problem.durations import HOST_ACTIONS
-from equipoise.model.problem.problem import ActionKind
+from equipoise.model.problem.problem import HOST_ACTIONS, ActionKind
 from equipoise.model.quantity import HostId, PlanId, StepId, VmId
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.plan.exact.formula.translate import FormulaTranslator, SymbolicContext

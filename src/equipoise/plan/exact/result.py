@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from equipoise.model.host import HostState
 from equipoise.model.plan import Plan
-from equipoise.model.problem.durations import HOST_ACTIONS
+from equipoise.model.problem.problem import HOST_ACTIONS
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.value import FrozenMap

@@ -16,8 +16,7 @@ from equipoise.files import parse_problem, to_json, to_yaml
 from equipoise.model.host import HostState
 from equipoise.model.plan import ConcurrencyLimits
 from equipoise.model.problem import DesiredHostState, DesiredVmState, ObjectiveMeasure
-from equipoise.model.problem.durations import ProblemDurations
-from equipoise.model.problem.problem import ActionKind
+from equipoise.model.problem.problem import ActionKind, ProblemDurations
 from equipoise.model.quantity import ResourceName, RuleId, VmId
 from equipoise.model.rule import Satisfy
 from equipoise.model.state.snapshot import Snapshot

@@ -12,9 +12,9 @@ from equipoise.fuzz.schedulers.faulty import FAULTY_NETWORK, NETWORK_TRIALS
 from equipoise.fuzz.schedulers.planner import Planner
 from equipoise.fuzz.trial import Trial, TrialOutcome, judge
 from equipoise.model.action import Migrate
-from equipoise.model.problem.durations import ProblemDurations
+from equipoise.model.problem.problem import ProblemDurations
 from equipoise.plan.exact.timeline.constraints import NetworkConstraints
-from equipoise.plan.exact.timeline.routes import Lane, Routes
+from equipoise.plan.exact.timeline.schedules import Lane, Routes
 from equipoise.plan.network import COPY_TOO_FAST, NETWORK_OVERLOADED
 
 

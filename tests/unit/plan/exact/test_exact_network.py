@@ -17,7 +17,7 @@ from equipoise.plan.exact.judge import judge_plan
 from equipoise.plan.exact.result import PlanningResult, PlanningStatus
 from equipoise.plan.exact.solve import solve
 from equipoise.plan.exact.task import PlanningTask
-from equipoise.plan.exact.timeline.routes import Routes
+from equipoise.plan.exact.timeline.schedules import Routes
 from planning import a_problem, fence
 
 

@@ -10,8 +10,7 @@ from builders import a_host, a_vm
 from equipoise.model.action import Migrate, Reinstantiate
 from equipoise.model.estimate import Estimates
 from equipoise.model.problem import ActionDuration, Network, ObjectiveMeasure, PlanningProblem
-from equipoise.model.problem.durations import ProblemDurations
-from equipoise.model.problem.problem import ActionKind, NetworkLink, NetworkSwitch
+from equipoise.model.problem.problem import ActionKind, NetworkLink, NetworkSwitch, ProblemDurations
 from equipoise.model.quantity import HostId, ResourceName, VmId
 from equipoise.model.vm import CpuSettings
 from equipoise.plan.exact.accept import accepts_plan

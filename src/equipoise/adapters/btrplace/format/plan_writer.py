@@ -34,8 +34,12 @@ from equipoise.model.action import (
 from equipoise.model.host import Host, HostState
 from equipoise.model.plan import Plan, Step
 from equipoise.model.problem import PlanningProblem
-from equipoise.model.problem.durations import REINSTANTIATION_STEPS, ProblemDurations
-from equipoise.model.problem.problem import ActionKind, Network
+from equipoise.model.problem.problem import (
+    REINSTANTIATION_STEPS,
+    ActionKind,
+    Network,
+    ProblemDurations,
+)
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.value import pause_gc
 from equipoise.model.vm import Vm, VmState

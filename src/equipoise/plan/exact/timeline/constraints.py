@@ -21,11 +21,13 @@ from equipoise.plan.exact.solver import (
     OptionalUse,
     weighted_sum,
 )
-from equipoise.plan.exact.timeline.routes import Lane, Route, Routes
 from equipoise.plan.exact.timeline.schedules import (
     MOVE_KINDS,
     CandidateAction,
     HostSchedule,
+    Lane,
+    Route,
+    Routes,
     VmSchedule,
     VmSegment,
 )

@@ -12,8 +12,7 @@ from math import gcd
 from typing import Any
 
 from equipoise.model.host import Host, HostState
-from equipoise.model.problem.durations import ProblemDurations
-from equipoise.model.problem.problem import ActionKind
+from equipoise.model.problem.problem import ActionKind, ProblemDurations
 from equipoise.model.quantity import HostId, ResourceName, VmId
 from equipoise.model.vm import Vm, VmState
 from equipoise.plan.exact.solver import (
@@ -33,11 +32,11 @@ from equipoise.plan.exact.task import (
     UnreachableState,
     VmCondition,
 )
-from equipoise.plan.exact.timeline.routes import Routes
 from equipoise.plan.exact.timeline.schedules import (
     MOVE_KINDS,
     CandidateAction,
     HostSchedule,
+    Routes,
     VmSchedule,
     VmSegment,
     host_action_kind,
