@@ -104,12 +104,18 @@ def holding(vm: Vm, running: Iterable[RunningAction]) -> Holding:
     return Holding(vm_claim(vm) | growth, hosts) if hosts else NO_HOLDING
 
 
-def holdings(snapshot: Snapshot, vms: Iterable[Vm]) -> Iterator[tuple[VmId, Holding]]:
-    """Yield the holding of each of the VMs that hold capacity somewhere."""
-    running: dict[VmId, list[RunningAction]] = defaultdict(list)
+def actions_by_vm(snapshot: Snapshot) -> dict[VmId, list[RunningAction]]:
+    """Return the running actions on each VM that has any."""
+    running: dict[VmId, list[RunningAction]] = {}
     for action in snapshot.in_flight.values():
         if action.step.footprint.vm is not None:
-            running[action.step.footprint.vm].append(action)
+            running.setdefault(action.step.footprint.vm, []).append(action)
+    return running
+
+
+def holdings(snapshot: Snapshot, vms: Iterable[Vm]) -> Iterator[tuple[VmId, Holding]]:
+    """Yield the holding of each of the VMs that hold capacity somewhere."""
+    running = actions_by_vm(snapshot)
     for vm in vms:
         held = holding(vm, running.get(vm.id, ()))
         if held.hosts:
@@ -137,8 +143,7 @@ class CommittedCapacity:
     def of(cls, snapshot: Snapshot) -> CommittedCapacity:
         """Return the ledger of a snapshot, with its running actions."""
         capacity = cls({host.id: host_limits(host) for host in snapshot.hosts.values()})
-        for _, held in holdings(snapshot, snapshot.vms.values()):
-            capacity.commit_holding(held)
+        capacity.commit_snapshot(snapshot)
         return capacity
 
     def copy(self) -> CommittedCapacity:
@@ -184,6 +189,22 @@ class CommittedCapacity:
         committed = self._committed[host]
         for resource, amount in claim.items():
             committed[resource] -= amount
+
+    def commit_snapshot(self, snapshot: Snapshot) -> None:
+        """Take capacity for all VMs of a snapshot, with their running actions."""
+        running = actions_by_vm(snapshot)
+        # Almost all VMs run and have no action. Their amounts are added up host by host: a claim
+        # and a holding for each of them takes five times as long.
+        settled: dict[HostId, list[Vm]] = defaultdict(list)
+        for vm in snapshot.vms.values():
+            if vm.state is VmState.RUNNING and not vm.consumption and vm.id not in running:
+                assert vm.host is not None, "a running VM has a host"
+                settled[vm.host].append(vm)
+            else:
+                self.commit_holding(holding(vm, running.get(vm.id, ())))
+        for host, vms in settled.items():
+            totals = ((resource.label, sum(map(resource.of_vm, vms))) for resource in RESOURCES)
+            self.commit({label: total for label, total in totals if total > 0}, host)
 
     def commit_holding(self, held: Holding) -> None:
         """Take capacity on every host of a holding."""

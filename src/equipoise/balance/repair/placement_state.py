@@ -16,8 +16,8 @@ from equipoise.capacity.ledger import (
     Claim,
     CommittedCapacity,
     Shortage,
-    holdings,
-    host_limits,
+    actions_by_vm,
+    holding,
     vm_claim,
 )
 from equipoise.model.host import HostState
@@ -54,6 +54,20 @@ class PlacementProblem(NamedTuple):
     """The VM or the host, or the number of the group."""
 
 
+class _Claims(dict[VmId, Claim]):
+    """The claim of each VM, computed when it is first read: a search touches few of the VMs."""
+
+    def __init__(self, snapshot: Snapshot, vms: Mapping[VmId, Vm]) -> None:
+        self._vms, self._running = vms, actions_by_vm(snapshot)
+
+    def __missing__(self, vm: VmId) -> Claim:
+        running = self._running.get(vm)
+        claim = self[vm] = (
+            holding(self._vms[vm], running).claim if running else vm_claim(self._vms[vm])
+        )
+        return claim
+
+
 class PlacementState:
     """The host of each VM and the free capacity; ``place`` keeps the open problems up to date."""
 
@@ -69,13 +83,8 @@ class PlacementState:
         self.vms |= new
         self.host_of |= dict.fromkeys(new)
         self.pinned = pinned_vms(snapshot).keys() - new.keys()
-        self.claims: dict[VmId, Claim] = {vm.id: vm_claim(vm) for vm in new.values()}
-        self.capacity = CommittedCapacity(
-            {host.id: host_limits(host) for host in snapshot.hosts.values()}
-        )
-        for holder, held in holdings(snapshot, snapshot.vms.values()):
-            self.claims[holder] = held.claim
-            self.capacity.commit_holding(held)
+        self.claims: Mapping[VmId, Claim] = _Claims(snapshot, self.vms)
+        self.capacity = CommittedCapacity.of(snapshot)
         self._pressure: dict[HostId, float] | None = None
         self.residents: dict[HostId, dict[VmId, None]] = {host: {} for host in snapshot.hosts}
         self.closed = _closed_hosts(snapshot)

@@ -16,7 +16,6 @@ from equipoise.capacity.ledger import (
     Claim,
     CommittedCapacity,
     claimed_resources,
-    holdings,
     host_limits,
     vm_claim,
 )
@@ -174,8 +173,7 @@ class CandidateFinder:
         for host, resource, most in _rule_limits(task):
             limits[host][resource] = min(most, limits[host].get(resource, 0))
         self._capacity = CommittedCapacity(limits)
-        for _, held in holdings(desired, desired.vms.values()):
-            self._capacity.commit_holding(held)
+        self._capacity.commit_snapshot(desired)
         # A resource that no VM claims says nothing about how full a host is.
         claimed = {resource for vm in desired.vms.values() for resource in vm_claim(vm)}
         self._claimed = [name for name in claimed_resources(desired) if name in claimed]
