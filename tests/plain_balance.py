@@ -1,4 +1,4 @@
-"""Balancing once more, in plain Python and from its meaning, as an oracle for the levelling.
+"""Balancing once more, in plain Python and from its meaning, as an oracle for the rebalancer.
 
 No arrays, no sums of squares, nothing kept from one question to the next: each is answered by
 looking at every VM again. In-flight actions are not understood here.
@@ -61,7 +61,7 @@ class PlainBalance:
         return one.capacity.get(ResourceName(resource), 0)
 
     def due(self, vm: VmId, resource: str) -> float:
-        """What a VM deserves; of what has no shares, all it asks for."""
+        """The entitlement of a VM; of what has no shares, all it asks for."""
         if resource in self._due:
             return self._due[resource][vm]
         return asked(self.state.vms[vm], self.state.vms[vm].demand, resource)

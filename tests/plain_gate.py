@@ -160,8 +160,8 @@ def switch(cluster: Cluster, host: HostId, state: HostState) -> None:
     cluster.hosts[host] = cluster.hosts[host].but(state=state)
     for vm in list(cluster.vms.values()):
         if vm.agent and vm.host == host and vm.state in {VmState.RUNNING, VmState.SLEEPING}:
-            doing = VmState.RUNNING if state is HostState.ON else VmState.SLEEPING
-            cluster.vms[vm.id] = vm.but(state=doing)
+            vm_state = VmState.RUNNING if state is HostState.ON else VmState.SLEEPING
+            cluster.vms[vm.id] = vm.but(state=vm_state)
 
 
 # 3 to 7, and 9: preconditions of the start of an action

@@ -53,7 +53,7 @@ class Notes:
     """What the interpreter records while it evaluates a formula."""
 
     depends_on_order: bool = False
-    patience: int = 10**9
+    steps_left: int = 10**9
     """Number of terms that may still be evaluated."""
 
 
@@ -80,8 +80,8 @@ def holds(
 
 def value_of(term: Term, environment: Names, world: World) -> Any:
     """Return the value of a term in an environment of names."""
-    world.notes.patience -= 1
-    if world.notes.patience < 0:
+    world.notes.steps_left -= 1
+    if world.notes.steps_left < 0:
         raise TooLong
     return _RULES[type(term)](term, environment, world)
 

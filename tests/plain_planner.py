@@ -411,9 +411,9 @@ def _moments(space: Space, steps: Sequence[Step]) -> Iterator[World]:
     for at_ms in sorted({time for step in steps for time in (step.start_ms, step.end_ms)}):
         ended = [step for step in steps if step.end_ms <= at_ms]
         then = cluster_after(space.initial, ended)
-        going_on = [step for step in steps if step.start_ms < at_ms < step.end_ms]
+        in_flight = [step for step in steps if step.start_ms < at_ms < step.end_ms]
         begun = [step for step in steps if step.start_ms <= at_ms < step.end_ms]
-        for flying in (going_on, begun):
+        for flying in (in_flight, begun):
             yield World(seen(then.hosts, then.vms, flying), space.initial, tuple(steps))
 
 
@@ -592,12 +592,12 @@ class PlainPlanner:
         if not options:
             yield chosen
             return
-        going_on = cluster.flying + [step.action for step in chosen]
-        then = cluster._replace(flying=going_on)
+        in_flight = cluster.flying + [step.action for step in chosen]
+        then = cluster._replace(flying=in_flight)
         for step in options[0]:
             if step is None:
                 yield from self._together(cluster, options[1:], chosen)
-            elif self.space.within_limits([*going_on, step.action]) and not against_start(
+            elif self.space.within_limits([*in_flight, step.action]) and not against_start(
                 then, step.action
             ):
                 yield from self._together(cluster, options[1:], (*chosen, step))

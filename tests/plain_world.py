@@ -165,7 +165,7 @@ class PlainWorld:
         self.joules = self.joules_saved = self.asleep_s = 0.0
         self.now_ms = 0
         self._cues = list(asked)
-        self._happenings = sorted(scenario.events, key=lambda one: one.at_ms)
+        self._events = sorted(scenario.events, key=lambda one: one.at_ms)
         self._changes = list(self._take_loads())
         self._settle()
         self._sample()
@@ -207,7 +207,7 @@ class PlainWorld:
         yield from (change[0] for change in self._changes[:1])
         yield from (copy.due_ms for copy in self.copies.values() if copy.begun)
         yield from self.others.values()
-        yield from (event.at_ms for event in self._happenings[:1])
+        yield from (event.at_ms for event in self._events[:1])
         yield from (cue.at_ms for cue in self._cues[:1])
 
     def _pass(self, to_ms: int) -> None:
@@ -293,28 +293,28 @@ class PlainWorld:
         guest.host, guest.missed = action.target, False
 
     def _fault(self) -> bool:
-        if not self._happenings or self._happenings[0].at_ms > self.now_ms:
+        if not self._events or self._events[0].at_ms > self.now_ms:
             return False
-        self._befall(self._happenings.pop(0))
+        self._befall(self._events.pop(0))
         return True
 
-    def _befall(self, happening: ScheduledEvent) -> None:
-        match happening:
+    def _befall(self, event: ScheduledEvent) -> None:
+        match event:
             case HostFailed():
-                host = self.hosts[happening.host]
+                host = self.hosts[event.host]
                 self.hosts[host.id] = host.but(state=HostState.FAILED)
                 self._fail(lambda guest: guest.host == host.id)
                 self._break_off(lambda seen: host.id in seen.hosts)
             case HostRecovered():
-                host = self.hosts[happening.host]
+                host = self.hosts[event.host]
                 if host.state is HostState.FAILED:
                     self.hosts[host.id] = host.but(state=HostState.ON)
             case VmCrashed():
-                if self.guests[happening.vm].host is not None:
-                    self._fail(lambda guest: guest.vm.id == happening.vm)
-                    self._break_off(lambda seen: seen.vm == happening.vm)
+                if self.guests[event.vm].host is not None:
+                    self._fail(lambda guest: guest.vm.id == event.vm)
+                    self._break_off(lambda seen: seen.vm == event.vm)
             case _:
-                raise AssertionError(happening)
+                raise AssertionError(event)
 
     def _fail(self, is_hit: Callable[[Guest], bool]) -> None:
         for guest in self.guests.values():

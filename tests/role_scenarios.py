@@ -48,11 +48,11 @@ from role_harness import (
 END_S = 600
 
 
-def a_role_scenario(layout: RoleLayout, *happenings: ScheduledEvent, **more: Any) -> Scenario:
+def a_role_scenario(layout: RoleLayout, *events: ScheduledEvent, **more: Any) -> Scenario:
     """Return a scenario with the role decider only."""
     given: dict[str, Any] = {
         "name": "roles", "duration_s": END_S, "pass_s": END_S, "deciders": ("roles",),
-        "cluster": an_inventory_for(layout), "events": happenings,
+        "cluster": an_inventory_for(layout), "events": events,
     }  # fmt: skip
     return Scenario(**given | more)
 

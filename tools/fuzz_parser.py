@@ -103,14 +103,14 @@ def small_world() -> tuple[Snapshot, tuple[Step, ...]]:
         Vm(id=VmId("v2"), vcpus=1, memory_mib=512, host=HostId("h1"), consumption=licences),
         Vm(id=VmId("v3"), vcpus=1, memory_mib=512, state=VmState.READY),
     ]
-    doings: tuple[Action, ...] = (
+    actions: tuple[Action, ...] = (
         Migrate(vm=VmId("v1"), source=HostId("h1"), target=HostId("h2")),
         Boot(vm=VmId("v3"), target=HostId("h2")),
         PowerOff(host=HostId("h1")),
     )
     steps = tuple(
-        Step(id=StepId(f"s{number}"), action=doing, end_ms=1000 + number)
-        for number, doing in enumerate(doings)
+        Step(id=StepId(f"s{number}"), action=action, end_ms=1000 + number)
+        for number, action in enumerate(actions)
     )
     started = [ActionStarted(at_ms=0, step=step, attempt=1) for step in steps[:2]]
     snapshot = Snapshot.of(Inventory(hosts=tuple(machines), vms=tuple(guests)))
@@ -122,7 +122,7 @@ class Mill:
 
     def __init__(self) -> None:
         self._state, self._steps = small_world()
-        self._doing = ""
+        self._phase = ""
         self.lines: set[tuple[str, int]] = set()
 
     def grind(self, text: str) -> Verdict:
@@ -131,14 +131,16 @@ class Mill:
         try:
             outcome = self._go_through(text)
         except Hang:
-            outcome = "too long to judge" if self._doing == "judge" else "hang"
+            outcome = "too long to judge" if self._phase == "judge" else "hang"
         except Exception as error:
-            return Verdict("failure", _kind_of(error, self._doing))
+            return Verdict("failure", _kind_of(error, self._phase))
         finally:
             sys.settrace(None)
             signal.setitimer(signal.ITIMER_REAL, 0)
-        late = self._doing != "judge" and perf_counter() - began > SECONDS_MAX  # C hears no alarm
-        return Verdict(outcome, f"hang in {self._doing}" if late or outcome == "hang" else "")
+        late = (
+            self._phase != "judge" and perf_counter() - began > SECONDS_MAX
+        )  # C code ignores the alarm
+        return Verdict(outcome, f"hang in {self._phase}" if late or outcome == "hang" else "")
 
     def _go_through(self, text: str) -> str:
         self._start("parse", SECONDS_MAX)
@@ -161,8 +163,8 @@ class Mill:
         answers = {self._judge(specification, one) for one in constraints}
         return f"accepted: {', '.join(sorted(answers)) or 'nothing in it'}"
 
-    def _start(self, doing: str, seconds: float) -> None:
-        self._doing = doing
+    def _start(self, phase: str, seconds: float) -> None:
+        self._phase = phase
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
     def _judge(self, specification: Specification, constraint: Constraint) -> str:
@@ -200,15 +202,15 @@ def _said(error: InvalidInput) -> str:
     return re.sub(r"[0-9]+", "0", first)[:40]
 
 
-def _kind_of(error: Exception, doing: str) -> str:
-    """What to call a failure; where the stack ends is chance, so it is told of others only."""
+def _kind_of(error: Exception, phase: str) -> str:
+    """Return the name of a failure; a stack overflow ends at a random place, so it has none."""
     trace, place = error.__traceback__, ""
     while trace is not None and not isinstance(error, RecursionError | MemoryError):
         code = trace.tb_frame.f_code
         if code.co_filename.startswith(SOURCE):
             place = f" ({Path(code.co_filename).name}, {code.co_name})"
         trace = trace.tb_next
-    return f"{type(error).__name__} in {doing}{place}"
+    return f"{type(error).__name__} in {phase}{place}"
 
 
 # Where texts come from

@@ -43,7 +43,7 @@ def test_why_explains_every_vm_and_host() -> None:
     assert "web-2" in told["web-1"]["sentence"]
     assert told["r4"]["code"] == "host-off"
     assert len(told) == 11
-    assert "there is no such VM or host" in call("recommend", SMALL, "--why", "nobody").stderr
+    assert "there is no such VM or host" in call("recommend", SMALL, "--why", "absent").stderr
 
 
 def test_the_dry_run_is_the_run(tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def test_bad_input_is_said_in_a_sentence_and_as_json(arguments: list[str], said:
 
 
 def test_an_unreachable_database_is_the_worlds_fault() -> None:
-    done = call("journal", "postgresql://nobody:secret@127.0.0.1:9/nothing")
+    done = call("journal", "postgresql://guest:secret@127.0.0.1:9/nothing")
     assert done.returncode == 3, done.stderr
     assert "secret" not in done.stderr
 
@@ -212,7 +212,7 @@ def test_a_pipe_that_closes_early_is_no_error(arguments: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_bad_input_keeps_its_code_when_nobody_listens() -> None:
+def test_bad_input_keeps_its_code_when_the_reader_has_left() -> None:
     done = in_shell(f"'{COMMAND}' show nowhere --json | true; exit ${{PIPESTATUS[0]}}")
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
@@ -260,7 +260,7 @@ def test_completion_is_offered() -> None:
     assert "complete" in done.stdout
 
 
-def test_demo_tells_the_whole_story(tmp_path: Path) -> None:
+def test_demo_shows_all_its_parts(tmp_path: Path) -> None:
     done = call("demo", "--out", str(tmp_path / "demo"))
     assert done.returncode == 0
     assert "<svg" in (tmp_path / "demo" / "comparison.html").read_text(encoding="utf-8")

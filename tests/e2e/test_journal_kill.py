@@ -27,7 +27,7 @@ from postgres import Server, fixture_postgres
 
 __all__ = ["fixture_postgres"]
 
-PATIENCE_S = 60
+WAIT_S = 60
 # Forked from a process that has imported everything: a writer starts in milliseconds.
 SPAWN = multiprocessing.get_context("forkserver")
 SPAWN.set_forkserver_preload(["equipoise.store.database", "psycopg", "pytest"])
@@ -92,12 +92,12 @@ def kill_a_writer(url: str, chance: random.Random) -> Death:
     received: list[Report] = []
     acknowledgements = chance.randint(1, 6)
     while sum(report.acknowledged for report in received) < acknowledgements:
-        assert reports.poll(PATIENCE_S), "the writer does not write"
+        assert reports.poll(WAIT_S), "the writer does not write"
         received.append(reports.recv())
     time.sleep(chance.uniform(0, 0.005))
     assert writer.is_alive(), "the writer must not die by itself"
     writer.kill()
-    writer.join(PATIENCE_S)
+    writer.join(WAIT_S)
     assert writer.exitcode == -signal.SIGKILL
     received += rest_of(reports)
     return Death(
@@ -107,7 +107,7 @@ def kill_a_writer(url: str, chance: random.Random) -> Death:
 
 
 def rest_of(reports: Connection) -> Iterator[Report]:
-    """What was still in the pipe; its last message may be torn."""
+    """What was still in the pipe; its last message may be incomplete."""
     try:
         while True:
             yield reports.recv()
@@ -160,7 +160,7 @@ def await_the_server(url: str) -> None:
     """Wait until the server has noticed; it may still be carrying out the last request."""
     with psycopg.connect(url, autocommit=True) as connection:
         query = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'writer'"
-        for _ in range(PATIENCE_S * 100):
+        for _ in range(WAIT_S * 100):
             if connection.execute(query).fetchone() is None:
                 return
             time.sleep(0.01)

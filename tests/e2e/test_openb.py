@@ -42,7 +42,7 @@ def scenario() -> Scenario:
         for row in rows("openb_node_list_all_node.csv")[::10]
     ]
     start_s, end_s = FROM_DAY * DAY_S, (FROM_DAY + DAYS) * DAY_S
-    happenings: list[VmArrived | VmLeft] = []
+    events: list[VmArrived | VmLeft] = []
     loads = {}
     for row in rows("openb_pod_list_default.csv"):
         came, gone = int(row["creation_time"]) - start_s, int(row["deletion_time"] or 0) - start_s
@@ -56,9 +56,9 @@ def scenario() -> Scenario:
             demand=Demand(memory_mib=int(row["memory_mib"]) // 2),
         )
         loads[vm.id] = "busy"
-        happenings.append(VmArrived(at_ms=1000 * came, vm=vm))
+        events.append(VmArrived(at_ms=1000 * came, vm=vm))
         if gone < end_s - start_s:
-            happenings.append(VmLeft(at_ms=1000 * gone, vm=vm.id))
+            events.append(VmLeft(at_ms=1000 * gone, vm=vm.id))
     busy = Load(cpu_mhz=(NoiseLoad(level=Distribution(low=200, high=5000), period_s=600),))
     return Scenario(
         name="openb",
@@ -67,20 +67,20 @@ def scenario() -> Scenario:
         cluster=Inventory(hosts=tuple(hosts)),
         loads={"busy": busy},
         vm_loads=loads,
-        events=tuple(happenings),
+        events=tuple(events),
     )
 
 
 @pytest.mark.skipif(
     not FOLDER.exists(), reason=f"no openb trace at {FOLDER.name} beside the project"
 )
-def test_a_day_of_a_real_cluster_is_played_with_everybody_accounted_for() -> None:
-    story = scenario()
-    arrivals = sum(isinstance(one, VmArrived) for one in story.events)
+def test_a_day_of_a_real_cluster_is_simulated_and_every_vm_is_accounted_for() -> None:
+    replayed = scenario()
+    arrivals = sum(isinstance(one, VmArrived) for one in replayed.events)
     assert arrivals > 1000
     journal = MemoryJournal()
-    play = ScenarioRunner(story, journal)
-    play.run(1000 * story.duration_s)
+    play = ScenarioRunner(replayed, journal)
+    play.run(1000 * replayed.duration_s)
     result = play.result()
     auditor = PlacementAuditor()
     auditor.read(journal.events())

@@ -94,11 +94,11 @@ events:
 
 def test_a_host_that_does_not_wake_is_replaced_by_another(tmp_path: Path) -> None:
     """Of four hosts in standby, two hang once; the load needs five of six."""
-    story = tmp_path / "surge.yaml"
+    scenario = tmp_path / "surge.yaml"
     stuck = [f"  - {{event: power_on_stuck, at_ms: 1, host: host-{n}}}\n" for n in (1, 2)]
-    story.write_text(SURGE + "".join(stuck))
+    scenario.write_text(SURGE + "".join(stuck))
     out = tmp_path / "out"
-    found = answer("simulate", str(story), "--out", str(out))
+    found = answer("simulate", str(scenario), "--out", str(out))
     assert found["power_offs"] == 4
     assert found["power_ons"] >= 3
     assert "action_timed_out" in (out / "journal.jsonl").read_text()

@@ -49,7 +49,7 @@ def test_the_power_testbed() -> None:
     assert energy == sorted(energy), "both together save most"
 
 
-def test_who_looks_ahead_lacks_little_when_everybody_comes_at_eight() -> None:
+def test_a_forecast_covers_the_morning_peak() -> None:
     """On the fourth day, when habits are known; the days before are for learning."""
     scenario = builtin_scenario("nightly")
     lacking, energy = [], []

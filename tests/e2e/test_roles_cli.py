@@ -39,7 +39,7 @@ def test_every_defect_is_named_with_its_line_and_its_cure() -> None:
         assert not named or any(word in lines[one["line"] - 1] for word in named), one
 
 
-def test_the_defects_are_told_to_people_with_file_and_line() -> None:
+def test_the_defects_are_printed_with_file_and_line() -> None:
     done = call("roles", "check", str(DEFECTS))
     assert done.returncode == 1
     assert f'{DEFECTS}: line 20: layout.groups[0].layout[0].slot: there is no slot "lift"' in (
@@ -49,7 +49,7 @@ def test_the_defects_are_told_to_people_with_file_and_line() -> None:
 
 
 @pytest.mark.parametrize("name", SOUND)
-def test_an_example_is_sound_and_its_story_ends_well(name: str) -> None:
+def test_an_example_is_sound_and_its_run_ends_well(name: str) -> None:
     path = EXAMPLES / name
     assert not list(find_defects(*read_layout_file(path)))
     told = answer("roles", "run", str(path))
@@ -61,15 +61,15 @@ def test_an_example_is_sound_and_its_story_ends_well(name: str) -> None:
 def test_the_mated_pair_shows_a_failover_and_a_return_with_reasons() -> None:
     done = call("roles", "run", PAIR)
     assert done.returncode == 0, done.stderr
-    story = done.stdout
-    failed = story.index("host cp-1 failed: power supply")
-    over = story.index("start active of pair on cp-2", failed)
-    back = story.index("host cp-1 recovered", over)
-    stopped = story.index("stop active of pair on cp-2", back)
-    again = story.index("start active of pair on cp-1", stopped)
-    returned = story.index("start oam of pair on cp-1", again)
+    printed = done.stdout
+    failed = printed.index("host cp-1 failed: power supply")
+    over = printed.index("start active of pair on cp-2", failed)
+    back = printed.index("host cp-1 recovered", over)
+    stopped = printed.index("stop active of pair on cp-2", back)
+    again = printed.index("start active of pair on cp-1", stopped)
+    returned = printed.index("start oam of pair on cp-1", again)
     for place in (over, stopped, again, returned):
-        assert story[place:].splitlines()[1].strip().startswith("because ")
+        assert printed[place:].splitlines()[1].strip().startswith("because ")
 
 
 def test_the_same_seed_gives_the_same_journal() -> None:
@@ -101,7 +101,7 @@ def test_who_may_leave_is_computed() -> None:
     assert told["codes"] == {"gw-3": "role-lost"}
 
 
-def test_the_journal_can_be_told_and_replayed(tmp_path: Path) -> None:
+def test_the_journal_can_be_printed_and_replayed(tmp_path: Path) -> None:
     journal = str(tmp_path / "roles.db")
     assert call("roles", "run", PAIR, "--journal", journal).returncode == 0
     told = call("journal", journal, "--kind", "slots_filled")

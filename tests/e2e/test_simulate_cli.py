@@ -98,8 +98,8 @@ def test_the_output_has_energy_its_price_and_unmet_demand() -> None:
 
 
 def test_savings_are_priced_by_the_tariff_of_the_cluster(tmp_path: Path) -> None:
-    story = tmp_path / "asleep.yaml"
-    story.write_text(
+    scenario = tmp_path / "asleep.yaml"
+    scenario.write_text(
         """
 name: asleep
 duration_s: 7200
@@ -120,14 +120,14 @@ cluster:
   power: {tariff: {price_per_kwh: 0.5, currency: CHF, co2_g_per_kwh: 100}}
 """
     )
-    found = answer("simulate", str(story))
+    found = answer("simulate", str(scenario))
     assert found["energy"] == {
         "kwh": 0.42, "saved_kwh": 0.18, "saved_pct": 30.0, "price": 0.21, "saved_price": 0.09,
         "currency": "CHF", "price_per_kwh": 0.5, "co2_kg": 0.042, "saved_co2_kg": 0.018,
         "co2_g_per_kwh": 100, "host_hours_asleep": 2.0,
     }  # fmt: skip
     assert found["unsatisfied"] == {"cpu_mhz_h": 2000.0, "memory_mib_h": 0.0}
-    shown = call("simulate", str(story), "--out", str(tmp_path / "out")).stdout
+    shown = call("simulate", str(scenario), "--out", str(tmp_path / "out")).stdout
     for words in ("standby time of all hosts", "0.18 kWh, 30.0 %", "0.09 CHF", "2,000 MHz h"):
         assert words in shown, words
     page = (tmp_path / "out" / "report.html").read_text()

@@ -46,7 +46,7 @@ def test_what_is_impossible_is_explained_and_the_exit_code_says_so() -> None:
     assert "no plan exists" in call("solve", IMPOSSIBLE).stdout
 
 
-def test_a_cluster_without_wishes_is_made_to_keep_its_rules(tmp_path: Path) -> None:
+def test_a_cluster_without_goals_is_made_to_keep_its_rules(tmp_path: Path) -> None:
     path = tmp_path / "cluster.yaml"
     path.write_text(
         "hosts:\n"
@@ -63,7 +63,7 @@ def test_a_cluster_without_wishes_is_made_to_keep_its_rules(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("option", ["-o", "--report", "--stream"])
-def test_a_file_that_cannot_be_written_is_told(option: str, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_reported(option: str, tmp_path: Path) -> None:
     path = tmp_path / "nowhere" / "x"
     done = call("solve", SWAP, option, str(path))
     assert (done.returncode, done.stdout) == (2, "")
@@ -102,7 +102,7 @@ def test_the_same_seed_gives_the_same_plan_whatever_python_hashes() -> None:
         ("vms: {web-1: running}\ndurations: {boot: {ms: -5}}", "durations.boot.ms"),
         ("vms: {web-1: running}\nhorizon_s: 0", "horizon_s"),
         ("vms: {web-1: running}\nobjective: [speed]", "objective"),
-        ("vms: {web-1: running}\nweights: {nobody: 3}", "nobody"),
+        ("vms: {web-1: running}\nweights: {absent: 3}", "absent"),
     ],
 )
 def test_bad_problems_are_refused_by_line(change: str, said: str, tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_an_instance_of_btrplace_is_repaired_and_judged() -> None:
     assert found["makespan_s"] == 2
 
 
-def test_check_judges_a_plan_for_a_problem_with_its_wishes(tmp_path: Path) -> None:
+def test_check_judges_a_plan_for_a_problem_with_its_goals(tmp_path: Path) -> None:
     ours, nothing = tmp_path / "a.yaml", tmp_path / "c.yaml"
     answer("solve", SWAP, "-o", str(ours))
     nothing.write_text("id: p\nsteps: []\n")

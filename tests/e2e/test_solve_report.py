@@ -41,7 +41,7 @@ def test_the_page_of_what_is_impossible_says_why(tmp_path: Path) -> None:
     assert [" ".join(line.text.split()) for line in why.all("li")] == found["explanation"]
 
 
-def test_a_page_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_page_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     done = call("solve", str(EXAMPLES / "swap.yaml"), "--report", str(tmp_path))
     assert done.returncode == 2
     assert "cannot be written" in done.stderr

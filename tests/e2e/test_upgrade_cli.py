@@ -285,7 +285,7 @@ def test_a_journal_is_replayed_to_the_campaign_as_it_stood(tmp_path: Path) -> No
     assert answer("show", str(cluster))["name"] == "nabi-failure"
 
 
-def test_bad_input_is_told_with_its_place(tmp_path: Path) -> None:
+def test_bad_input_is_reported_with_its_place(tmp_path: Path) -> None:
     done = call("upgrade", "nabi-compue")
     assert done.returncode == 2
     assert "did you mean nabi-compute?" in done.stderr
@@ -301,7 +301,7 @@ def test_bad_input_is_told_with_its_place(tmp_path: Path) -> None:
     assert "there is no engine" in done.stderr
 
 
-def test_spare_hosts_are_told_per_request_before_anything_is_done() -> None:
+def test_spare_hosts_are_reported_per_request_before_anything_is_done() -> None:
     made = answer("upgrade", "nabi-compute", "--dry-run")
     assert made["spare_hosts"] == [
         {"request": "new-hypervisors", "needed": 1, "available": 1, "enough": True}

@@ -82,7 +82,7 @@ def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def story(url: str) -> list[str]:
+def journal_lines(url: str) -> list[str]:
     try:
         with open_journal(url, create=False) as journal:
             return [describe_event(event) for event in journal.events()]
@@ -98,7 +98,7 @@ def until(true: Callable[[], bool]) -> None:
 
 
 def has(url: str, words: str) -> Callable[[], bool]:
-    return lambda: any(words in one for one in story(url))
+    return lambda: any(words in one for one in journal_lines(url))
 
 
 def test_a_run_under_way_takes_orders_from_another_terminal(url: str, campaign: str) -> None:
@@ -113,7 +113,7 @@ def test_a_run_under_way_takes_orders_from_another_terminal(url: str, campaign: 
         (unknown,) = ordered("--command", "undo:swiches", code=1)
         assert unknown["code"] == "unknown-set"
         assert "switches" in unknown["refused"]
-        assert not any("swiches" in one for one in story(url)), "it was not even posted"
+        assert not any("swiches" in one for one in journal_lines(url)), "it was not even posted"
 
         more = str(Path(campaign).with_name("more.yaml"))
         (posted,) = ordered("--request", more)
@@ -133,13 +133,13 @@ def test_a_run_under_way_takes_orders_from_another_terminal(url: str, campaign: 
         run.send_signal(signal.SIGKILL)
         run.wait()
 
-    before = story(url)
+    before = journal_lines(url)
     told = answer("upgrade", *line, "--command", "resume", "--command", "approve:switches")
     assert {one["set"]: one["outcome"] for one in told["sets"]} == {
         "switches": "applied", "router": "applied"
     }  # fmt: skip
-    assert story(url)[: len(before)] == before
-    commands = [one for one in story(url) if one.startswith("command: ")]
+    assert journal_lines(url)[: len(before)] == before
+    commands = [one for one in journal_lines(url) if one.startswith("command: ")]
     assert commands == [
         "command: priority:switches=5", "command: pause", "command: resume",
         "command: approve:switches",
@@ -166,7 +166,9 @@ def test_orders_make_no_difference_to_when_a_paced_run_is_where(
     assert answer("journal", paced)["sha256"] == answer("journal", plain)["sha256"]
 
 
-def test_a_request_that_makes_no_sense_is_told_with_its_line(tmp_path: Path, campaign: str) -> None:
+def test_a_request_that_makes_no_sense_is_reported_with_its_line(
+    tmp_path: Path, campaign: str
+) -> None:
     request = tmp_path / "more.yaml"
     request.write_text(REQUEST.replace("[r1]", "[r2]"))
     done = call("upgrade", campaign, "--request", str(request))

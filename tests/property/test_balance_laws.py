@@ -51,7 +51,7 @@ def advised(state: Snapshot) -> BalanceAdvice:
     return run_balance_pass(state, ESTIMATES).advice
 
 
-def carried_out(state: Snapshot, advice: BalanceAdvice) -> Snapshot:
+def after_moves(state: Snapshot, advice: BalanceAdvice) -> Snapshot:
     return snapshot_after_moves(state, ((move.vm, move.target) for move in advice.moves))
 
 
@@ -143,7 +143,7 @@ def watched_clusters(draw: st.DrawFn, policy: BalancePolicy) -> Snapshot:
 BOTH = clusters(FREE) | clusters(CAREFUL) | watched_clusters(CAREFUL)
 
 
-# What VMs deserve
+# The entitlement of VMs
 
 
 @st.composite
@@ -222,7 +222,7 @@ def test_without_pools_no_demanded_capacity_is_left(state: Snapshot) -> None:
 
 
 def parts_kept(state: Snapshot, resource: Resource) -> dict[VmId, float]:
-    """Which part of its reservation each VM surely has, in whatever pool.
+    """Which part of its reservation each VM has at least, in any pool.
 
     All of it, unless the hosts, or pools by their limits, have less than is guaranteed in them.
     """
@@ -315,7 +315,7 @@ def test_a_pass_never_raises_the_imbalance(state: Snapshot) -> None:
     advice, plain = advised(state), PlainBalance(state, ESTIMATES)
     if not advice.moves:
         return
-    after = PlainBalance(carried_out(state, advice), ESTIMATES)
+    after = PlainBalance(after_moves(state, advice), ESTIMATES)
     assert after.pressure() < plain.pressure()
     assert advice.after < advice.before
     for resource, heavy in after.heavy_at_first.items():
@@ -328,7 +328,7 @@ def test_passes_terminate_where_no_move_is_left(state: Snapshot) -> None:
         advice = advised(state)
         if not advice.moves:
             break
-        state = carried_out(state, advice)
+        state = after_moves(state, advice)
     assert not advice.moves, "it never comes to rest"
     assert PlainBalance(state, ESTIMATES).moves(1e-6) == []
 

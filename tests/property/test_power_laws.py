@@ -53,7 +53,7 @@ def policy_of(state: Snapshot) -> PowerPolicy:
 
 
 def done(state: Snapshot) -> Snapshot:
-    """The cluster once what both deciders propose has been carried out; the gate must agree."""
+    """The cluster after the actions of both deciders; the gate must agree."""
     some = proposals(state)
     plan = planned(state, some)
     if plan is None:

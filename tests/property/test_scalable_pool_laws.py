@@ -58,7 +58,7 @@ def members(draw: st.DrawFn, pools: Sequence[Pool], hungry: bool = False) -> lis
     ]
 
 
-def deserved(vms: Iterable[Vm], pools: Iterable[Pool]) -> dict[VmId, float]:
+def cpu_entitlements(vms: Iterable[Vm], pools: Iterable[Pool]) -> dict[VmId, float]:
     return entitlements([a_host("h1")], vms, pools, CPU)
 
 
@@ -92,7 +92,7 @@ def test_names_and_order_of_pools_do_not_matter(data: st.DataObject, chance: Ran
     other_vms = [vm.but(pool=None if vm.pool is None else named[vm.pool]) for vm in vms]
     chance.shuffle(other_pools)
     chance.shuffle(other_vms)
-    assert deserved(other_vms, other_pools) == close(deserved(vms, pools))
+    assert cpu_entitlements(other_vms, other_pools) == close(cpu_entitlements(vms, pools))
 
 
 def neutral(pools: Iterable[Pool]) -> list[Pool]:
@@ -114,7 +114,9 @@ def test_neutral_pools_change_nothing_if_demand_is_unlimited(data: st.DataObject
     """Who is not hungry leaves the rest to its own pool first, as in any pool."""
     pools = neutral(data.draw(trees()))
     vms = data.draw(members(pools, hungry=True))
-    assert deserved(vms, pools) == close(deserved([vm.but(pool=None) for vm in vms], []))
+    assert cpu_entitlements(vms, pools) == close(
+        cpu_entitlements([vm.but(pool=None) for vm in vms], [])
+    )
 
 
 @given(st.integers(1, 9), st.integers(1, 9))
@@ -130,7 +132,7 @@ def test_a_vm_in_a_pool_of_twice_the_shares_gets_twice_as_much(few: int, many: i
         )
         for number in range(few + many)
     ]
-    found = deserved(vms, pools)
+    found = cpu_entitlements(vms, pools)
     assert found[VmId("v0")] == pytest.approx(2 * found[VmId(f"v{few}")])
     assert sum(found.values()) == pytest.approx(CAPACITY)
 
@@ -156,14 +158,14 @@ def test_an_empty_pool_has_no_part(data: st.DataObject) -> None:
     scalable = data.draw(st.booleans())
     empty = Pool(id=PoolId("empty"), parent=above, scalable=scalable, cpu=reserved)
     inner = Pool(id=PoolId("inner"), parent=empty.id, cpu=reserved)
-    assert deserved(vms, [*pools, empty, inner]) == close(deserved(vms, pools))
+    assert cpu_entitlements(vms, [*pools, empty, inner]) == close(cpu_entitlements(vms, pools))
 
 
 @given(st.data())
 def test_the_sum_is_the_capacity_or_the_demand(data: st.DataObject) -> None:
     pools = data.draw(trees(st.just(True)))
     vms = data.draw(members(pools))
-    found = deserved(vms, pools)
+    found = cpu_entitlements(vms, pools)
     asked = sum(vm.demand.cpu_mhz for vm in vms)
     assert sum(found.values()) == close(min(CAPACITY, asked))
     assert all(found[vm.id] <= vm.demand.cpu_mhz + 1e-6 for vm in vms)
@@ -184,7 +186,7 @@ def test_deep_trees_of_extreme_shares_are_still_divided() -> None:
             a_vm("a", "h1", pool=PoolId("p199"), demand=Demand(cpu_mhz=ENDLESS)),
             a_vm("b", "h1", demand=Demand(cpu_mhz=3000)),
         ]
-        assert sum(deserved(vms, deep).values()) == pytest.approx(CAPACITY)
+        assert sum(cpu_entitlements(vms, deep).values()) == pytest.approx(CAPACITY)
         tree, (own, _) = PoolTree(deep), cpu_claims(vms)
         rows = tree.rows_of(vms)
         found = tree.weights(rows, own.shares, tree.cpu(rows, own.shares))

@@ -79,7 +79,7 @@ def perhaps(some: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.none() | some
 
 
-unrest = st.builds(
+some_faults = st.builds(
     Faults,
     host_crashes=perhaps(
         st.builds(
@@ -138,17 +138,17 @@ physics = st.builds(
 
 
 @st.composite
-def some_happenings(draw: st.DrawFn, hours: int) -> tuple[ScheduledEvent, ...]:
+def some_events(draw: st.DrawFn, hours: int) -> tuple[ScheduledEvent, ...]:
     """Scheduled events at whole seconds, so that some share an instant."""
     scheduled: list[ScheduledEvent] = []
     for number in range(draw(st.integers(0, 4))):
         at_ms = 60_000 * draw(st.integers(1, 60 * hours - 1))
         host = HostId(f"h{draw(st.integers(1, 2))}")
-        newcomer = a_vm(f"late-{number}", demand=a_vm().demand)
+        arrival = a_vm(f"late-{number}", demand=a_vm().demand)
         kinds: list[ScheduledEvent] = [
             HostFailed(at_ms=at_ms, host=host),
             VmCrashed(at_ms=at_ms, vm=VmId("v1")),
-            VmArrived(at_ms=at_ms, vm=newcomer),
+            VmArrived(at_ms=at_ms, vm=arrival),
             HostJoined(at_ms=at_ms, host=a_host(f"new-{number}", state=HostState.STANDBY)),
             MonitoringLost(at_ms=at_ms, for_ms=draw(st.sampled_from([1, 10**6]))),
             MigrationsSlowed(at_ms=at_ms, for_ms=draw(st.sampled_from([1, 10**6])), speed_pct=1),
@@ -199,8 +199,8 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         vm_loads={VmId("v1"): "wild", VmId("v2"): "wild", VmId("late-1"): "calm"},
         physics=draw(physics),
         measuring=MeasurementSettings(sample_s=draw(st.sampled_from([300, 3600]))),
-        events=draw(some_happenings(hours)),
-        faults=draw(unrest),
+        events=draw(some_events(hours)),
+        faults=draw(some_faults),
     )
 
 

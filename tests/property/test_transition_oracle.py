@@ -156,10 +156,10 @@ def some_cluster(chance: Random) -> Snapshot:
     return a_cluster(*hosts.values(), vms=vms)
 
 
-Happening = tuple[Snapshot, Event, Snapshot]
+Transition = tuple[Snapshot, Event, Snapshot]
 
 
-def a_story(chance: Random, length: int = 25) -> Iterator[Happening]:
+def random_transitions(chance: Random, length: int = 25) -> Iterator[Transition]:
     """Yield events, each with the states before and after it."""
     before = some_cluster(chance)
     for _ in range(chance.randint(1, length)):
@@ -434,7 +434,7 @@ EVENT_LAWS = (
 
 
 def the_laws_hold(chance: Random) -> None:
-    for before, event, after in a_story(chance):
+    for before, event, after in random_transitions(chance):
         for state_law in STATE_LAWS:
             state_law(after)
         for event_law in EVENT_LAWS:
@@ -443,8 +443,12 @@ def the_laws_hold(chance: Random) -> None:
 
 def no_copy_betrays_another(chance: Random) -> None:
     """Single steps, one replay, and a decoded journal agree; earlier snapshots do not change."""
-    story = list(a_story(chance))
-    first, events, last = story[0][0], [event for _, event, _ in story], story[-1][2]
+    transitions = list(random_transitions(chance))
+    first, events, last = (
+        transitions[0][0],
+        [event for _, event, _ in transitions],
+        transitions[-1][2],
+    )
     copy = deepcopy(first)
     assert transition.replay(first, events) == last
     assert transition.replay(first, [decode_event(encode_event(event)) for event in events]) == last
@@ -456,9 +460,9 @@ def no_copy_betrays_another(chance: Random) -> None:
 
 def the_ledger_knows_what_a_new_one_would(chance: Random) -> None:
     """The incremental indexes equal those of a new ledger."""
-    story = list(a_story(chance))
-    ledger = CapacityLedger(story[0][0])
-    for _, event, after in story:
+    transitions = list(random_transitions(chance))
+    ledger = CapacityLedger(transitions[0][0])
+    for _, event, after in transitions:
         ledger.apply(event)
         same_books(ledger, CapacityLedger(after))
         flying = after.in_flight.items()

@@ -190,7 +190,7 @@ def test_dividing_leaves_the_claims_as_they_were(
         assert found[name].tolist() == rows.claims[name].tolist()
 
 
-# What VMs deserve
+# The entitlement of VMs
 
 
 class Cluster(NamedTuple):

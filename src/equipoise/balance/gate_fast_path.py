@@ -17,7 +17,7 @@ from equipoise.spec.rules import broken_rules
 def passes_in_any_order(
     placement_state: PlacementState, moves: Sequence[tuple[VmId, HostId]]
 ) -> bool:
-    """Return whether the moves surely pass the gate in any order; ``False`` if unknown.
+    """Return whether the moves certainly pass the gate in any order; ``False`` if unknown.
 
     ``placement_state`` is the state before the moves, without problems.
     """

@@ -15,7 +15,7 @@ from equipoise.model.quantity import HostId, VmId
 from equipoise.model.vm import CpuSettings, Demand, MemorySettings, Vm
 
 BUSY_SHARE = 0.6
-"""The part of the VMs that is surely on the busier half of the hosts."""
+"""The part of the VMs that is certainly on the busier half of the hosts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,23 +139,23 @@ class _ControllerHarness:
 def _controller_rows(count: int) -> Iterator[BenchmarkRow]:
     inventory = hosts_of_layout(role_layout())
     began = perf_counter()
-    desk = _ControllerHarness(inventory)
+    harness = _ControllerHarness(inventory)
     what = f"{GROUPS * EACH:,} processors in {GROUPS:,} groups: all of it filled and started"
     yield BenchmarkRow(what, perf_counter() - began, "", None)
     rng = Random(1)
     names = [host.id for host in inventory.hosts]
     down: list[HostId] = []
     for _ in range(count):
-        desk.at_ms += 1000
+        harness.at_ms += 1000
         if len(down) > 100 or (down and rng.random() < 0.5):  # noqa: PLR2004
             back = down.pop(rng.randrange(len(down)))
-            desk.tell(HostRecovered(at_ms=desk.at_ms, host=back))
+            harness.tell(HostRecovered(at_ms=harness.at_ms, host=back))
         else:
             lost = names[rng.randrange(len(names))]
             if lost not in down:
                 down.append(lost)
-                desk.tell(HostFailed(at_ms=desk.at_ms, host=lost))
-    times, cpu_times = sorted(desk.times), sorted(desk.cpu_times)
+                harness.tell(HostFailed(at_ms=harness.at_ms, host=lost))
+    times, cpu_times = sorted(harness.times), sorted(harness.cpu_times)
     figures = {
         "mean_ms": 1000 * sum(times) / len(times),
         "p99_ms": 1000 * times[len(times) * 99 // 100],
@@ -199,7 +199,7 @@ def _simulated_world_row(processor_events: int) -> BenchmarkRow:
     seconds, cpu_s = perf_counter() - began, process_time() - cpu
     events = sum(1 for _ in journal.events(kinds=WORLD_EVENTS))
     note = (
-        "All of the house takes part: world, loop, gate, executor, journal. Events are those of "
+        "All parts run: world, loop, gate, executor, journal. Events are those of "
         "the journal; of them, told_by_the_world are failures, returns, roles started and stopped."
     )
     figures = {

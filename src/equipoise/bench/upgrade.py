@@ -94,7 +94,7 @@ def _one_iteration_rows(campaign: UpgradeCampaign) -> Iterator[BenchmarkRow]:
     build_view(coordinator.state)
     seconds = perf_counter() - began
     tracemalloc.start()
-    scene = build_view(coordinator.state)
+    view = build_view(coordinator.state)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     yield BenchmarkRow(
@@ -104,8 +104,8 @@ def _one_iteration_rows(campaign: UpgradeCampaign) -> Iterator[BenchmarkRow]:
         None,
         figures={
             "mib": peak / MIB,
-            "vertices": len(scene.graph.vertices),
-            "edges": len(scene.graph.edges),
+            "vertices": len(view.graph.vertices),
+            "edges": len(view.graph.edges),
         },
         note="goal: under 2 GiB",
     )

@@ -76,6 +76,6 @@ class TestAChild:
         )
         assert ended.code is None
 
-    def test_its_code_and_what_it_complained_about_are_told(self) -> None:
+    def test_its_code_and_what_it_complained_about_are_reported(self) -> None:
         ended = run_measured([sys.executable, "-c", "import sys; sys.exit('alas')"], seconds_max=60)
         assert (ended.code, ended.stderr_text) == (1, "alas\n")

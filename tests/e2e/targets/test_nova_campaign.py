@@ -314,7 +314,7 @@ class TestPipeline:
         verdict = judge(NovaPipeline(starter=lambda: worker), trial)
         assert (verdict.outcome, verdict.harm) == (TrialOutcome.UNDER, "left in place")
 
-    def test_a_group_is_torn_apart_by_a_member_that_sleeps(self, worker: Worker) -> None:
+    def test_a_group_is_separated_by_a_member_that_sleeps(self, worker: Worker) -> None:
         vms = [a_vm("v"), asleep("w", "h"), a_vm("x", "g"), a_vm("y", "g")]
         trial = Trial(
             a_demand("ServerGroupAffinity", vs=["v", "w", "x"]),

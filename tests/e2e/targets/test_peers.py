@@ -82,7 +82,7 @@ def the(name: str, workers: dict[str, Worker]) -> Worker:
 
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize(
-    ("name", "evens_out", "options"),
+    ("name", "measured", "options"),
     [
         ("watcher", "cpu", {}),
         ("watcher", "memory", {"metrics": ["instance_ram_usage"]}),
@@ -91,8 +91,8 @@ def the(name: str, workers: dict[str, Worker]) -> Worker:
         ("proxlb", "cpu", {"method": "cpu", "mode": "used", "guest_cpu": "cores"}),
     ],
 )
-def test_a_peer_makes_sound_moves_that_even_out_what_it_looks_at(
-    workers: dict[str, Worker], name: str, evens_out: str, options: dict[str, Any], seed: int
+def test_a_peer_makes_sound_moves_that_balance_what_it_measures(
+    workers: dict[str, Worker], name: str, measured: str, options: dict[str, Any], seed: int
 ) -> None:
     worker = the(name, workers)
     assert worker.version == PYTHON_TARGETS[name].version
@@ -109,7 +109,7 @@ def test_a_peer_makes_sound_moves_that_even_out_what_it_looks_at(
         where[move.vm] = move.target
     assert where == answer.placement(before)
     # A third less is not much to ask, but more than a plan with a mixed-up unit would reach.
-    assert spread(cluster, where, evens_out) < 0.67 * spread(cluster, before, evens_out)
+    assert spread(cluster, where, measured) < 0.67 * spread(cluster, before, measured)
 
 
 @pytest.mark.parametrize("name", ["watcher", "proxlb"])

@@ -45,7 +45,7 @@ from equipoise.spec.specification import Specification, context_of
 from formulas import BYTES, Choices, File, a_file, files, parse_term
 from plain_interpreter import FUNCTIONS, Notes, NoValue, TooLong, World, holds, value_of
 
-PATIENCE = 20_000
+STEPS_MAX = 20_000
 """Number of terms after which the interpreter gives up on a formula."""
 
 LICENCES = ResourceName("licences")
@@ -104,11 +104,11 @@ def some_action(cluster: Snapshot, choices: Choices) -> Action:
         return cast(Action, choices.pick(kinds)(host=host))
     vm = choices.pick(list(cluster.vms.values()))
     source = vm.host or other
-    doings: list[Action] = [Migrate(vm=vm.id, source=source, target=host)] * 3
-    doings += [Boot(vm=vm.id, target=host), Resume(vm=vm.id, source=source, target=host)]
-    doings += [Shutdown(vm=vm.id, source=source), Suspend(vm=vm.id, source=source)]
-    doings += [Forge(vm=vm.id), Kill(vm=vm.id), Allocate(vm=vm.id, resource=LICENCES, amount=2)]
-    return choices.pick(doings)
+    actions: list[Action] = [Migrate(vm=vm.id, source=source, target=host)] * 3
+    actions += [Boot(vm=vm.id, target=host), Resume(vm=vm.id, source=source, target=host)]
+    actions += [Shutdown(vm=vm.id, source=source), Suspend(vm=vm.id, source=source)]
+    actions += [Forge(vm=vm.id), Kill(vm=vm.id), Allocate(vm=vm.id, resource=LICENCES, amount=2)]
+    return choices.pick(actions)
 
 
 def a_world(data: bytes) -> World:
@@ -187,7 +187,7 @@ def test_a_compiled_formula_means_what_the_interpreter_says(case: Case) -> None:
     file, world, draft = case
     specification = Specification.read(print_file(file))
     for now in {id(state): state for state in (world.now, *world.moments)}.values():
-        notes, context = Notes(patience=PATIENCE), frame_on(replace(world, now=now), draft=draft)
+        notes, context = Notes(steps_left=STEPS_MAX), frame_on(replace(world, now=now), draft=draft)
         try:
             expected = interpreted(file, replace(world, now=now, notes=notes))
         except TooLong:

@@ -56,7 +56,7 @@ def moves(proposal: Proposal) -> dict[str, tuple[str, str]]:
 
 
 def loads_of(state: Snapshot) -> list[Any]:
-    """What VMs deserve on each host that is on, as a part of what it has; from the nouns."""
+    """The entitlement of the VMs of each host that is on, as a part of its capacity."""
     loads: list[Any] = []
     for resource in (CPU, MEMORY):
         due = entitlements(state.hosts.values(), state.vms.values(), state.settings.pools, resource)

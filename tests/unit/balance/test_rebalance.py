@@ -12,7 +12,7 @@ import pytest
 
 from builders import a_cluster, a_host, a_step, a_vm, an_inventory
 from equipoise.balance.advice import BalanceAdvice, snapshot_after_moves
-from equipoise.balance.rebalance import greedy as climbing
+from equipoise.balance.rebalance import greedy
 from equipoise.balance.rebalance.assess import assess
 from equipoise.balance.rebalance.greedy import GreedySearch, UnitMove
 from equipoise.balance.rules import read_rules
@@ -96,22 +96,24 @@ def a_crowd(kind: str, count: int, seed: int, per_host: int = 6, tail: float = 1
     )
 
 
-class Climbed(NamedTuple):
+class GreedyResult(NamedTuple):
     before: float
     after: float
     moves: Sequence[UnitMove]
 
 
-def climbed(state: Snapshot, policy: BalancePolicy, *, exact: bool, fast: bool = True) -> Climbed:
+def run_greedy(
+    state: Snapshot, policy: BalancePolicy, *, exact: bool, fast: bool = True
+) -> GreedyResult:
     state = ruled(state, policy)
     found = replace(assess(state, read_rules(state), ESTIMATES), fast=fast)
     before = found.imbalance()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(climbing, "EXACT_PAIRS_MAX", 10**12 if exact else -1)
+        patch.setattr(greedy, "EXACT_PAIRS_MAX", 10**12 if exact else -1)
         moves = GreedySearch(found, policy, resource_weights(found.loads()), 0).find_moves(
             policy.moves_per_pass
         )
-    return Climbed(before, found.imbalance(), moves)
+    return GreedyResult(before, found.imbalance(), moves)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -123,7 +125,7 @@ def test_cached_ratings_reach_the_imbalance_of_an_exact_search(
     ratios, moves = [], []
     for seed, hosts in enumerate((40, 55, 70, 85, 100)):
         state = a_crowd(kind, hosts, seed)
-        exact, lazy = (climbed(state, policy, exact=exact) for exact in (True, False))
+        exact, lazy = (run_greedy(state, policy, exact=exact) for exact in (True, False))
         assert exact.after < exact.before
         ratios.append(lazy.after / exact.after)
         moves.append(len(lazy.moves) / len(exact.moves))
@@ -137,7 +139,7 @@ def test_cached_ratings_reach_the_imbalance_of_an_exact_search(
 def test_compiled_kernels_find_the_same_moves(kind: str, exact: bool) -> None:
     state = a_crowd(kind, 9, 7)
     for policy in (UNBOUND, BalancePolicy(threshold=5), UNBOUND.but(sample_hosts=0, sample_size=3)):
-        slow, fast = (climbed(state, policy, exact=exact, fast=fast) for fast in (False, True))
+        slow, fast = (run_greedy(state, policy, exact=exact, fast=fast) for fast in (False, True))
         assert slow == fast
         assert slow.moves
 
@@ -149,8 +151,8 @@ def test_samples_reach_about_the_imbalance_of_a_full_search() -> None:
     """Some hosts have twenty times what others have; no sample has the mean of the whole."""
     state = a_crowd("skewed", 1000, 1, per_host=20, tail=3)
     policy = UNBOUND.but(imbalance_target=0.01, sample_size=128)
-    whole = climbed(state, policy.but(sample_hosts=10_000), exact=False)
-    samples = climbed(state, policy.but(sample_hosts=0), exact=False)
+    whole = run_greedy(state, policy.but(sample_hosts=10_000), exact=False)
+    samples = run_greedy(state, policy.but(sample_hosts=0), exact=False)
     assert samples.after < 1.1 * whole.after
     assert len(samples.moves) < 1.15 * len(whole.moves)
     units = [move.unit for move in samples.moves]
@@ -161,9 +163,9 @@ def test_samples_reach_about_the_imbalance_of_a_full_search() -> None:
 def test_samples_respect_the_move_limit_of_a_pass() -> None:
     state = a_crowd("skewed", 60, 1, per_host=10)
     sampled = BalancePolicy(cost_benefit=False, goodness=0, sample_hosts=0, sample_size=10)
-    per_host = climbed(state, sampled.but(moves_per_host=2, moves_per_pass=10**6), exact=True)
+    per_host = run_greedy(state, sampled.but(moves_per_host=2, moves_per_pass=10**6), exact=True)
     assert len(per_host.moves) <= 2 * 60
-    in_all = climbed(state, sampled.but(moves_per_host=100, moves_per_pass=30), exact=True)
+    in_all = run_greedy(state, sampled.but(moves_per_host=100, moves_per_pass=30), exact=True)
     assert 0 < len(in_all.moves) <= 30
 
 
@@ -171,7 +173,7 @@ def test_samples_share_the_allowed_moves() -> None:
     hosts = [a_host(f"h{n}") for n in range(40)]
     vms = [wants(f"v{n}", f"h{n % 20}", 900) for n in range(80)]
     policy = FREE.but(sample_hosts=0, sample_size=10, moves_per_pass=20)
-    found = climbed(a_cluster(*hosts, vms=vms), policy, exact=True)
+    found = run_greedy(a_cluster(*hosts, vms=vms), policy, exact=True)
     assert len({move.source for move in found.moves}) > 10
 
 
@@ -376,8 +378,8 @@ def test_a_group_with_a_migrating_vm_is_pinned() -> None:
     hosts = [a_host("h0"), a_host("h1"), a_host("h2")]
     state = a_cluster(*hosts, vms=vms, rules=(together,))
     assert set(ways(advised(state))) & {"a", "b"} or set(ways(advised(state))) == {"c"}
-    levelled = [move for move in advised(migrating(state, "a", "h2")).moves if move.priority > 1]
-    assert {case.vm for case in levelled} <= {"c"}
+    rebalancing = [move for move in advised(migrating(state, "a", "h2")).moves if move.priority > 1]
+    assert {case.vm for case in rebalancing} <= {"c"}
 
 
 # What was seen
@@ -446,7 +448,7 @@ def test_a_larger_imbalance_is_more_urgent() -> None:
 # Promises
 
 
-def a_story(seed: int, **policy: Any) -> Scenario:
+def a_scenario(seed: int, **policy: Any) -> Scenario:
     """Constant demand, placed at random on half of the hosts; migrations take their time."""
     chance = np.random.default_rng(seed)
     hosts = [a_host(f"h{n}", cores=8, memory_mib=32_768) for n in range(8)]
@@ -472,9 +474,9 @@ def a_story(seed: int, **policy: Any) -> Scenario:
     )
 
 
-def played(story: Scenario) -> list[Event]:
+def played(scenario: Scenario) -> list[Event]:
     journal = MemoryJournal()
-    ScenarioRunner(story, journal).run(1000 * story.duration_s)
+    ScenarioRunner(scenario, journal).run(1000 * scenario.duration_s)
     return list(journal.events())
 
 
@@ -482,7 +484,7 @@ def played(story: Scenario) -> list[Event]:
 def test_the_imbalance_after_the_plan_is_the_promised_one(seed: int) -> None:
     state, promised, checked = Snapshot(), 0.0, 0
     plain = PlainBalance(state, ESTIMATES)
-    for event in played(a_story(seed)):
+    for event in played(a_scenario(seed)):
         state = transition.apply(state, event)
         if isinstance(event, ProposalMade) and event.proposal.intents:
             promised = event.proposal.gain["imbalance"]
@@ -498,7 +500,7 @@ def test_the_imbalance_after_the_plan_is_the_promised_one(seed: int) -> None:
 def test_no_vm_moves_back_and_passes_terminate(seed: int) -> None:
     ways_gone: dict[VmId, list[tuple[int, HostId, HostId]]] = {}
     last_ms = 0
-    for event in played(a_story(seed, moves_per_host=1)):
+    for event in played(a_scenario(seed, moves_per_host=1)):
         if isinstance(event, PlanAccepted):
             last_ms = event.at_ms
         if isinstance(event, ActionStarted) and isinstance(event.step.action, Migrate):

@@ -11,7 +11,7 @@ from equipoise.cli.file_io import check_writable, write_file
 from equipoise.errors import InvalidInput
 
 
-def test_a_file_is_written_anew_or_added_to(tmp_path: Path) -> None:
+def test_a_file_is_overwritten_or_appended_to(tmp_path: Path) -> None:
     path = tmp_path / "a"
     for content in (b"first, which is long", b"second\n"):
         check_writable(path)

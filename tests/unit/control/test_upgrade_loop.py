@@ -47,8 +47,8 @@ def test_a_crash_after_any_event_changes_only_times(name: str) -> None:
 def random_campaign(seed: int) -> UpgradeCampaign:
     """Ten hosts, with tenants that scale and attempts that fail at random."""
     campaign = builtin_campaign("nabi-compute")
-    story = UpgradeSimulation(failure_rate=0.05, jitter=0.3, scaling_ms_mean=300_000)
-    return campaign.but(simulation=story, seed=seed)
+    simulation = UpgradeSimulation(failure_rate=0.05, jitter=0.3, scaling_ms_mean=300_000)
+    return campaign.but(simulation=simulation, seed=seed)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -27,8 +27,8 @@ NAMES = ["nabi-compute", "nabi-ceph-ipv6", "nabi-failure", "nabi-new-request"]
 
 def random_campaign() -> UpgradeCampaign:
     """Tenants scale and attempts fail at random."""
-    story = UpgradeSimulation(failure_rate=0.2, jitter=0.3, scaling_ms_mean=300_000)
-    return builtin_campaign("nabi-compute").but(simulation=story, seed=3)
+    simulation = UpgradeSimulation(failure_rate=0.2, jitter=0.3, scaling_ms_mean=300_000)
+    return builtin_campaign("nabi-compute").but(simulation=simulation, seed=3)
 
 
 def replayed(events: list[Event]) -> UpgradeState:
@@ -101,8 +101,8 @@ def test_a_crash_after_any_event_gives_the_same_end_and_records_commands_once(
 
 
 def test_a_crash_does_not_change_random_failures() -> None:
-    story = UpgradeSimulation(failure_rate=0.15, revert_failure_rate=0.1)
-    campaign = builtin_campaign("nabi-ceph-ipv6").but(simulation=story, seed=3)
+    simulation = UpgradeSimulation(failure_rate=0.15, revert_failure_rate=0.1)
+    campaign = builtin_campaign("nabi-ceph-ipv6").but(simulation=simulation, seed=3)
     complete = restarted(campaign, MemoryJournal(), [])
     assert any(isinstance(event, TaskFailed) for event in complete)
     end = without_time(campaign_status(replayed(complete)))

@@ -52,15 +52,15 @@ def a_surge(policy: PowerPolicy, low: int = 300, high: int = 1500, **fields: Any
     return Scenario(name="surge", **given | fields)
 
 
-def played(story: Scenario) -> tuple[SimulationResult, MemoryJournal]:
+def played(scenario: Scenario) -> tuple[SimulationResult, MemoryJournal]:
     journal = MemoryJournal()
-    play = ScenarioRunner(story, journal)
-    play.run(1000 * story.duration_s)
+    play = ScenarioRunner(scenario, journal)
+    play.run(1000 * scenario.duration_s)
     return play.result(), journal
 
 
 def switched(journal: MemoryJournal, kind: type[Any]) -> list[tuple[int, HostId]]:
-    """When which hosts were told to wake, or to sleep."""
+    """When which hosts received the command to wake or to sleep."""
     return [
         (event.at_ms // 1000, event.step.action.host)
         for event in journal.events()
@@ -133,7 +133,7 @@ def test_if_all_wakes_fail_they_are_repeated_and_reported() -> None:
     """No wake can succeed, but the decider does not give up."""
     hosts = [a_host("h0", power=KNOWN), a_host("h1", power=KNOWN, state=HostState.STANDBY)]
     vms = [a_vm(f"v{n}", "h0", vcpus=2) for n in range(4)]
-    story = a_surge(
+    scenario = a_surge(
         EAGER,
         duration_s=HOURS,
         cluster=an_inventory(*hosts, vms=vms, power=EAGER),
@@ -141,7 +141,7 @@ def test_if_all_wakes_fail_they_are_repeated_and_reported() -> None:
         loads={"full": Load(cpu_mhz=(ConstantLoad(level=1500),))},
         physics=Physics(switching=PowerPhysics(failed_pct=100)),
     )
-    result, journal = played(story)
+    result, journal = played(scenario)
     assert len(failed_wakes(journal)) >= 3
     assert result.truth.hosts[HostId("h1")].state is HostState.STANDBY
 

@@ -182,12 +182,12 @@ def _events(shape: Shape) -> list[Event]:
         source, target = rng.sample(range(shape.hosts), 2) if shape.hosts > 1 else (0, 0)
         vm = shape.vm(min(int(rng.expovariate(1) * 20), shape.vms - 1))
         move = Migrate(vm=vm, source=shape.host(source), target=shape.host(target))
-        events += _carried_out(number, at_ms, move, rng)
+        events += _executed(number, at_ms, move, rng)
     events += _around(shape, end_ms)
     return sorted(events, key=lambda event: event.at_ms)
 
 
-def _carried_out(number: int, at_ms: int, action: Any, rng: Random) -> list[Event]:
+def _executed(number: int, at_ms: int, action: Any, rng: Random) -> list[Event]:
     step = Step(id=StepId(f"p{number}/s"), action=action, end_ms=30_000)
     intent = Intent(id=StepId("s"), action=action, duration_ms=30_000)
     proposal = Proposal(

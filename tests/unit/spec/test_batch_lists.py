@@ -33,7 +33,7 @@ ARGUMENTS = [{"vs": vs, "ws": ws} for vs, ws in product(LISTS, LISTS)]
 
 
 @pytest.mark.parametrize("name", sorted(HOME.constraints))
-def test_a_position_beyond_the_end_is_told_from_one_inside(name: str) -> None:
+def test_a_position_beyond_the_end_differs_from_one_inside(name: str) -> None:
     alone = [_alone(name, arguments) for arguments in ARGUMENTS]
     together = [_together(name, [arguments]) for arguments in ARGUMENTS]
     assert together == [[answer] for answer in alone]

@@ -7,7 +7,7 @@ import time
 
 home, version = sys.argv[1:]
 os.chdir(os.path.expanduser(home))
-said = "nobody answers"
+said = "no answer"
 for _attempt in range(15):
     try:
         with socket.socket(socket.AF_UNIX) as line:
@@ -16,7 +16,7 @@ for _attempt in range(15):
         if said.startswith(f"greeter {version}:"):
             sys.exit(0)
     except OSError:
-        said = "nobody answers"
+        said = "no answer"
     time.sleep(0.2)
 with open("log") as log:
     sys.exit(f"wanted greeter {version}, but {said}; its log ends: {log.read()[-200:].strip()}")

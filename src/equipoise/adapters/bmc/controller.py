@@ -86,7 +86,7 @@ PAUSE_S: Final = 2.0
 
 SendRequest = Callable[[BmcRequest], BmcAnswer]
 
-_TRANSIENT: Final = frozenset((PowerRefusalCause.UNREACHABLE, PowerRefusalCause.TROUBLE))
+_TRANSIENT: Final = frozenset((PowerRefusalCause.UNREACHABLE, PowerRefusalCause.CONTROLLER_ERROR))
 """Causes that a repeated request may not have."""
 
 
@@ -110,10 +110,10 @@ def send_request(request: BmcRequest, timeout_s: float | None = None) -> BmcAnsw
         return PowerRefusal(by=request.by, cause=PowerRefusalCause.UNREACHABLE, reason=what)
     except OSError as error:  # for example, no memory for another process
         what = f"the worker process cannot start: {error.strerror}"
-        return PowerRefusal(by=request.by, cause=PowerRefusalCause.TROUBLE, reason=what)
+        return PowerRefusal(by=request.by, cause=PowerRefusalCause.CONTROLLER_ERROR, reason=what)
     if done.returncode < 0:
         what = f"the worker process was killed (signal {-done.returncode})"
-        return PowerRefusal(by=request.by, cause=PowerRefusalCause.TROUBLE, reason=what)
+        return PowerRefusal(by=request.by, cause=PowerRefusalCause.CONTROLLER_ERROR, reason=what)
     assert done.returncode == 0, f"the worker process failed:\n{done.stderr}"
     return answer_from_document(json.loads(done.stdout))
 

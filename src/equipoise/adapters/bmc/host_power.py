@@ -30,7 +30,7 @@ class PowerRefusalCause(StrEnum):
     CERTIFICATE = "certificate"
     UNSUPPORTED = "unsupported"
     """The protocol or the controller cannot do it, now or later."""
-    TROUBLE = "trouble"
+    CONTROLLER_ERROR = "trouble"
     """The controller answers with an error or with nonsense; a later request may work."""
     TIMEOUT = "timeout"
     """The host accepted the command, and its power did not change in time."""
@@ -46,7 +46,7 @@ _CODES: Final = {
     PowerRefusalCause.DENIED: "controller-denied",
     PowerRefusalCause.CERTIFICATE: "controller-certificate",
     PowerRefusalCause.UNSUPPORTED: "controller-unsupported",
-    PowerRefusalCause.TROUBLE: "controller-error",
+    PowerRefusalCause.CONTROLLER_ERROR: "controller-error",
     PowerRefusalCause.TIMEOUT: "power-timeout",
 }
 

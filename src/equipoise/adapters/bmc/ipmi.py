@@ -77,7 +77,7 @@ def _run_command(connection: Any, operation: BmcOperation) -> BmcAnswer:
 
 def _error(response: Mapping[str, Any]) -> PowerRefusal:
     code = response.get("code", 0)
-    cause = _CAUSES.get(code, PowerRefusalCause.TROUBLE)
+    cause = _CAUSES.get(code, PowerRefusalCause.CONTROLLER_ERROR)
     if cause is PowerRefusalCause.UNREACHABLE:
         return _refusal(cause, "the controller stopped answering")
     what = f"the controller answers with an error (0x{code:02x}): {response['error']}"
@@ -91,12 +91,14 @@ def _login_refusal(message: str, request: BmcRequest) -> PowerRefusal:
     if any(word in message.lower() for word in _DENIALS):
         what = f"the password or the user {request.user} is wrong ({message})"
         return _refusal(PowerRefusalCause.DENIED, what)
-    return _refusal(PowerRefusalCause.TROUBLE, f"the controller refuses the login: {message}")
+    return _refusal(
+        PowerRefusalCause.CONTROLLER_ERROR, f"the controller refuses the login: {message}"
+    )
 
 
 def _nonsense(error: Exception) -> PowerRefusal:
     what = f"the answer is not IPMI ({type(error).__name__}: {error})"
-    return _refusal(PowerRefusalCause.TROUBLE, what)
+    return _refusal(PowerRefusalCause.CONTROLLER_ERROR, what)
 
 
 def _refusal(cause: PowerRefusalCause, reason: str) -> PowerRefusal:

@@ -36,7 +36,9 @@ def send_request(request: BmcRequest) -> BmcAnswer:
     except exceptions.SushyError as error:
         return _error_refusal(error, request)
     except Exception as error:  # sushy does not validate: bad answers raise errors of any type
-        return _refusal(PowerRefusalCause.TROUBLE, f"the answer is not Redfish ({_kind(error)})")
+        return _refusal(
+            PowerRefusalCause.CONTROLLER_ERROR, f"the answer is not Redfish ({_kind(error)})"
+        )
 
 
 def _system(request: BmcRequest) -> Any:
@@ -63,7 +65,7 @@ def _run_command(system: Any, operation: BmcOperation) -> BmcAnswer:
     if operation is BmcOperation.STATE:
         if current is None:
             what = "the controller does not report the power of the host"
-            return _refusal(PowerRefusalCause.TROUBLE, what)
+            return _refusal(PowerRefusalCause.CONTROLLER_ERROR, what)
         power = _POWER.get(current, HostPower.CHANGING)
         note = "" if current in _POWER else f"the controller reports {current.value}"
         return PowerReading(by=BY, power=power, note=note)
@@ -101,13 +103,15 @@ def _error_refusal(error: exceptions.SushyError, request: BmcRequest) -> PowerRe
         case exceptions.HTTPError(status_code=code):
             detail = f": {error.detail}" if error.detail else ""
             what = f"the controller answers with an error (HTTP {code}){detail}"
-            return _refusal(PowerRefusalCause.TROUBLE, what)
+            return _refusal(PowerRefusalCause.CONTROLLER_ERROR, what)
         case exceptions.ConnectionError():
             return _connection_refusal(error, request)
         case exceptions.MissingActionError() | exceptions.UnknownDefaultError():
             return _refusal(PowerRefusalCause.UNSUPPORTED, str(error))
         case _:
-            return _refusal(PowerRefusalCause.TROUBLE, f"the answer is not Redfish ({error})")
+            return _refusal(
+                PowerRefusalCause.CONTROLLER_ERROR, f"the answer is not Redfish ({error})"
+            )
 
 
 def _connection_refusal(error: Exception, request: BmcRequest) -> PowerRefusal:

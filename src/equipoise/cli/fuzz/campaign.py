@@ -143,8 +143,8 @@ def _run_or_replay(
             return *replay_cases(prepared, stored, save=requested.save is not None), None
         known = (
             None
-            if prepared.familiar is None
-            else judge_baseline(prepared.make(), prepared.familiar)
+            if prepared.known_findings is None
+            else judge_baseline(prepared.make(), prepared.known_findings)
         )
         if known is None and prepared.known.version:
             _announce_no_baseline(prepared.known)

@@ -89,7 +89,7 @@ class PreparedCampaign:
     settings: dict[str, str]
     campaign: FuzzCampaign
     make: Callable[[], Scheduler]
-    familiar: tuple[StoredTrial, ...] | None
+    known_findings: tuple[StoredTrial, ...] | None
     """The known findings; ``None`` without a file of known findings."""
     set_by_hand: dict[str, str] = field(default_factory=dict)
     """Settings from the command line."""
@@ -120,8 +120,8 @@ def prepare_campaign(target: str, requested: FuzzOptions) -> PreparedCampaign:
         own,
     )
     by_hand = dict(setting.split("=", 1) for setting in requested.settings)
-    familiar = _known_findings(known, settings, requested.known)
-    return PreparedCampaign(known, settings, campaign, make, familiar, by_hand)
+    known_findings = _known_findings(known, settings, requested.known)
+    return PreparedCampaign(known, settings, campaign, make, known_findings, by_hand)
 
 
 def find_target(name: str) -> SchedulerEntry:

@@ -36,21 +36,21 @@ class LocatedDefect(NamedTuple):
 
 def run(file: Path, *, as_json: bool) -> int:
     """Print the defects of a layout; 1 if there are any."""
-    story, line_of = read_layout_file(file)
-    defects = list(find_defects(story, line_of))
+    source, line_of = read_layout_file(file)
+    defects = list(find_defects(source, line_of))
     if as_json:
         rows = tuple(map(_defect_row, defects))
         print_document(RolesCheckDocument(file=str(file), clean=not defects, defects=rows))
     else:
-        _show(file, story, defects)
+        _show(file, source, defects)
     return 1 if defects else 0
 
 
 def read_layout_file(file: Path) -> tuple[Scenario | Inventory, LineLookup]:
     """Read a file with a layout; check only its form."""
-    story, line_of = files.parse_scenario_or_inventory(read_bytes(file), str(file), check_rules)
-    if _cluster(story).layout is None:
-        key = "cluster.layout" if isinstance(story, Scenario) else "layout"
+    source, line_of = files.parse_scenario_or_inventory(read_bytes(file), str(file), check_rules)
+    if _cluster(source).layout is None:
+        key = "cluster.layout" if isinstance(source, Scenario) else "layout"
         problem = InputProblem(
             key=key,
             what="is missing",
@@ -58,44 +58,44 @@ def read_layout_file(file: Path) -> tuple[Scenario | Inventory, LineLookup]:
             code="missing-key",
         )
         raise InvalidInput(str(file), [problem])
-    return story, line_of
+    return source, line_of
 
 
-def find_defects(story: Scenario | Inventory, line_of: LineLookup) -> Iterator[LocatedDefect]:
+def find_defects(source: Scenario | Inventory, line_of: LineLookup) -> Iterator[LocatedDefect]:
     """Yield the defects of all layouts of a file, in the order of their lines."""
-    whole = expand(story).inventory if isinstance(story, Scenario) else story
+    whole = expand(source).inventory if isinstance(source, Scenario) else source
     hosts, vms = [host.id for host in whole.hosts], [vm.id for vm in whole.vms]
     defects = [
         _locate(defect, path, line_of)
-        for path, layout in _layouts(story)
+        for path, layout in _layouts(source)
         for defect in lint_layout(layout, hosts, vms)
     ]
-    if isinstance(story, Scenario):
-        defects += [_locate(defect, (), line_of) for defect in _unknown_names(story)]
+    if isinstance(source, Scenario):
+        defects += [_locate(defect, (), line_of) for defect in _unknown_names(source)]
     yield from sorted(defects, key=lambda defect: defect.line or 0)
 
 
-def _cluster(story: Scenario | Inventory) -> Inventory:
-    return story.cluster if isinstance(story, Scenario) else story
+def _cluster(source: Scenario | Inventory) -> Inventory:
+    return source.cluster if isinstance(source, Scenario) else source
 
 
-def _layouts(story: Scenario | Inventory) -> Iterator[tuple[KeyPath, RoleLayout]]:
-    above: KeyPath = ("cluster",) if isinstance(story, Scenario) else ()
-    layout = _cluster(story).layout
+def _layouts(source: Scenario | Inventory) -> Iterator[tuple[KeyPath, RoleLayout]]:
+    above: KeyPath = ("cluster",) if isinstance(source, Scenario) else ()
+    layout = _cluster(source).layout
     if layout is not None:
         yield (*above, "layout"), layout
-    if isinstance(story, Scenario):
-        for place, one in enumerate(story.events):
+    if isinstance(source, Scenario):
+        for place, one in enumerate(source.events):
             if isinstance(one, LayoutChanged):
                 yield ("events", place, "layout"), one.layout
 
 
-def _unknown_names(story: Scenario) -> Iterator[LayoutDefect]:
+def _unknown_names(source: Scenario) -> Iterator[LayoutDefect]:
     """Yield events about groups, roles and slots that no layout of the scenario has."""
-    layouts = [layout for _, layout in _layouts(story)]
+    layouts = [layout for _, layout in _layouts(source)]
     roles = [role.id for layout in layouts for role in layout.roles]
     teams = {team.id: team for layout in layouts for team in layout.groups}
-    for place, one in enumerate(story.events):
+    for place, one in enumerate(source.events):
         path: KeyPath = ("events", place)
         role = one.role if isinstance(one, RoleMoveRequested | RoleStartsFail) else None
         if role is not None and role not in roles:
@@ -125,8 +125,8 @@ def _defect_row(located: LocatedDefect) -> LayoutDefectRow:
     )
 
 
-def _show(file: Path, story: Scenario | Inventory, defects: list[LocatedDefect]) -> None:
-    out, layout = console(), _cluster(story).layout
+def _show(file: Path, source: Scenario | Inventory, defects: list[LocatedDefect]) -> None:
+    out, layout = console(), _cluster(source).layout
     assert layout is not None, "read_layout_file rejects a file without a layout"
     for defect in defects:
         words = f"{file}: line {defect.line}: {defect.key}: {defect.what} ({defect.defect.cure})"

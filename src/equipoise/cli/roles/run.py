@@ -51,18 +51,18 @@ def run(file: Path, *, seed: int | None, journal_url: str | None, as_json: bool)
 
 def load_valid_scenario(file: Path) -> Scenario:
     """Read a scenario without defects; a cluster becomes a scenario without events."""
-    story, line_of = read_layout_file(file)
-    reject_defects(file, story, line_of)
-    if isinstance(story, Inventory):
-        story = Scenario(name=story.name, duration_s=DEFAULT_DURATION_S, cluster=story)
-    deciders = tuple(dict.fromkeys((*story.deciders, "roles")))
-    return story.but(deciders=deciders)
+    source, line_of = read_layout_file(file)
+    reject_defects(file, source, line_of)
+    if isinstance(source, Inventory):
+        source = Scenario(name=source.name, duration_s=DEFAULT_DURATION_S, cluster=source)
+    deciders = tuple(dict.fromkeys((*source.deciders, "roles")))
+    return source.but(deciders=deciders)
 
 
-def reject_defects(file: Path, story: Scenario | Inventory, line_of: LineLookup) -> None:
+def reject_defects(file: Path, source: Scenario | Inventory, line_of: LineLookup) -> None:
     """Reject a layout with defects that are more than warnings."""
     defects = [
-        located for located in find_defects(story, line_of) if not located.defect.kind.is_warning
+        located for located in find_defects(source, line_of) if not located.defect.kind.is_warning
     ]
     if defects:
         raise InvalidInput(

@@ -49,7 +49,9 @@ class Script:
         return self.answers.pop(0)
 
 
-@pytest.mark.parametrize("cause", [PowerRefusalCause.UNREACHABLE, PowerRefusalCause.TROUBLE])
+@pytest.mark.parametrize(
+    "cause", [PowerRefusalCause.UNREACHABLE, PowerRefusalCause.CONTROLLER_ERROR]
+)
 def test_transient_failures_are_retried_after_a_pause(cause: PowerRefusalCause) -> None:
     script = Script(refusal(cause), refusal(cause), ON)
     assert script.host.state() == ON
@@ -57,7 +59,7 @@ def test_transient_failures_are_retried_after_a_pause(cause: PowerRefusalCause) 
 
 
 def test_the_number_of_attempts_is_limited() -> None:
-    script = Script(*[refusal(PowerRefusalCause.TROUBLE)] * 9)
+    script = Script(*[refusal(PowerRefusalCause.CONTROLLER_ERROR)] * 9)
     answer = script.host.wake()
     assert isinstance(answer, PowerRefusal)
     assert answer.reason == "no (3 attempts)"

@@ -22,7 +22,7 @@ from equipoise.adapters.bmc.host_power import (
 )
 
 DENIED = PowerRefusal(by="redfish", cause=PowerRefusalCause.DENIED, reason="the password is wrong")
-BUSY = PowerRefusal(by="fake", cause=PowerRefusalCause.TROUBLE, reason="busy")
+BUSY = PowerRefusal(by="fake", cause=PowerRefusalCause.CONTROLLER_ERROR, reason="busy")
 
 
 class FakeClock:

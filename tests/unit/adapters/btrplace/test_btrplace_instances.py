@@ -59,7 +59,7 @@ def test_only_named_resources_count_and_nothing_else_is_limited() -> None:
     assert (problem.horizon_s, problem.moves_max) == (3600, 2)
 
 
-def test_a_resource_has_a_rule_and_amounts_for_everyone() -> None:
+def test_a_resource_has_a_rule_and_amounts_for_all_hosts_and_vms() -> None:
     views = [resource("cpu"), resource("net.in", defCapacity=1, nodes={}, vms={"0": 0})]
     problem = read(instance(views=views))
     check_sound(problem)
@@ -344,7 +344,7 @@ def test_a_packed_instance_is_read_as_a_problem(tmp_path: Path) -> None:
         assert read_problem(tmp_path / name) == read(instance())
 
 
-def test_an_instance_cut_short_is_told_as_what_it_is(tmp_path: Path) -> None:
+def test_an_instance_cut_short_is_reported_as_truncated(tmp_path: Path) -> None:
     file = tmp_path / "i"
     file.write_bytes(json.dumps(instance()).encode()[:-1])
     with pytest.raises(InvalidInput, match="the file ends too early"):

@@ -283,7 +283,7 @@ def test_a_reinstantiated_vm_is_written_with_a_new_number() -> None:
 
 
 @given(st.integers(0, 5), st.integers(1, 9), st.integers(0, 3), st.integers(1, 9))
-def test_who_is_made_anew_is_so_after_both_ways(
+def test_a_vm_that_is_made_again_is_so_after_both_ways(
     start: int, lasts: int, gap: int, then: int
 ) -> None:
     back = Reinstantiate(vm=VM0, source=NODE1, target=NODE0)
@@ -297,7 +297,7 @@ def test_who_is_made_anew_is_so_after_both_ways(
     ) == actions_of(a_plan(*steps))
 
 
-def test_who_is_made_anew_in_no_time_is_so_after_both_ways() -> None:
+def test_a_vm_that_is_made_again_at_once_is_so_after_both_ways() -> None:
     at_once = [part | {"start": 4, "end": 4} for part in (FORGE, INSTEAD, STOP)]
     plan = read_plan(plan_of(*at_once), "p.json", PROBLEM)
     assert actions_of(plan) == [(REPLACEMENT, 4000, 4001)]

@@ -37,7 +37,7 @@ def test_a_missing_target_is_reported_with_its_cure(
         assert one.missing().endswith("run 'python -m equipoise.adapters.targets nova'")
 
 
-def is_told(known: SchedulerEntry, trial: Trial) -> bool:
+def is_encoded(known: SchedulerEntry, trial: Trial) -> bool:
     try:
         (encode_questions if known is NOVA else encode_requests)(trial)
     except UnsupportedTrial:
@@ -52,7 +52,7 @@ def test_nine_of_ten_trials_can_be_put_to_it_and_some_of_every_constraint(
     told = []
     for name in known.constraints:
         maker = Generator(library_file("nova"), name, known.options)
-        some = [is_told(known, maker.trial(number)) for number in range(40)]
+        some = [is_encoded(known, maker.trial(number)) for number in range(40)]
         assert any(some), name
         told += some
     assert sum(told) > 0.9 * len(told)

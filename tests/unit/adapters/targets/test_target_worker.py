@@ -153,7 +153,7 @@ class TestALostWorker:
             worker.plan(EMPTY)
 
 
-def test_a_move_from_a_wrong_source_is_not_carried_out() -> None:
+def test_a_move_from_a_wrong_source_is_not_executed() -> None:
     moves = (ProposedMove("v", "a", "b"), ProposedMove("v", "a", "c"), ProposedMove("w", "b", "a"))
     assert ProposedMoves(moves, 0).placement({"v": "a", "w": "b"}) == {"v": "b", "w": "a"}
 

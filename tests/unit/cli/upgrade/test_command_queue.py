@@ -29,14 +29,14 @@ from equipoise.upgrade.requests.commands import command_text
         ("pause:a=1", "a number for no other order"),
     ],
 )
-def test_what_is_no_command_is_told_with_a_cure(text: str, cure: str) -> None:
+def test_what_is_no_command_is_refused_with_a_cure(text: str, cure: str) -> None:
     with pytest.raises(InvalidInput, match="is not a command") as raised:
         parse_command(text)
     assert cure in str(raised.value)
 
 
 @pytest.mark.parametrize("text", ["pause", "pause:a", "undo:a/b", "priority:a=-5", "approve:a"])
-def test_a_command_is_told_as_it_was_given(text: str) -> None:
+def test_a_command_is_printed_as_it_was_given(text: str) -> None:
     assert command_text(parse_command(text)) == text
 
 

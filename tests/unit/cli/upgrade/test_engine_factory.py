@@ -1,4 +1,4 @@
-"""Who carries out an upgrade, and what is said if that cannot be."""
+"""The engine of an upgrade, and the refusal of an engine that is not available."""
 
 from __future__ import annotations
 

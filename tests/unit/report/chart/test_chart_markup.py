@@ -1,4 +1,4 @@
-"""The only door through which text gets into a page."""
+"""The only function that puts text into a page."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def test_nothing_from_a_file_becomes_markup(tmp_path: Path) -> None:
         assert NASTY in made.text
 
 
-def test_only_the_script_of_the_house_may_run(tmp_path: Path) -> None:
+def test_only_the_script_of_the_package_may_run(tmp_path: Path) -> None:
     page = written(tmp_path, a_run(hosts=3, samples=5))
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)
     assert policy

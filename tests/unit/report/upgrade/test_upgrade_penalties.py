@@ -52,7 +52,7 @@ def test_one_after_the_other_are_two_violations_and_no_outage_of_the_application
     assert a.application_s == 0.0
 
 
-def test_a_vm_that_nobody_protects_is_no_application_of_several() -> None:
+def test_a_vm_without_protection_group_is_no_application_of_several() -> None:
     assert of(penalties(*moving(1, 0, {"b1": 3})), "b").application_s == 0.0
 
 

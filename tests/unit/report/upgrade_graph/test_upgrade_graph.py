@@ -87,7 +87,7 @@ def test_what_was_decided_can_be_read_and_cannot_break_the_page() -> None:
     assert any(one and one.endswith("in this batch") for one in told)
 
 
-def test_a_large_graph_is_folded_and_nobody_is_lost() -> None:
+def test_a_large_graph_is_folded_and_no_resource_is_lost() -> None:
     large = view(400)
     sketch = make_diagram(large.resources, large.control, large.verdicts)
     small = fold_boxes(sketch)

@@ -193,11 +193,11 @@ def test_the_imbalance_of_a_sample_follows_entitlements() -> None:
     scenario = a_scenario(*hosts, vms=vms, pools=POOLS)
     loads = []
     for resource in (CPU, MEMORY):
-        deserved = entitlements(hosts, vms, POOLS, resource)
+        entitled = entitlements(hosts, vms, POOLS, resource)
         loads.append(
             np.array(
                 [
-                    sum(deserved[vm.id] for vm in vms if vm.host == host.id)
+                    sum(entitled[vm.id] for vm in vms if vm.host == host.id)
                     / resource.capacity(host)
                     for host in hosts[:2]
                 ]

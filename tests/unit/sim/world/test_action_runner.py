@@ -62,7 +62,7 @@ def a_world(switching: PowerPhysics | None = None, **fields: Any) -> SimulatedWo
     )
     return SimulatedWorld(
         Scenario(
-            name="doing",
+            name="actions",
             duration_s=3600,
             cluster=an_inventory(*hosts, vms=vms),
             physics=Physics(switching=switching),

@@ -51,7 +51,7 @@ SIGMAS = 5
 IDLE = Load(cpu_mhz=(ConstantLoad(level=0),))
 
 
-def a_scenario(unrest: Faults, hosts: int = 2, vms: int = 0, **fields: Any) -> Scenario:
+def a_scenario(faults: Faults, hosts: int = 2, vms: int = 0, **fields: Any) -> Scenario:
     guests = VmFleet(count=vms, like=a_vm("v"), load="idle", start=Beginning(hosts=("h",)))
     given: dict[str, Any] = {
         "seed": 1,
@@ -63,10 +63,10 @@ def a_scenario(unrest: Faults, hosts: int = 2, vms: int = 0, **fields: Any) -> S
         "loads": {"idle": IDLE},
     }
     return Scenario(
-        name="unrest",
+        name="faults",
         duration_s=10**9,
         measuring=MeasurementSettings(sample_s=10**9),
-        faults=unrest,
+        faults=faults,
         **given | fields,
     )
 
@@ -122,8 +122,8 @@ def test_long_outages_leave_fewer_hosts_to_crash() -> None:
 
 def test_restarted_vms_crash_at_their_rate() -> None:
     """Two VMs that are hardly ever down: 48 crashes a day."""
-    unrest = Faults(vm_crashes=VmCrashes(per_vm_day=24))
-    world, crashes = SimulatedWorld(a_scenario(unrest, hosts=1, vms=2)), 0
+    faults = Faults(vm_crashes=VmCrashes(per_vm_day=24))
+    world, crashes = SimulatedWorld(a_scenario(faults, hosts=1, vms=2)), 0
     while (event := world.next_event(20 * DAY_MS)) is not None:
         if isinstance(event, VmCrashed):
             crashes += 1
@@ -172,13 +172,13 @@ def test_hosts_join_at_their_rate_and_some_leave() -> None:
 
 
 def test_the_seed_alone_determines_the_random_events() -> None:
-    unrest = Faults(
+    faults = Faults(
         host_crashes=HostCrashes(per_host_day=2, back_after_s=Distribution(mean=600, sd=300)),
         vm_crashes=VmCrashes(per_vm_day=1),
         vms=(VmChurn(fleet="new", per_hour=2),),
         hosts=(HostChurn(fleet="h", per_day=3, stay_s=7200),),
     )
-    first, again, other = (events(a_scenario(unrest, 4, 20, seed=seed), 3) for seed in (1, 1, 2))
+    first, again, other = (events(a_scenario(faults, 4, 20, seed=seed), 3) for seed in (1, 1, 2))
     assert first == again
     assert first != other
 
@@ -201,14 +201,14 @@ def test_two_rates_of_one_fleet_are_independent() -> None:
 
 @pytest.mark.parametrize("rate", [0.0, 1e-9, 1e-305])
 def test_a_tiny_rate_yields_no_event(rate: float) -> None:
-    unrest = Faults(
+    faults = Faults(
         host_crashes=HostCrashes(per_host_day=rate),
         vm_crashes=VmCrashes(per_vm_day=rate),
         monitoring_gaps=MonitoringGaps(per_day=rate),
         hosts=(HostChurn(fleet="h", per_day=rate),),
         vms=(VmChurn(fleet="new", per_hour=rate),),
     )
-    assert events(a_scenario(unrest, 2, 2), 1) == []
+    assert events(a_scenario(faults, 2, 2), 1) == []
 
 
 def test_a_host_that_recovered_as_scheduled_does_not_recover_again() -> None:

@@ -33,7 +33,7 @@ LINK_MBPS = 838.8608
 AT_MS = 4000
 
 
-def a_world(vms: list[Vm], *happenings: ScheduledEvent, per_host_max: int = 8) -> SimulatedWorld:
+def a_world(vms: list[Vm], *events: ScheduledEvent, per_host_max: int = 8) -> SimulatedWorld:
     migration = MigrationPhysics(
         link_mbps=LINK_MBPS, dirty_mib_per_ghz=0, per_host_max=per_host_max
     )
@@ -46,7 +46,7 @@ def a_world(vms: list[Vm], *happenings: ScheduledEvent, per_host_max: int = 8) -
             vm_loads={vm.id: "steady" for vm in vms},
             physics=Physics(migration=migration),
             measuring=MeasurementSettings(sample_s=10**9),
-            events=happenings,
+            events=events,
         )
     )
 

@@ -204,8 +204,8 @@ def test_overlapping_slow_periods_end_separately() -> None:
 
 
 def test_a_slow_migration_takes_several_times_as_long() -> None:
-    unrest = Faults(slow_migrations=SlowMigrations(pct=100, factor=5))
-    world = SimulatedWorld(a_scenario(vms=[a_gigabyte("a", "h1")], faults=unrest))
+    faults = Faults(slow_migrations=SlowMigrations(pct=100, factor=5))
+    world = SimulatedWorld(a_scenario(vms=[a_gigabyte("a", "h1")], faults=faults))
     world.perform(move("a", "h1", "h2"))
     assert ends(drained(world)) == {"move-a": 50_100}
 

@@ -159,8 +159,8 @@ def test_a_short_gap_within_a_long_one_does_not_end_it() -> None:
 def test_random_gaps_come_at_their_rate() -> None:
     """At 24 a day of an hour each, a moment is in none of them with a chance of 1 / e."""
     rising = Load(cpu_mhz=(steps(*((60 * n, n % 1000 + 1) for n in range(1, 40_000))),))
-    unrest = Faults(monitoring_gaps=MonitoringGaps(per_day=24, for_s=3600))
-    world = SimulatedWorld(a_scenario(loads={"steps": rising}, faults=unrest, window_s=1))
+    faults = Faults(monitoring_gaps=MonitoringGaps(per_day=24, for_s=3600))
+    world = SimulatedWorld(a_scenario(loads={"steps": rising}, faults=faults, window_s=1))
     seen = [measured(world, 600 * look)[0] for look in range(1, 3000)]
     sighted = sum(now != before for before, now in pairwise(seen)) / len(seen)
     assert sighted == pytest.approx(0.368, abs=0.1)

@@ -55,7 +55,7 @@ WILD = Load(
 )
 
 
-def a_restless_story() -> Scenario:
+def a_busy_scenario() -> Scenario:
     """Everything at once, for an hour: more VMs come than there was room for at the start."""
     gold = PoolId("gold")
     pools = (Pool(id=gold, cpu=CpuSettings(shares=3000, reservation_mhz=500, limit_mhz=9000)),)
@@ -107,7 +107,7 @@ def all_of_it(scenario: Scenario) -> tuple[list[bytes], dict[str, bytes], Any]:
 
 @cache
 def the_usual() -> tuple[list[bytes], dict[str, bytes], Any]:
-    return all_of_it(a_restless_story())
+    return all_of_it(a_busy_scenario())
 
 
 def test_a_scenario_with_faults_has_faults() -> None:
@@ -123,13 +123,13 @@ def test_the_lookahead_does_not_change_a_run(
 ) -> None:
     usual = the_usual()
     monkeypatch.setattr(ground_truth, "LOOKAHEAD_CHANGES", 20)
-    assert all_of_it(a_restless_story()) == usual
+    assert all_of_it(a_busy_scenario()) == usual
 
 
 def test_compiled_kernels_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     usual = the_usual()
     monkeypatch.setattr(simulated_world, "COMPILE_FROM_CHANGES", -1)
-    assert all_of_it(a_restless_story()) == usual
+    assert all_of_it(a_busy_scenario()) == usual
 
 
 def test_the_arrays_grow_with_hosts_and_vms() -> None:
@@ -203,7 +203,7 @@ def test_all_problems_of_traces_are_reported_at_once(tmp_path: Path) -> None:
 
 
 def test_a_world_can_be_run_beyond_its_end() -> None:
-    scenario = a_restless_story()
+    scenario = a_busy_scenario()
     late = SimulatedWorld(scenario)
     while late.next_event(4_000_000) is not None:
         pass

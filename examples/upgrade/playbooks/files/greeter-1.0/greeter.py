@@ -1,4 +1,4 @@
-"""A tiny service: whoever connects to its socket is told its version and its greeting."""
+"""A tiny service: it sends its version and its greeting over each connection of its socket."""
 
 import json
 import os
