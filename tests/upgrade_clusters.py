@@ -309,7 +309,9 @@ class UpgradeHarness:
     def settle(self) -> None:
         """Let the coordinator answer scaling requests and host failures only."""
         state = self.coordinator.state
-        while (state.vms_to_restart or state.pending_scaling) and not state.ended:
+        while (
+            state.cluster.vms_to_restart or state.cluster.pending_scaling
+        ) and not state.iteration.ended:
             self.decide()
 
     def record(self, event: Event) -> None:
@@ -325,7 +327,7 @@ class UpgradeHarness:
 
     def next_repeated_answer(self) -> None:
         """Repeat all reports, like an engine that receives the open schedule again."""
-        if self.coordinator.state.open_batch is not None:
+        if self.coordinator.state.iteration.open_batch is not None:
             self.open = list(self.all_answers)
 
     def decide(self) -> Event | None:
@@ -387,13 +389,13 @@ class UpgradeHarness:
     # Results
 
     def version(self, resource: str) -> str | None:
-        resource_state = self.coordinator.state.resource_states[ResourceId(resource)]
+        resource_state = self.coordinator.state.resources.states[ResourceId(resource)]
         return resource_state.components.get(resource_state.own_component)
 
     def outcomes(self) -> dict[str, str]:
         return {
             status.id: status.outcome.value if status.outcome is not None else status.progress.value
-            for status in self.coordinator.state.set_status.values()
+            for status in self.coordinator.state.requests.set_status.values()
         }
 
     def events(self, kind: type[E]) -> list[E]:

@@ -68,15 +68,17 @@ def full_clusters(draw: st.DrawFn) -> UpgradeCampaign:
 
 def reachable_placements(state: UpgradeState) -> list[tuple[HostId, ...]] | None:
     """Return every placement that single moves can reach; None if there are too many."""
-    groups = [placement.group for placement in state.placements.values()]
+    groups = [placement.group for placement in state.cluster.placements.values()]
     start = tuple(
-        placement.host for placement in state.placements.values() if placement.host is not None
+        placement.host
+        for placement in state.cluster.placements.values()
+        if placement.host is not None
     )
     seen, queue = {start: None}, [start]
     for hosts in queue:
-        for vm, host in product(range(len(hosts)), state.compute_hosts):
+        for vm, host in product(range(len(hosts)), state.cluster.compute_hosts):
             beside = [other for other, there in enumerate(hosts) if there == host]
-            full = len(beside) >= state.compute_hosts[host].vms_max
+            full = len(beside) >= state.cluster.compute_hosts[host].vms_max
             if not full and all(groups[other] != groups[vm] for other in beside):
                 moved = (*hosts[:vm], host, *hosts[vm + 1 :])
                 if moved not in seen:
@@ -91,7 +93,7 @@ def batches(state: UpgradeState, ways: Sequence[tuple[HostId, ...]]) -> Iterator
     """Yield the batch size for each placement; VMs of one group are interchangeable."""
     seen = set()
     for hosts in ways:
-        pairs = list(zip(state.placements.values(), hosts, strict=True))
+        pairs = list(zip(state.cluster.placements.values(), hosts, strict=True))
         key = frozenset((placement.group or placement.vm, host) for placement, host in pairs)
         if key not in seen:
             seen.add(key)
@@ -113,7 +115,7 @@ def test_the_best_consolidation_is_found_if_one_lets_hosts_change(
     while not harness.events(IterationStarted):
         harness.step()
     state = harness.coordinator.state
-    refused = bool(state.refused_sets)
+    refused = bool(state.requests.refused_sets)
     ways = None if refused else reachable_placements(state)
     if ways is None or select_batch(build_view(state, with_vms=False)).batch:
         return
@@ -124,10 +126,12 @@ def test_the_best_consolidation_is_found_if_one_lets_hosts_change(
     moved = [move.vm for event in harness.events(VmBatchStarted) for move in event.batch.moves]
     assert len(moved) == len(set(moved)), "a VM moved twice"
     assert bool(moved) <= bool(decided.batch), "VMs moved without a result"
-    capacity = sum(state.compute_hosts[HostId(f"h{name[1:]}")].vms_max for name in decided.batch)
+    capacity = sum(
+        state.cluster.compute_hosts[HostId(f"h{name[1:]}")].vms_max for name in decided.batch
+    )
     assert len(decided.batch) <= best
-    if len({host.vms_max for host in state.compute_hosts.values()}) == 1:
-        assert len(decided.batch) == best or capacity >= len(state.placements)
+    if len({host.vms_max for host in state.cluster.compute_hosts.values()}) == 1:
+        assert len(decided.batch) == best or capacity >= len(state.cluster.placements)
 
 
 @given(
@@ -191,7 +195,10 @@ def test_a_full_cluster_with_two_failover_hosts_is_upgraded() -> None:
         names = [move.vm.split("-")[0] for move in event.batch.moves]
         assert len(names) == len(set(names)), "two VMs of a group are disturbed at once"
     assert sum(bool(event.why) for event in vm_batches) > 1, "consolidation takes several rounds"
-    assert max(placement.moves for placement in harness.coordinator.state.placements.values()) == 2
+    assert (
+        max(placement.moves for placement in harness.coordinator.state.cluster.placements.values())
+        == 2
+    )
     # The capacity of six hosts is free, two of them are reserved for failures: four at a time.
     sizes = [len(event.batch) for event in harness.events(BatchDecided)]
     assert sizes[0] == 4

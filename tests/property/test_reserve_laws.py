@@ -106,17 +106,21 @@ class Witness:
             hosts = [
                 host for host in (*host_partitions.old, *host_partitions.new) if host not in out
             ]
-            self._holds(hosts, self._placements_now(), self._may_come(state.tenants, duration_s))
+            self._holds(
+                hosts, self._placements_now(), self._may_come(state.cluster.tenants, duration_s)
+            )
             return
         old = [host for host in host_partitions.old if host not in out]
         placed = self._placements_now()
         on_new = {
-            state.placements[vm].tenant
+            state.cluster.placements[vm].tenant
             for vm, host in placed.items()
             if host in host_partitions.new
         }
         only_old = [
-            tenant for tenant in state.tenants if tenant not in on_new and state.vm_counts[tenant]
+            tenant
+            for tenant in state.cluster.tenants
+            if tenant not in on_new and state.cluster.vm_counts[tenant]
         ]
         self._holds(old, placed, self._may_come(only_old, duration_s))
         self._all_fit(old, list(host_partitions.new), only_old, duration_s)
@@ -129,13 +133,16 @@ class Witness:
         placed = self._placements_now()
         free: list[tuple[int, frozenset[str]]] = []
         for host in (*old, *new):
-            beside = [state.placements[vm].tenant for vm, there in placed.items() if there == host]
+            beside = [
+                state.cluster.placements[vm].tenant for vm, there in placed.items() if there == host
+            ]
             kinds: frozenset[str] = frozenset(tenant for tenant in beside if tenant is not None)
             # A tenant with VMs in the old partition only does not start VMs in the new one.
             kinds |= frozenset(only_old) if host in new else frozenset()
-            free.append((state.compute_hosts[host].vms_max - len(beside), kinds))
+            free.append((state.cluster.compute_hosts[host].vms_max - len(beside), kinds))
         expected = sorted(
-            self._may_come(state.tenants, duration_s), key=lambda tenant: tenant not in only_old
+            self._may_come(state.cluster.tenants, duration_s),
+            key=lambda tenant: tenant not in only_old,
         )
         assert placeable(expected, free), f"{expected} fit in neither partition"
 
@@ -148,29 +155,31 @@ class Witness:
         arrived = {**self._placements_now(), **targets}
         if not host_partitions.divided:
             hosts = [*host_partitions.old, *host_partitions.new]
-            self._holds(hosts, arrived, self._may_come(state.tenants, RISK_S))
+            self._holds(hosts, arrived, self._may_come(state.cluster.tenants, RISK_S))
             return
         on_new = {
-            state.placements[vm].tenant
+            state.cluster.placements[vm].tenant
             for vm, host in arrived.items()
             if host in host_partitions.new
         }
-        there = [tenant for tenant in state.tenants if tenant in on_new]
+        there = [tenant for tenant in state.cluster.tenants if tenant in on_new]
         self._holds(list(host_partitions.new), arrived, self._may_come(there, RISK_S))
 
     def _vms_make_room(self, targets: Mapping[VmId, HostId]) -> None:
         """Check that hosts have capacity for moving VMs, which count on two hosts."""
         state = self.harness.coordinator.state
-        moving = [state.placements[vm].group for vm in targets]
+        moving = [state.cluster.placements[vm].group for vm in targets]
         assert len(moving) == len(set(moving)), "two VMs of a group are disturbed at once"
         both_placements = [*self._placements_now().items(), *targets.items()]
-        for host, compute_host in state.compute_hosts.items():
-            groups = [state.placements[vm].group for vm, there in both_placements if there == host]
+        for host, compute_host in state.cluster.compute_hosts.items():
+            groups = [
+                state.cluster.placements[vm].group for vm, there in both_placements if there == host
+            ]
             assert len(groups) <= compute_host.vms_max
             assert len(groups) == len(set(groups)), "two VMs of a group on one host"
 
     def _placements_now(self) -> dict[VmId, HostId]:
-        placements = self.harness.coordinator.state.placements.values()
+        placements = self.harness.coordinator.state.cluster.placements.values()
         return {item.vm: item.host for item in placements if item.host is not None}
 
     def _may_come(self, tenants: Iterable[TenantId], duration_s: int) -> list[str]:
@@ -178,7 +187,9 @@ class Witness:
         return [
             tenant
             for tenant in tenants
-            for _ in range(may_grow(state.tenants[tenant], state.vm_counts[tenant], duration_s))
+            for _ in range(
+                may_grow(state.cluster.tenants[tenant], state.cluster.vm_counts[tenant], duration_s)
+            )
         ]
 
     def _holds(
@@ -193,11 +204,15 @@ class Witness:
             for host in hosts:
                 if host not in lost:
                     beside = [
-                        state.placements[vm].tenant for vm, there in here.items() if there == host
+                        state.cluster.placements[vm].tenant
+                        for vm, there in here.items()
+                        if there == host
                     ]
-                    left = state.compute_hosts[host].vms_max - len(beside)
+                    left = state.cluster.compute_hosts[host].vms_max - len(beside)
                     free[host] = left, frozenset(tenant for tenant in beside if tenant is not None)
-            restarted = [state.placements[vm].tenant for vm, host in here.items() if host in lost]
+            restarted = [
+                state.cluster.placements[vm].tenant for vm, host in here.items() if host in lost
+            ]
             wanted = sorted([*expected, *(tenant for tenant in restarted if tenant is not None)])
             assert placeable(wanted, list(free.values())), f"{wanted} do not fit without {lost}"
         self.looked_at += 1

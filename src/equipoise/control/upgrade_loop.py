@@ -20,7 +20,8 @@ from equipoise.model.upgrade.event import (
 )
 from equipoise.roles import check_removal
 from equipoise.upgrade import Coordinator, instruction
-from equipoise.upgrade.state import IterationPhase, UpgradeState
+from equipoise.upgrade.state import UpgradeState
+from equipoise.upgrade.state.iteration import IterationPhase
 
 
 class UpgradeLoop:
@@ -67,7 +68,7 @@ class UpgradeLoop:
             self._now_ms = max(self._now_ms, event.at_ms)
             if isinstance(event, UpgradeCommanded | UpgradeRequested):
                 self._commands_recorded = max(self._commands_recorded, event.number)
-        schedule = self.coordinator.state.open_batch
+        schedule = self.coordinator.state.iteration.open_batch
         if schedule is not None:
             self._engine.perform(schedule.schedule)
 
@@ -82,7 +83,7 @@ class UpgradeLoop:
         returns whether the run continues. ``between_iterations`` may post commands.
         """
         while True:
-            if self.coordinator.state.phase is IterationPhase.IDLE:
+            if self.coordinator.state.iteration.phase is IterationPhase.IDLE:
                 between_iterations(self.coordinator.state)
             self._record_new_commands()
             if self.coordinator.ended:

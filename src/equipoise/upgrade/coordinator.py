@@ -40,13 +40,9 @@ from equipoise.upgrade.role_coverage import RemovalChecker
 from equipoise.upgrade.rules.holds import is_all_held, window_opens_ms
 from equipoise.upgrade.rules.redundancy import unspareable_set
 from equipoise.upgrade.select_batch import select_batch
-from equipoise.upgrade.state import (
-    IterationPhase,
-    SetProgress,
-    UpgradeState,
-    initial_state,
-    next_batch_id,
-)
+from equipoise.upgrade.state import UpgradeState, initial_state
+from equipoise.upgrade.state.iteration import IterationPhase
+from equipoise.upgrade.state.requests import SetProgress
 from equipoise.upgrade.tasks import batch_schedule, check_schedule, relink_schedule, revert_schedule
 from equipoise.upgrade.vms import vm_batch
 from equipoise.upgrade.vms.consolidation import consolidate
@@ -74,14 +70,13 @@ class Coordinator:
     @property
     def ended(self) -> bool:
         """Whether the campaign has ended."""
-        return self._state is not None and self._state.ended
+        return self._state is not None and self._state.iteration.ended
 
     def handle(self, event: Event) -> None:
         """Apply an event of the journal."""
         if isinstance(event, CampaignStarted):
-            self._state = initial_state(event.campaign)
-            self._state.at_ms = event.at_ms
-            self._state.check_removal = self._check_removal
+            self._state = initial_state(event.campaign, self._check_removal)
+            self._state.advance(event.at_ms)
             return
         if not isinstance(event, VmBatchDecided):
             self._moves = ()  # they were computed from an older state
@@ -90,11 +85,11 @@ class Coordinator:
     def decide(self, now_ms: int) -> Event | None:
         """Return the next event to write, or None if there is nothing to do now."""
         state = self.state
-        state.at_ms = max(state.at_ms, now_ms)
-        if state.ended:
+        state.advance(now_ms)
+        if state.iteration.ended:
             return None
-        if state.rejected_commands:
-            rejected = state.rejected_commands[0]
+        if state.requests.rejected_commands:
+            rejected = state.requests.rejected_commands[0]
             return CommandRejected(
                 at_ms=state.at_ms,
                 command=rejected.order,
@@ -103,17 +98,17 @@ class Coordinator:
                 code=rejected.reason.code,
             )
         # Restarts and scaling come first: they serve tenants and need no batch to end.
-        if state.vms_to_restart:
-            return restart_vms(state, next(iter(state.vms_to_restart)))
-        if state.pending_scaling:
-            return answer_scaling(state, *state.pending_scaling[0])
-        return None if state.open_batch is not None else self._next_decision()
+        if state.cluster.vms_to_restart:
+            return restart_vms(state, next(iter(state.cluster.vms_to_restart)))
+        if state.cluster.pending_scaling:
+            return answer_scaling(state, *state.cluster.pending_scaling[0])
+        return None if state.iteration.open_batch is not None else self._next_decision()
 
     def _next_decision(self) -> Event | None:
         """Return the next event of the iteration, or of the campaign between iterations."""
         state = self.state
-        waits = state.at_ms < state.ready_ms
-        match state.phase:
+        waits = state.at_ms < state.iteration.ready_ms
+        match state.iteration.phase:
             case IterationPhase.IDLE:
                 return self._begin_or_end()
             case IterationPhase.TAKING_UP:
@@ -122,7 +117,9 @@ class Coordinator:
                 return self._start_batch()
             case IterationPhase.REVERTING:
                 # Schedules need different ids: an engine ignores an id that it has done.
-                id_ = next_batch_id(state, "/revert-unwell" if state.health_checked else "/revert")
+                id_ = state.iteration.batch_id(
+                    "/revert-unwell" if state.attempts.health_checked else "/revert"
+                )
                 batch = revert_schedule(state, grouping(state).group_of, id_)
                 return BatchStarted(at_ms=state.at_ms, batch=batch)
             case IterationPhase.BAKING:
@@ -133,12 +130,12 @@ class Coordinator:
     def alarm_ms(self) -> int | None:
         """Return the time of the next decision that no event triggers, or None."""
         state = self.state
-        if state.open_batch is None and state.phase in (
+        if state.iteration.open_batch is None and state.iteration.phase in (
             IterationPhase.TAKING_UP,
             IterationPhase.BAKING,
         ):
-            return state.ready_ms
-        if state.phase is IterationPhase.IDLE and state.pause_reason:
+            return state.iteration.ready_ms
+        if state.iteration.phase is IterationPhase.IDLE and state.iteration.pause_reason:
             return min(self._wake_times_ms(), default=None)
         return None
 
@@ -146,42 +143,42 @@ class Coordinator:
         """Return deadlines and window openings after the time of the pause."""
         state = self.state
         times_ms: list[int] = []
-        for status in state.set_status.values():
+        for status in state.requests.set_status.values():
             if status.progress is SetProgress.ENDED:
                 continue
             due_ms = deadline_ms(status)
-            if due_ms is not None and due_ms > state.paused_ms:
+            if due_ms is not None and due_ms > state.iteration.paused_ms:
                 times_ms.append(due_ms)
             if status.set.windows:
-                times_ms.append(window_opens_ms(state, status, state.paused_ms))
-        return [time_ms for time_ms in times_ms if time_ms > state.paused_ms]
+                times_ms.append(window_opens_ms(state, status, state.iteration.paused_ms))
+        return [time_ms for time_ms in times_ms if time_ms > state.iteration.paused_ms]
 
     def _begin_or_end(self) -> Event | None:
         state = self.state
         at_ms = state.at_ms
-        sets = state.set_status.values()
+        sets = state.requests.set_status.values()
         all_ended = all(status.progress is SetProgress.ENDED for status in sets)
-        if all_ended and not state.pending_requests and not _has_returnable(state):
-            if state.set_status or state.iteration:
+        if all_ended and not state.requests.pending and not _has_returnable(state):
+            if state.requests.set_status or state.iteration.number:
                 return CampaignEnded(at_ms=at_ms, status=CampaignStatus.COMPLETED)
             return None
         # Nothing has changed since the pause: a new iteration would find the same reasons.
-        if state.pause_reason and not state.changed_since_pause:
+        if state.iteration.pause_reason and not state.iteration.changed_since_pause:
             alarm_ms = min(self._wake_times_ms(), default=None)
             if alarm_ms is None or at_ms < alarm_ms:
                 return None
-        if state.iteration >= state.settings.iterations_max:
+        if state.iteration.number >= state.settings.iterations_max:
             return CampaignEnded(
                 at_ms=at_ms,
                 status=CampaignStatus.PAUSED,
-                reason=f"the limit of {state.iteration} iterations is reached",
+                reason=f"the limit of {state.iteration.number} iterations is reached",
                 code="iteration-limit",
             )
-        return IterationStarted(at_ms=at_ms, iteration=state.iteration + 1)
+        return IterationStarted(at_ms=at_ms, iteration=state.iteration.number + 1)
 
     def end_paused(self, now_ms: int) -> CampaignEnded:
         """End a campaign that waits for an event that will not come."""
-        reason = self.state.pause_reason or "no further event is expected"
+        reason = self.state.iteration.pause_reason or "no further event is expected"
         return CampaignEnded(
             at_ms=now_ms, status=CampaignStatus.PAUSED, reason=reason, code="nothing-possible"
         )
@@ -207,7 +204,7 @@ class Coordinator:
         self._view = view
         return BatchDecided(
             at_ms=state.at_ms,
-            iteration=state.iteration,
+            iteration=state.iteration.number,
             z=selection.z,
             batch=selection.batch,
             eliminated=selection.eliminated,
@@ -215,19 +212,19 @@ class Coordinator:
 
     def _consolidate(self, moves: tuple[VmMove, ...], why: str) -> VmBatchStarted:
         state = self.state
-        id_ = next_batch_id(state, f"/consolidation-{state.sub_iteration + 1}")
+        id_ = state.iteration.batch_id(f"/consolidation-{state.iteration.sub_iteration + 1}")
         return VmBatchStarted(at_ms=state.at_ms, batch=VmBatch(id=id_, moves=moves), why=why)
 
     def _start_batch(self) -> BatchStarted:
         state = self.state
         view = self._view or build_view(state, with_vms=False)
         self._view = None
-        batch = batch_schedule(view, state.batch, next_batch_id(state, ""))
+        batch = batch_schedule(view, state.iteration.batch, state.iteration.batch_id(""))
         return BatchStarted(at_ms=state.at_ms, batch=batch)
 
     def _check(self) -> Event:
         state = self.state
-        batch = check_schedule(state, grouping(state).group_of, next_batch_id(state, "/check"))
+        batch = check_schedule(state, grouping(state).group_of, state.iteration.batch_id("/check"))
         if batch.stages:
             return BatchStarted(at_ms=state.at_ms, batch=batch)
         return self._move()
@@ -236,10 +233,14 @@ class Coordinator:
 
     def _move(self) -> Event:
         state = self.state
-        relink = relink_schedule(state, grouping(state).group_of, next_batch_id(state, "/links"))
+        relink = relink_schedule(
+            state, grouping(state).group_of, state.iteration.batch_id("/links")
+        )
         if relink is not None:
             return BatchStarted(at_ms=state.at_ms, batch=relink)
-        if not (state.vm_batches_done or state.vm_batch_due or is_all_held(state)):
+        if not (
+            state.iteration.vm_batches_done or state.iteration.vm_batch_due or is_all_held(state)
+        ):
             host_partitions = partition_hosts(state)
             if host_partitions.new and (
                 used_hosts(state, host_partitions.old)
@@ -247,39 +248,41 @@ class Coordinator:
             ):
                 v = (
                     vm_batch.vm_limit_of(state, host_partitions)
-                    if state.vm_limit is None
-                    else state.vm_limit
+                    if state.iteration.vm_limit is None
+                    else state.iteration.vm_limit
                 )
                 selection = vm_batch.select_vm_batch(state, host_partitions, v)
                 self._moves = selection.moves
                 return VmBatchDecided(
                     at_ms=state.at_ms,
-                    iteration=state.iteration,
+                    iteration=state.iteration.number,
                     v=v,
                     wanted=selection.wanted,
                     size=len(selection.moves),
                     reason=selection.reason,
                     code=selection.code,
                 )
-        if state.vm_batch_due:
+        if state.iteration.vm_batch_due:
             moves = self._moves or self._decided_moves()
             self._moves = ()
-            id_ = next_batch_id(state, f"/vms-{state.sub_iteration + 1}")
+            id_ = state.iteration.batch_id(f"/vms-{state.iteration.sub_iteration + 1}")
             return VmBatchStarted(at_ms=state.at_ms, batch=VmBatch(id=id_, moves=moves))
         return self._end_iteration()
 
     def _decided_moves(self) -> tuple[VmMove, ...]:
         """After a crash: compute the decided moves again from the same state."""
         state = self.state
-        assert state.vm_limit is not None
-        return vm_batch.select_vm_batch(state, partition_hosts(state), state.vm_limit).moves
+        assert state.iteration.vm_limit is not None
+        return vm_batch.select_vm_batch(
+            state, partition_hosts(state), state.iteration.vm_limit
+        ).moves
 
     def _end_iteration(self) -> Event:
         state = self.state
         decision = review(state)
         if decision is not None:
             return decision
-        reasons = () if state.made_progress else self._pause_reasons()
+        reasons = () if state.iteration.made_progress else self._pause_reasons()
         if reasons:
             blocked = (
                 self._set_with_lost_peer()
@@ -291,14 +294,14 @@ class Coordinator:
                 return blocked
         return IterationEnded(
             at_ms=state.at_ms,
-            iteration=state.iteration,
+            iteration=state.iteration.number,
             paused="; ".join(reason.text for reason in reasons),
             codes=tuple(dict.fromkeys(reason.code for reason in reasons)),
         )
 
     def _pause_reasons(self) -> tuple[Reason, ...]:
         nothing = Reason("nothing-possible", "no action is possible now")
-        return tuple(dict.fromkeys(self.state.wait_reasons)) or (nothing,)
+        return tuple(dict.fromkeys(self.state.iteration.wait_reasons)) or (nothing,)
 
     def _set_in_circular_wait(self) -> SetUndoStarted | None:
         """Undo a set whose resources wait for each other.
@@ -306,9 +309,9 @@ class Coordinator:
         This is the case if neither load nor a command holds them.
         """
         state = self.state
-        if state.wait_reasons:
+        if state.iteration.wait_reasons:
             return None
-        for status in state.set_status.values():
+        for status in state.requests.set_status.values():
             if status.progress is SetProgress.SCHEDULED:
                 return SetUndoStarted(
                     at_ms=state.at_ms,
@@ -321,15 +324,15 @@ class Coordinator:
     def _set_with_unspareable_unit(self) -> SetUndoStarted | None:
         """Undo a set whose unit can never start because too many hosts are lost."""
         state = self.state
-        for unit in state.units.values():
+        for unit in state.resources.units.values():
             shortage = unit_shortage(state, unit) if next_partition(state, unit) == 0 else None
             if shortage is None:
                 continue
             for id_ in unit.partitions[0]:
-                levels = state.resource_states[id_].levels
+                levels = state.resources.states[id_].levels
                 works = (work for level in levels if level.unit == unit.id for work in level.works)
                 for work in works:
-                    if state.set_status[work.set].progress is SetProgress.SCHEDULED:
+                    if state.requests.set_status[work.set].progress is SetProgress.SCHEDULED:
                         return SetUndoStarted(
                             at_ms=state.at_ms,
                             set=work.set,
@@ -341,7 +344,7 @@ class Coordinator:
     def _set_with_lost_peer(self) -> SetUndoStarted | None:
         """Undo a set that waits for a resource whose peer is lost."""
         state = self.state
-        for tracked in state.dependencies:
+        for tracked in state.resources.dependencies:
             dependency = tracked.dependency
             if not dependency.kind.is_symmetrical:
                 continue
@@ -350,8 +353,8 @@ class Coordinator:
                 (dependency.sponsor, dependency.dependent),
             ):
                 resource_state, peer_state = (
-                    state.resource_states.get(waiting),
-                    state.resource_states.get(lost),
+                    state.resources.states.get(waiting),
+                    state.resources.states.get(lost),
                 )
                 if (
                     resource_state is None
@@ -361,7 +364,7 @@ class Coordinator:
                 ):
                     continue
                 for work in resource_state.levels[0].works:
-                    if state.set_status[work.set].progress is SetProgress.SCHEDULED:
+                    if state.requests.set_status[work.set].progress is SetProgress.SCHEDULED:
                         return SetUndoStarted(
                             at_ms=state.at_ms,
                             set=work.set,
@@ -375,7 +378,7 @@ def _has_returnable(state: UpgradeState) -> bool:
     """Return whether a deactivated resource can return: no incompatible version is in service."""
     deactivated = [
         id_
-        for id_, resource_state in state.resource_states.items()
+        for id_, resource_state in state.resources.states.items()
         if resource_state.present and resource_state.operational and not resource_state.active
     ]
     conflicts = service_conflicts(state) if deactivated else {}

@@ -23,15 +23,11 @@ from equipoise.model.upgrade.work import VmBatch
 from equipoise.model.vm import Vm, VmState
 from equipoise.upgrade.graph.build import grouping
 from equipoise.upgrade.graph.dependencies import PRESENT_NOW, presence
-from equipoise.upgrade.state import (
-    VM_CAPACITY,
-    ChangeSetStatus,
-    IterationPhase,
-    OpenBatch,
-    ResourceState,
-    SetProgress,
-    UpgradeState,
-)
+from equipoise.upgrade.state import UpgradeState
+from equipoise.upgrade.state.cluster import VM_CAPACITY
+from equipoise.upgrade.state.iteration import IterationPhase, OpenBatch
+from equipoise.upgrade.state.requests import ChangeSetStatus, SetProgress
+from equipoise.upgrade.state.resources import ResourceState
 
 
 def current_inventory(state: UpgradeState) -> Inventory:
@@ -39,12 +35,12 @@ def current_inventory(state: UpgradeState) -> Inventory:
     cluster = state.campaign.cluster
     resources = {
         id_: _resource(resource_state)
-        for id_, resource_state in state.resource_states.items()
+        for id_, resource_state in state.resources.states.items()
         if _is_present(state, id_)
     }
     dependencies = (
         tracked.dependency
-        for tracked in state.dependencies
+        for tracked in state.resources.dependencies
         if presence(state, tracked) in PRESENT_NOW
     )
     groups = (
@@ -52,8 +48,8 @@ def current_inventory(state: UpgradeState) -> Inventory:
         for group in cluster.groups
     )
     return cluster.but(
-        hosts=tuple(_host(state, host) for host in state.compute_hosts),
-        vms=tuple(_vm(state, vm) for vm in state.placements),
+        hosts=tuple(_host(state, host) for host in state.cluster.compute_hosts),
+        vms=tuple(_vm(state, vm) for vm in state.cluster.placements),
         tenants=_tenants(state),
         resources=tuple(resources.values()),
         dependencies=tuple(
@@ -73,7 +69,7 @@ def partial_inventory(
     Capacity is counted in VMs: each host has the capacity of the upgrade, each VM takes one. The
     cost depends on the size of the part, not on the size of the cluster.
     """
-    residents = [vm for host in hosts for vm in state.residents.get(host, ())]
+    residents = [vm for host in hosts for vm in state.cluster.residents.get(host, ())]
     vms = [_vm(state, vm) for vm in dict.fromkeys((*residents, *other_vms))]
     all_hosts = dict.fromkeys((*hosts, *(vm.host for vm in vms if vm.host is not None)))
     return Inventory(
@@ -87,9 +83,9 @@ def partial_inventory(
 
 def _is_present(state: UpgradeState, id_: ResourceId) -> bool:
     """Return whether a resource is present. A resource that is a VM exists with the VM."""
-    resource_state = state.resource_states[id_]
+    resource_state = state.resources.states[id_]
     return resource_state.present and (
-        resource_state.resource.vm is None or resource_state.resource.vm in state.placements
+        resource_state.resource.vm is None or resource_state.resource.vm in state.cluster.placements
     )
 
 
@@ -97,7 +93,7 @@ def _tenants(state: UpgradeState) -> tuple[Tenant, ...]:
     """Return the tenants with the current VMs of their anti-affinity groups."""
     # Scaling adds and removes members, so the groups are computed from the placements.
     members: dict[GroupId, list[VmId]] = {}
-    for placement in state.placements.values():
+    for placement in state.cluster.placements.values():
         if placement.group is not None:
             members.setdefault(placement.group, []).append(placement.vm)
     return tuple(
@@ -108,21 +104,23 @@ def _tenants(state: UpgradeState) -> tuple[Tenant, ...]:
                 if group.id in members
             )
         )
-        for tenant in state.tenants.values()
+        for tenant in state.cluster.tenants.values()
     )
 
 
 def _with_vm_capacity(state: UpgradeState, host: Host) -> Host:
-    return host.but(capacity={**host.capacity, VM_CAPACITY: state.compute_hosts[host.id].vms_max})
+    return host.but(
+        capacity={**host.capacity, VM_CAPACITY: state.cluster.compute_hosts[host.id].vms_max}
+    )
 
 
 def _host(state: UpgradeState, id_: HostId) -> Host:
-    host = state.hosts[id_]
-    if not state.compute_hosts[id_].up:
+    host = state.cluster.hosts[id_]
+    if not state.cluster.compute_hosts[id_].up:
         # A host that was never on keeps its described state; any other has failed.
         return host.but(state=HostState.FAILED) if host.state is HostState.ON else host
     resource_states = (
-        state.resource_states[member] for member in grouping(state).by_host.get(id_, ())
+        state.resources.states[member] for member in grouping(state).by_host.get(id_, ())
     )
     out = any(
         not resource_state.operational or (resource_state.present and not resource_state.active)
@@ -132,8 +130,8 @@ def _host(state: UpgradeState, id_: HostId) -> Host:
 
 
 def _vm(state: UpgradeState, id_: VmId) -> Vm:
-    host = state.placements[id_].host
-    vm = state.vms[id_]
+    host = state.cluster.placements[id_].host
+    vm = state.cluster.vms[id_]
     if host is not None:
         return vm.but(host=host, state=VmState.RUNNING)
     # A running VM whose host failed is ready to restart. Any other keeps its described state.
@@ -158,31 +156,35 @@ def campaign_status(state: UpgradeState) -> UpgradeStatus:
         campaign=state.campaign.name,
         at_ms=state.at_ms,
         status=_status(state),
-        iteration=state.iteration,
-        phase=state.phase.value,
-        paused=state.pause_reason,
-        paused_by_command=state.paused_by_command,
-        sets=tuple(_set(state, status) for status in state.set_status.values()),
-        requests=tuple(request.id for _, request in state.pending_requests),
-        batch=() if state.phase is IterationPhase.IDLE else state.batch,
-        under_way=None if state.open_batch is None else _under_way(state, state.open_batch),
+        iteration=state.iteration.number,
+        phase=state.iteration.phase.value,
+        paused=state.iteration.pause_reason,
+        paused_by_command=state.requests.paused_by_command,
+        sets=tuple(_set(state, status) for status in state.requests.set_status.values()),
+        requests=tuple(request.id for _, request in state.requests.pending),
+        batch=() if state.iteration.phase is IterationPhase.IDLE else state.iteration.batch,
+        under_way=None
+        if state.iteration.open_batch is None
+        else _under_way(state, state.iteration.open_batch),
         out_of_service=tuple(
             ResourceOutage(id=id_, how=how)
-            for id_, resource_state in state.resource_states.items()
+            for id_, resource_state in state.resources.states.items()
             if (how := _out_of_service_state(resource_state))
         ),
-        stranded=tuple(vm for vms in state.unplaced_vms.values() for vm in vms),
+        stranded=tuple(vm for vms in state.cluster.unplaced_vms.values() for vm in vms),
         cluster=current_inventory(state),
     )
 
 
 def _status(state: UpgradeState) -> CampaignStatus:
-    if not state.ended:
+    if not state.iteration.ended:
         return CampaignStatus.RUNNING
-    all_ended = all(status.progress is SetProgress.ENDED for status in state.set_status.values())
+    all_ended = all(
+        status.progress is SetProgress.ENDED for status in state.requests.set_status.values()
+    )
     return (
         CampaignStatus.COMPLETED
-        if all_ended and not state.pending_requests
+        if all_ended and not state.requests.pending
         else CampaignStatus.PAUSED
     )
 
@@ -192,7 +194,7 @@ def _set(state: UpgradeState, status: ChangeSetStatus) -> ChangeSetSummary:
         id=status.id,
         progress=status.progress.value if status.outcome is None else status.outcome.value,
         reason=status.reason,
-        left=tuple(state.pending_resources(status.id)),
+        left=tuple(state.resources.pending_for(status.id)),
         paused=status.paused,
         priority=status.priority,
         checkpoints_approved=status.checkpoints_approved,
@@ -202,7 +204,9 @@ def _set(state: UpgradeState, status: ChangeSetStatus) -> ChangeSetSummary:
 def _under_way(state: UpgradeState, open_: OpenBatch) -> BatchSummary:
     schedule = open_.schedule
     if isinstance(schedule, VmBatch):
-        unanswered = [f"move {vm}" for vm, _ in state.moving_vms() if vm not in state.unmovable]
+        unanswered = [
+            f"move {vm}" for vm, _ in state.moving_vms() if vm not in state.iteration.unmovable
+        ]
     else:
         named = (f"{task.errand} {task.resource}" for task in schedule.tasks)
         unanswered = [name for name in named if name not in open_.answered_tasks]

@@ -15,7 +15,8 @@ from equipoise.model.upgrade.work import VertexId, VmMove
 from equipoise.upgrade.graph.dependencies import constituents_needed
 from equipoise.upgrade.graph.iteration_view import IterationView
 from equipoise.upgrade.reason import Reason
-from equipoise.upgrade.state import SetProgress, UpgradeState
+from equipoise.upgrade.state import UpgradeState
+from equipoise.upgrade.state.requests import SetProgress
 from equipoise.upgrade.vms.reserves import FreeCapacity
 from equipoise.upgrade.vms.rounds import within_disturbance
 
@@ -41,7 +42,7 @@ def replacement_capacity(
 def replacements(state: UpgradeState) -> dict[SetId, list[tuple[ResourceId, ResourceId]]]:
     """Return the pairs of old and new resource of each scheduled set, while the old one exists."""
     pairs: dict[SetId, list[tuple[ResourceId, ResourceId]]] = {}
-    for status in state.set_status.values():
+    for status in state.requests.set_status.values():
         if status.progress is not SetProgress.SCHEDULED:
             continue
         for change in status.set.changes:
@@ -49,8 +50,8 @@ def replacements(state: UpgradeState) -> dict[SetId, list[tuple[ResourceId, Reso
                 old = change.replaces
                 if (
                     old is not None
-                    and old in state.resource_states
-                    and state.resource_states[old].present
+                    and old in state.resources.states
+                    and state.resources.states[old].present
                 ):
                     pairs.setdefault(status.id, []).append((old, new.id))
     return pairs
@@ -61,12 +62,14 @@ def storage_hosts(
 ) -> dict[ResourceId, HostId | None]:
     """Return the operational constituents of the old or the new storage, with their hosts."""
     constituents: dict[ResourceId, HostId | None] = {}
-    for tracked in state.dependencies:
+    for tracked in state.resources.dependencies:
         dependency = tracked.dependency
         if dependency.kind is DependencyKind.AGGREGATION and dependency.dependent in (old, new):
-            resource_state = state.resource_states[dependency.sponsor]
+            resource_state = state.resources.states[dependency.sponsor]
             host = resource_state.resource.host
-            if resource_state.operational and (host is None or state.compute_hosts[host].up):
+            if resource_state.operational and (
+                host is None or state.cluster.compute_hosts[host].up
+            ):
                 constituents[dependency.sponsor] = host
     return constituents
 
@@ -76,8 +79,8 @@ def _host_shortage(state: UpgradeState, old: ResourceId, new: ResourceId) -> Rea
     hosts = storage_hosts(state, old, new)
     if not hosts:
         return None
-    idle = sum(host is None or not state.residents.get(host) for host in hosts.values())
-    needed = [constituents_needed(state, state.resource_states[id_]) for id_ in (old, new)]
+    idle = sum(host is None or not state.cluster.residents.get(host) for host in hosts.values())
+    needed = [constituents_needed(state, state.resources.states[id_]) for id_ in (old, new)]
     if idle >= sum(needed):
         return None
     text = (
@@ -95,15 +98,15 @@ def clear_storage_hosts(view: IterationView) -> tuple[VmMove, ...]:
         vm
         for host in view.host_partitions.old
         if host in built_on
-        for vm in state.residents.get(host, ())
-        if vm not in state.unmovable and vm not in state.consolidated_from
+        for vm in state.cluster.residents.get(host, ())
+        if vm not in state.iteration.unmovable and vm not in state.iteration.consolidated_from
     ]
     if not leaving:
         return ()
     targets = [
         host
         for host in view.host_partitions.old
-        if host not in built_on and state.vms_free(host) > 0
+        if host not in built_on and state.cluster.vms_free(host) > 0
     ]
     return within_disturbance(state, _pack(state, leaving, targets))
 
@@ -133,7 +136,7 @@ def _place(state: UpgradeState, vms: Iterable[VmId], hosts: list[HostId]) -> lis
     capacity = FreeCapacity(state, hosts)
     moves: list[VmMove] = []
     for vm in vms:
-        placement = state.placements[vm]
+        placement = state.cluster.placements[vm]
         target = next((host for host in hosts if capacity.fits(host, placement.group)), None)
         if target is not None and placement.host is not None:
             capacity.commit(target, placement.group)

@@ -17,7 +17,9 @@ from equipoise.upgrade.reason import Reason
 from equipoise.upgrade.requests.commands import UNDO_COMMANDED
 from equipoise.upgrade.requests.set_conflicts import completes_with, conflicting_sets
 from equipoise.upgrade.requests.work_transfer import awaits_other_sets
-from equipoise.upgrade.state import ChangeSetStatus, ResourceState, SetProgress, UpgradeState
+from equipoise.upgrade.state import UpgradeState
+from equipoise.upgrade.state.requests import ChangeSetStatus, SetProgress
+from equipoise.upgrade.state.resources import ResourceState
 
 ReviewDecision = ResourceIsolated | ResourceReleased | SetUndoStarted | SetEnded
 
@@ -42,7 +44,7 @@ def _first_decision(
     rule: Callable[[UpgradeState, ChangeSetStatus], ReviewDecision | None],
 ) -> ReviewDecision | None:
     """Return the first decision of a rule about a set that has not ended."""
-    for status in state.set_status.values():
+    for status in state.requests.set_status.values():
         if status.progress is not SetProgress.ENDED:
             decision = rule(state, status)
             if decision is not None:
@@ -51,7 +53,7 @@ def _first_decision(
 
 
 def _isolate_broken(state: UpgradeState) -> ReviewDecision | None:
-    for id_, reason in state.to_isolate.items():
+    for id_, reason in state.attempts.to_isolate.items():
         return ResourceIsolated(
             at_ms=state.at_ms, resource=id_, failed=True, reason=reason.text, code=reason.code
         )
@@ -59,7 +61,7 @@ def _isolate_broken(state: UpgradeState) -> ReviewDecision | None:
 
 
 def _end_refused(state: UpgradeState) -> ReviewDecision | None:
-    for set_, reason in state.refused_sets.items():
+    for set_, reason in state.requests.refused_sets.items():
         return SetEnded(
             at_ms=state.at_ms,
             set=set_,
@@ -72,11 +74,11 @@ def _end_refused(state: UpgradeState) -> ReviewDecision | None:
 
 def _isolate_exhausted(state: UpgradeState) -> ReviewDecision | None:
     """Isolate a resource whose failed attempts have reached the limit of a set."""
-    for id_, resource_state in state.resource_states.items():
+    for id_, resource_state in state.resources.states.items():
         if resource_state.failed or not resource_state.attempts:
             continue
         for set_, failed in resource_state.attempts.items():
-            status = state.set_status[set_]
+            status = state.requests.set_status[set_]
             if failed < status.set.attempts_max or not resource_state.has_work_for(set_):
                 continue
             undoing = resource_state.levels[0].order == 0
@@ -97,12 +99,12 @@ def _isolate_exhausted(state: UpgradeState) -> ReviewDecision | None:
 def _isolate_group(state: UpgradeState) -> ReviewDecision | None:
     """Isolate resources that change together with an isolated resource."""
     groups = grouping(state)
-    for id_, resource_state in state.resource_states.items():
+    for id_, resource_state in state.resources.states.items():
         if resource_state.isolated and len(groups.members[groups.group_of[id_]]) > 1:
             for member in groups.members[groups.group_of[id_]]:
                 if (
-                    not state.resource_states[member].isolated
-                    and state.resource_states[member].levels
+                    not state.resources.states[member].isolated
+                    and state.resources.states[member].levels
                 ):
                     reason = f"it changes together with {id_}, which is isolated"
                     return ResourceIsolated(
@@ -117,10 +119,12 @@ def _isolate_group(state: UpgradeState) -> ReviewDecision | None:
 
 def _undo_conflicting(state: UpgradeState) -> ReviewDecision | None:
     """Undo a set that would leave incompatible versions in service."""
-    if all(status.progress is SetProgress.SCHEDULED for status in state.set_status.values()):
+    if all(
+        status.progress is SetProgress.SCHEDULED for status in state.requests.set_status.values()
+    ):
         return None
     for set_, reason in conflicting_sets(state).items():
-        if state.set_status[set_].progress is SetProgress.SCHEDULED:
+        if state.requests.set_status[set_].progress is SetProgress.SCHEDULED:
             return SetUndoStarted(at_ms=state.at_ms, set=set_, reason=reason.text, code=reason.code)
     return None
 
@@ -132,7 +136,7 @@ def _undo_or_cancel(state: UpgradeState, status: ChangeSetStatus) -> ReviewDecis
     """
     if status.progress is SetProgress.UNDOING:
         return _release_restored(state, status)
-    order = state.pending_orders.get(status.id)
+    order = state.requests.pending_orders.get(status.id)
     if order is CommandKind.CANCEL:
         return SetEnded(
             at_ms=state.at_ms,
@@ -153,13 +157,13 @@ def _threshold_violation(state: UpgradeState, status: ChangeSetStatus) -> Reason
     for change, ids in zip(status.set.changes, status.targets, strict=True):
         needed = len(ids) if change.undo_threshold is None else change.undo_threshold
         operational = sum(
-            state.resource_states[id_].operational for id_ in ids if id_ in state.resource_states
+            state.resources.states[id_].operational for id_ in ids if id_ in state.resources.states
         )
         if operational < needed:
             lost = [
                 id_
                 for id_ in ids
-                if id_ in state.resource_states and not state.resource_states[id_].operational
+                if id_ in state.resources.states and not state.resources.states[id_].operational
             ]
             text = (
                 f"{operational} of {len(ids)} are operational, {needed} must be: {', '.join(lost)}"
@@ -190,17 +194,19 @@ def _has_work_left(state: UpgradeState, status: ChangeSetStatus) -> bool:
         if awaits_other_sets(state, status):
             return True
         sets = completes_with(state, status)
-    return any(next(iter(state.pending_resources(set_)), None) is not None for set_ in sets)
+    return any(next(iter(state.resources.pending_for(set_)), None) is not None for set_ in sets)
 
 
 def _release_restored(state: UpgradeState, status: ChangeSetStatus) -> ReviewDecision | None:
     """Release an isolated resource when the undo of its whole group is done."""
     groups = grouping(state)
     for id_ in status.resources:
-        resource_state = state.resource_states.get(id_)
+        resource_state = state.resources.states.get(id_)
         if resource_state is None or not resource_state.isolated or resource_state.failed:
             continue
-        members = [state.resource_states[member] for member in groups.members[groups.group_of[id_]]]
+        members = [
+            state.resources.states[member] for member in groups.members[groups.group_of[id_]]
+        ]
         if all(not member.isolated or _is_restored(state, member, status) for member in members):
             return ResourceReleased(at_ms=state.at_ms, resource=id_)
     return None
@@ -211,7 +217,7 @@ def _is_restored(
 ) -> bool:
     """Return whether nothing of a set remains on a resource and no other set has given it up."""
     gave_up = any(
-        failed >= state.set_status[set_].set.attempts_max
+        failed >= state.requests.set_status[set_].set.attempts_max
         for set_, failed in resource_state.attempts.items()
         if set_ != status.id
     )

@@ -76,7 +76,7 @@ class RoleCoverage:
     def _hosts(self, vertex: VertexId) -> list[HostId]:
         """Return the hosts of a group, with or without VMs, and the hosts that it cuts off."""
         resource_states = (
-            self._view.state.resource_states[member]
+            self._view.state.resources.states[member]
             for member in self._view.control.groups[vertex].members
         )
         own = {
@@ -91,7 +91,7 @@ def _hosts_out_already(state: UpgradeState) -> list[HostId]:
     """Return hosts with a resource that is isolated, failed or deactivated."""
     return [
         resource_state.resource.host
-        for resource_state in state.resource_states.values()
+        for resource_state in state.resources.states.values()
         if resource_state.resource.host is not None
         and resource_state.present
         and not (resource_state.active and resource_state.operational)

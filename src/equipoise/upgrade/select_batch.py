@@ -178,7 +178,7 @@ def _spare_shortage(view: IterationView, vertex: VertexId, out: int) -> Reason |
 
     Hosts are spare only if all tenants can still scale to the limit of their SLA (5.1.4.2).
     """
-    unit = view.unit(vertex) if view.state.units else None
+    unit = view.unit(vertex) if view.state.resources.units else None
     if unit is None or not unit.degraded_hosts or next_partition(view.state, unit) != 0:
         return None
     spare = len(spareable_hosts(view, sorted(view.control.groups[vertex].hosts), None)) - out
@@ -204,8 +204,8 @@ def _dedicated_spares(view: IterationView, vertex: VertexId) -> int:
     deactivated = sum(
         not resource_state.active
         and resource_state.present
-        and resource_state.resource.host in view.state.compute_hosts
-        for resource_state in view.state.resource_states.values()
+        and resource_state.resource.host in view.state.cluster.compute_hosts
+        for resource_state in view.state.resources.states.values()
     )
     return max(0, view.state.settings.spare_hosts - deactivated)
 
@@ -218,7 +218,7 @@ def selection_order(view: IterationView, vertices: list[VertexId]) -> list[Verte
 
     def rank(vertex: VertexId) -> tuple[bool, int, bool, int]:
         priority = max(
-            (view.state.set_status[set_].priority for set_ in view.sets(vertex)), default=0
+            (view.state.requests.set_status[set_].priority for set_ in view.sets(vertex)), default=0
         )
         has_hosts = bool(view.control.groups[vertex].hosts)
         position = view.position[vertex]
@@ -295,10 +295,10 @@ def spareable_hosts(
             + len(reservation.kept)
         )
         return order[: max(0, len(order) + len(returning) - kept)]
-    if len({state.compute_hosts[host].vms_max for host in (*order, *returning)}) > 1:
+    if len({state.cluster.compute_hosts[host].vms_max for host in (*order, *returning)}) > 1:
         # Large hosts make a smaller reserve. But the goal is to spare the hosts that are wanted.
         large = reserve_from(
-            sorted([*order, *returning], key=lambda host: state.compute_hosts[host].vms_max)
+            sorted([*order, *returning], key=lambda host: state.cluster.compute_hosts[host].vms_max)
         )
         if _spared_count(large, first) > _spared_count(reservation, first):
             reservation = large
@@ -353,6 +353,6 @@ def _eliminated(
 def _vms_to_move(state: UpgradeState, view: IterationView) -> list[VertexId]:
     return [
         VertexId(placement.vm)
-        for placement in state.placements.values()
+        for placement in state.cluster.placements.values()
         if placement.host is not None and view.host_partitions.vms_must_leave(placement.host)
     ]

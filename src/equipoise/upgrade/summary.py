@@ -17,7 +17,8 @@ from equipoise.upgrade.graph.build import grouping
 from equipoise.upgrade.graph.iteration_view import build_view, partition_hosts
 from equipoise.upgrade.reason import Reason
 from equipoise.upgrade.select_batch import spareable_hosts
-from equipoise.upgrade.state import ChangeSetStatus, SetProgress, UpgradeState
+from equipoise.upgrade.state import UpgradeState
+from equipoise.upgrade.state.requests import ChangeSetStatus, SetProgress
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +41,16 @@ def spare_host_need(state: UpgradeState, request: RequestId, order: int) -> Spar
     """Compute the spare hosts of a request that was just scheduled as number ``order``."""
     sets = [
         status
-        for status in state.set_status.values()
+        for status in state.requests.set_status.values()
         if status.order == order and status.progress is SetProgress.SCHEDULED
     ]
     divides = any(
-        status.partitions_hosts and status.id not in state.refused_sets for status in sets
+        status.partitions_hosts and status.id not in state.requests.refused_sets for status in sets
     )
     failover = state.settings.failover_hosts if divides else 0
     available = len(spareable_hosts(build_view(state, with_vms=False), (), None))
     # One unit changes at a time, so the largest counts.
-    return SpareHostNeed(request, state.degraded_hosts.get(order, 0) + failover, available)
+    return SpareHostNeed(request, state.requests.degraded_hosts.get(order, 0) + failover, available)
 
 
 @dataclass
@@ -173,11 +174,11 @@ class _Summariser:
 
     def _IterationStarted(self, event: past.IterationStarted) -> None:  # noqa: N802
         self.summary.iterations.append(IterationSummary(event.iteration, event.at_ms))
-        first = self._state.requests_scheduled - len(self._asked) + 1
+        first = self._state.requests.scheduled - len(self._asked) + 1
         for order, request in enumerate(self._asked, first):
             self.summary.spare.append(spare_host_need(self._state, request, order))
         self._asked = []
-        for status in self._state.set_status.values():
+        for status in self._state.requests.set_status.values():
             complements = [
                 _complement_text(change) for change in status.set.changes if change.complements
             ]
@@ -201,7 +202,9 @@ class _Summariser:
         out = [
             vertex
             for vertex in event.batch
-            if any(self._state.resource_states[member].levels for member in grouped.members[vertex])
+            if any(
+                self._state.resources.states[member].levels for member in grouped.members[vertex]
+            )
         ]
         taken = {host for vertex in out for host in grouped.hosts_of.get(vertex, ())}
         now.headroom = event.z - len(taken)
@@ -234,19 +237,19 @@ class _Summariser:
         tenants: dict[TenantId, int] = {}
         groups: dict[str, int] = {}
         for move in batch.moves:
-            placement = self._state.placements[move.vm]
+            placement = self._state.cluster.placements[move.vm]
             if placement.tenant is not None:
                 tenants[placement.tenant] = tenants.get(placement.tenant, 0) + 1
             if placement.group is not None:
                 groups[placement.group] = groups.get(placement.group, 0) + 1
-                if groups[placement.group] > self._state.disturbed_max[placement.group]:
+                if groups[placement.group] > self._state.cluster.disturbed_max[placement.group]:
                     count = groups[placement.group]
                     what = f"{count} VMs of group {placement.group} are disturbed at once"
                     self.summary.violations.append(
                         SlaViolation(at_ms, placement.tenant, what, "too-many-disturbed")
                     )
         for tenant, moving in tenants.items():
-            if moving == self._state.vm_counts[tenant]:
+            if moving == self._state.cluster.vm_counts[tenant]:
                 had = self.summary.outage_ms.get(tenant, 0)
                 self.summary.outage_ms[tenant] = had + self._state.settings.vm_outage_ms
 
@@ -267,7 +270,7 @@ class _Summariser:
 
     def _VmsRestarted(self, event: past.VmsRestarted) -> None:  # noqa: N802
         for vm in event.unplaced:
-            placement = self._state.placements.get(vm)
+            placement = self._state.cluster.placements.get(vm)
             what = f"VM {vm} of the failed host {event.host} found no host"
             tenant = None if placement is None else placement.tenant
             self.summary.violations.append(SlaViolation(event.at_ms, tenant, what, "vm-unplaced"))
@@ -284,7 +287,7 @@ class _Summariser:
     def _IterationEnded(self, event: past.IterationEnded) -> None:  # noqa: N802
         self._now.ended_ms, self._now.paused = event.at_ms, event.paused
         self._now.pause_codes = event.codes
-        self._now.sizes = dict(self._state.vm_counts)
+        self._now.sizes = dict(self._state.cluster.vm_counts)
 
     def _CampaignEnded(self, event: past.CampaignEnded) -> None:  # noqa: N802
         self.summary.status, self.summary.reason = event.status, event.reason
@@ -293,10 +296,12 @@ class _Summariser:
 
 def _matching(state: UpgradeState, status: ChangeSetStatus) -> list[ResourceId]:
     """Return the resources of a set that need no work when it is scheduled."""
-    if status.id in state.refused_sets:
+    if status.id in state.requests.refused_sets:
         return []
     resource_states = {
-        id_: state.resource_states[id_] for id_ in status.resources if id_ in state.resource_states
+        id_: state.resources.states[id_]
+        for id_ in status.resources
+        if id_ in state.resources.states
     }
     return [
         id_

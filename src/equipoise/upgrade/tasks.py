@@ -6,7 +6,6 @@ from typing import Final
 
 from equipoise.model.quantity import ResourceId
 from equipoise.model.upgrade import event as past
-from equipoise.model.upgrade.request import SetId
 from equipoise.model.upgrade.work import (
     BatchId,
     ExecutionLevel,
@@ -16,15 +15,15 @@ from equipoise.model.upgrade.work import (
     UpgradeTask,
     UpgradeUnit,
     VertexId,
-    VmBatch,
 )
 from equipoise.model.value import FrozenMap
 from equipoise.upgrade.graph.dependencies import CHANGED_TOGETHER
 from equipoise.upgrade.graph.iteration_view import IterationView, next_partition
-from equipoise.upgrade.reason import Reason
 from equipoise.upgrade.requests.set_conflicts import version_conflicts
 from equipoise.upgrade.requests.undo import rebase_levels
-from equipoise.upgrade.state import OpenBatch, ResourceState, UpgradeState, components_after
+from equipoise.upgrade.state import UpgradeState
+from equipoise.upgrade.state.iteration import OpenBatch
+from equipoise.upgrade.state.resources import ResourceState, components_after
 
 TaskStage = list[UpgradeTask]
 
@@ -66,7 +65,9 @@ def batch_schedule(view: IterationView, batch: tuple[VertexId, ...], id_: BatchI
             if switches_links(unit):
                 off += _link_tasks(view, block_of, unit, members)
                 continue
-            in_service = [member for member in members if view.state.resource_states[member].active]
+            in_service = [
+                member for member in members if view.state.resources.states[member].active
+            ]
             off += [
                 _new_task(view.state, block_of[member], member, TaskKind.DEACTIVATE)
                 for member in in_service
@@ -114,7 +115,7 @@ def _change_blocks(view: IterationView, vertex: VertexId) -> dict[ResourceId, Ve
 
 def _is_deactivated(state: UpgradeState, resource: ResourceId) -> bool:
     """Return whether an earlier unit has left a resource out of service."""
-    resource_state = state.resource_states[resource]
+    resource_state = state.resources.states[resource]
     return resource_state.present and not resource_state.active
 
 
@@ -136,12 +137,12 @@ def _new_task(
         resource=resource,
         vertex=vertex,
         errand=errand,
-        host=state.resource_states[resource].resource.host,
+        host=state.resources.states[resource].resource.host,
     )
 
 
 def _apply_task(state: UpgradeState, vertex: VertexId, resource: ResourceId) -> UpgradeTask:
-    resource_state = state.resource_states[resource]
+    resource_state = state.resources.states[resource]
     works = resource_state.levels[0].works
     attempt = 1 + max((resource_state.attempts.get(work.set, 0) for work in works), default=0)
     return _new_task(state, vertex, resource, TaskKind.APPLY).but(works=works, attempt=attempt)
@@ -180,7 +181,7 @@ def revert_schedule(
         _new_task(state, group_of[resource], resource, TaskKind.REVERT).but(
             works=tuple(reversed(works))
         )
-        for resource, works in state.to_revert.items()
+        for resource, works in state.attempts.to_revert.items()
     )
     return TaskBatch(id=id_, stages=(tasks,))
 
@@ -189,10 +190,10 @@ def relink_schedule(
     state: UpgradeState, group_of: dict[ResourceId, VertexId], id_: BatchId
 ) -> TaskBatch | None:
     """Return tasks that switch on links whose ends are compatible, or None."""
-    conflicts = version_conflicts(state) if state.links_off else {}
+    conflicts = version_conflicts(state) if state.resources.links_off else {}
     tasks = tuple(
         _new_task(state, group_of[resource], resource, TaskKind.LINK_ON).but(link_to=neighbour)
-        for resource, neighbour in state.links_off
+        for resource, neighbour in state.resources.links_off
         if all(_is_reachable(state, end) for end in (resource, neighbour))
         and neighbour not in conflicts.get(resource, ())
     )
@@ -201,11 +202,11 @@ def relink_schedule(
 
 def _is_reachable(state: UpgradeState, resource: ResourceId) -> bool:
     """Return whether a task can run on a resource. A resource to be isolated cannot."""
-    resource_state = state.resource_states.get(resource)
+    resource_state = state.resources.states.get(resource)
     return (
         resource_state is not None
         and resource_state.operational
-        and resource not in state.to_isolate
+        and resource not in state.attempts.to_isolate
     )
 
 
@@ -215,12 +216,12 @@ def check_schedule(
     """Return the health checks of the changed resources, after the bake time."""
     tasks = tuple(
         _new_task(state, group_of[resource], resource, TaskKind.CHECK).but(
-            works=state.applied_levels[resource].works
+            works=state.attempts.applied_levels[resource].works
         )
-        for resource in state.to_check
-        if resource in state.applied_levels
-        and state.resource_states[resource].present
-        and resource not in state.to_isolate
+        for resource in state.attempts.to_check
+        if resource in state.attempts.applied_levels
+        and state.resources.states[resource].present
+        and resource not in state.attempts.to_isolate
     )
     return TaskBatch(id=id_, stages=(tasks,) if tasks else ())
 
@@ -229,29 +230,17 @@ ATTEMPT_ERRANDS: Final = (TaskKind.APPLY, TaskKind.CHECK)
 """The tasks of an attempt. If one fails, the whole block is reverted."""
 
 
-def open_schedule(state: UpgradeState, batch: str) -> TaskBatch | VmBatch | None:
-    """Return the open schedule if it has this id, or None."""
-    if state.open_batch is None or state.open_batch.schedule.id != batch:
-        return None
-    return state.open_batch.schedule
-
-
 def _answered_task(
     state: UpgradeState, event: past.TaskFinished | past.TaskFailed
 ) -> UpgradeTask | None:
     """Return the task that an event answers. Late and repeated answers belong to none."""
-    schedule = open_schedule(state, event.batch)
-    key = f"{event.errand} {event.resource}"
-    if (
-        not isinstance(schedule, TaskBatch)
-        or state.open_batch is None
-        or key in state.open_batch.answered_tasks
-    ):
+    schedule = state.iteration.open_schedule(event.batch)
+    if not isinstance(schedule, TaskBatch):
         return None
     for task in schedule.tasks:
         if task.resource == event.resource and task.errand is event.errand:
-            state.open_batch.answered_tasks.add(key)
-            return task
+            is_first = state.iteration.answer(f"{event.errand} {event.resource}")
+            return task if is_first else None
     return None
 
 
@@ -260,48 +249,30 @@ def on_task_finished(state: UpgradeState, event: past.TaskFinished) -> None:
     task = _answered_task(state, event)
     if task is None:
         return
-    resource_state = state.resource_states[task.resource]
+    resource_state = state.resources.states[task.resource]
     match task.errand:
         case TaskKind.APPLY:
-            state.applied_levels[task.resource] = resource_state.levels[0]
-            state.to_check = (*state.to_check, task.resource)
-            _store(state, after_apply(resource_state))
+            state.attempts.apply(task.resource, resource_state.levels[0])
+            state.resources.put(after_apply(resource_state))
         case TaskKind.REVERT:
-            level = state.applied_levels.pop(task.resource, None)
+            level = state.attempts.reverted(task.resource)
             if level is not None:
-                _store(state, after_revert(resource_state, level))
+                state.resources.put(after_revert(resource_state, level))
         case TaskKind.ACTIVATE | TaskKind.DEACTIVATE:
-            _store(state, resource_state.but(active=task.errand is TaskKind.ACTIVATE))
+            state.resources.put(resource_state.but(active=task.errand is TaskKind.ACTIVATE))
         case TaskKind.LINK_ON | TaskKind.LINK_OFF:
             _switch_links(state, task)
 
 
 def _switch_links(state: UpgradeState, task: UpgradeTask) -> None:
     """Record the links that a resource has switched. One answer covers all its links."""
-    assert state.open_batch is not None
-    assert isinstance(state.open_batch.schedule, TaskBatch)
-    for other_task in state.open_batch.schedule.tasks:
-        if (other_task.resource, other_task.errand) == (
-            task.resource,
-            task.errand,
-        ) and other_task.link_to is not None:
-            ends = (
-                min(other_task.resource, other_task.link_to),
-                max(other_task.resource, other_task.link_to),
-            )
-            if task.errand is TaskKind.LINK_OFF:
-                state.links_off[ends] = None
-            else:
-                state.links_off.pop(ends, None)
-
-
-def _store(state: UpgradeState, resource_state: ResourceState) -> None:
-    before = state.resource_states[resource_state.resource.id]
-    state.resource_states[resource_state.resource.id] = resource_state
-    has_units = any(len(unit.resources) > 1 for unit in state.units.values())
-    # Units group the resources that have work left, so any change of levels can change the groups.
-    if before.present != resource_state.present or has_units:
-        state.grouping = None
+    assert state.iteration.open_batch is not None
+    assert isinstance(state.iteration.open_batch.schedule, TaskBatch)
+    for other in state.iteration.open_batch.schedule.tasks:
+        is_same = (other.resource, other.errand) == (task.resource, task.errand)
+        if is_same and other.link_to is not None:
+            is_on = task.errand is TaskKind.LINK_ON
+            state.resources.switch_link(other.resource, other.link_to, on=is_on)
 
 
 def after_apply(resource_state: ResourceState) -> ResourceState:
@@ -360,34 +331,27 @@ def on_task_failed(state: UpgradeState, event: past.TaskFailed) -> None:
     if task is None:
         return
     reason = event.reason or "the task failed"
-    if state.open_batch is not None:
-        state.open_batch.failed.add(task.vertex)
+    attempts = state.attempts
+    state.iteration.fail_vertex(task.vertex)
     match task.errand:
         case TaskKind.APPLY:
             # The attempt counts for the set of the work that failed.
             set_ = task.works[min(event.done, len(task.works) - 1)].set
-            _count_attempt(state, task.resource, set_)
+            state.resources.count_attempt(task.resource, set_)
             if event.unreachable:
-                state.to_isolate[task.resource] = Reason("unreachable", reason)
+                attempts.must_isolate(task.resource, "unreachable", reason)
             elif event.done or event.begun:
-                state.to_revert[task.resource] = task.works[: event.done + event.begun]
+                attempts.must_revert(task.resource, task.works[: event.done + event.begun])
         case TaskKind.CHECK:
-            level = state.applied_levels.get(task.resource)
+            level = attempts.applied_levels.get(task.resource)
             if level is not None:
-                _count_attempt(state, task.resource, level.works[-1].set)
-                state.to_revert[task.resource] = level.works
+                state.resources.count_attempt(task.resource, level.works[-1].set)
+                attempts.must_revert(task.resource, level.works)
         case TaskKind.REVERT:
             text = f"the revert of a failed attempt failed: {reason}"
-            state.to_isolate[task.resource] = Reason("task-failed", text)
+            attempts.must_isolate(task.resource, "task-failed", text)
         case _:
-            text = f"{task.errand} failed: {reason}"
-            state.to_isolate[task.resource] = Reason("task-failed", text)
-
-
-def _count_attempt(state: UpgradeState, resource: ResourceId, set_: SetId) -> None:
-    resource_state = state.resource_states[resource]
-    attempts = resource_state.attempts.but({set_: resource_state.attempts.get(set_, 0) + 1})
-    state.resource_states[resource] = resource_state.but(attempts=attempts)
+            attempts.must_isolate(task.resource, "task-failed", f"{task.errand} failed: {reason}")
 
 
 def close_batch(state: UpgradeState, ended: OpenBatch) -> None:
@@ -396,25 +360,26 @@ def close_batch(state: UpgradeState, ended: OpenBatch) -> None:
     If a task of a vertex failed, its applied resources are reverted too. A resource without an
     answer is in an unknown state.
     """
-    schedule = ended.schedule
+    schedule, attempts = ended.schedule, state.attempts
     if not isinstance(schedule, TaskBatch):
         return
+    failed = set(ended.failed)
     applied: dict[VertexId, list[ResourceId]] = {}
     for task in schedule.tasks:
-        if task.errand in ATTEMPT_ERRANDS and task.resource in state.applied_levels:
+        if task.errand in ATTEMPT_ERRANDS and task.resource in attempts.applied_levels:
             applied.setdefault(task.vertex, []).append(task.resource)
         unanswered = f"{task.errand} {task.resource}" not in ended.answered_tasks
         # After a failure the engine skips the later tasks of the vertex: they need no report.
-        if unanswered and task.vertex not in ended.failed:
-            ended.failed.add(task.vertex)
+        if unanswered and task.vertex not in failed:
+            failed.add(task.vertex)
             if task.errand is TaskKind.CHECK:
-                state.to_revert[task.resource] = task.works
+                attempts.must_revert(task.resource, task.works)
             else:
                 text = "the engine did not report the result"
-                state.to_isolate[task.resource] = Reason("task-unanswered", text)
+                attempts.must_isolate(task.resource, "task-unanswered", text)
     if any(task.errand in ATTEMPT_ERRANDS for task in schedule.tasks):
-        for vertex in [key for key in applied if key in ended.failed]:
+        for vertex in [key for key in applied if key in failed]:
             for resource in reversed(applied[vertex]):  # the last change is reverted first
-                if resource not in state.to_isolate:
-                    works = state.to_revert.pop(resource, state.applied_levels[resource].works)
-                    state.to_revert[resource] = works
+                if resource not in attempts.to_isolate:
+                    works = attempts.applied_levels[resource].works
+                    attempts.must_revert(resource, attempts.to_revert.get(resource, works))

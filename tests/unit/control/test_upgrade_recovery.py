@@ -39,7 +39,7 @@ def replayed(events: list[Event]) -> UpgradeState:
 
 
 def without_caches(state: UpgradeState) -> UpgradeState:
-    return replace(state, grouping=None)
+    return replace(state, resources=replace(state.resources, grouping=None))
 
 
 @pytest.mark.parametrize("name", [*NAMES, "random"])

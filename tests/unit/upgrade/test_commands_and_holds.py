@@ -197,7 +197,7 @@ def test_an_ended_set_waits_for_no_approval() -> None:
     harness.run()  # one batch changes both: no checkpoint is reached in between
     assert harness.outcomes() == {"all": "applied"}
     state = harness.coordinator.state
-    assert not waits_for_approval(state, state.set_status[SetId("all")])
+    assert not waits_for_approval(state, state.requests.set_status[SetId("all")])
 
 
 def test_a_checkpoint_stops_between_iterations() -> None:
@@ -255,4 +255,4 @@ def test_the_set_with_higher_priority_gets_the_spare_hosts() -> None:
     harness.run()
     first = harness.events(BatchDecided)[0]
     assert set(first.batch[:2]) == {"k2", "k3"}
-    assert harness.coordinator.state.set_status[SetId("high")].priority == 5
+    assert harness.coordinator.state.requests.set_status[SetId("high")].priority == 5

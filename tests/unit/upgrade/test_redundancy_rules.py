@@ -227,7 +227,7 @@ def test_a_unit_keeps_the_required_members_in_service() -> None:
 
     def watch(event: object) -> None:
         """Count at the end of each work: between works the halves are switched."""
-        resource_states = harness.coordinator.state.resource_states
+        resource_states = harness.coordinator.state.resources.states
         if isinstance(event, TaskFinished) and event.errand is TaskKind.APPLY:
             in_service.append(sum(resource_states[ResourceId(id_)].active for id_ in ("s1", "s3")))
 

@@ -21,7 +21,8 @@ from equipoise.sim.upgrade.engine import SimulatedEngine
 from equipoise.store import MemoryJournal
 from equipoise.upgrade.graph.host_partitions import tenants_on_old_only, tenants_with_new
 from equipoise.upgrade.graph.iteration_view import partition_hosts
-from equipoise.upgrade.state import IterationPhase, UpgradeState
+from equipoise.upgrade.state import UpgradeState
+from equipoise.upgrade.state.iteration import IterationPhase
 from equipoise.upgrade.summary import summarise_campaign
 from equipoise.upgrade.vms.reserves import (
     FreeCapacity,
@@ -87,7 +88,7 @@ def test_a_tenant_scales_by_its_step_per_cooldown_up_to_its_limit(
 
 def test_the_equations_use_one_step_for_all_tenants_and_whole_hosts() -> None:
     state = started_harness().coordinator.state
-    hosts = list(state.compute_hosts)
+    hosts = list(state.cluster.compute_hosts)
     assert largest_scaling(state, 11) == 4
     assert [scaling_reservation(state, hosts, tenants, 10) for tenants in (0, 1, 2, 3)] == [
         0,
@@ -104,8 +105,8 @@ def test_the_risk_time_is_twice_the_moves_of_the_largest_group() -> None:
 
 
 def reserved(state: UpgradeState, tenants: dict[TenantId, int], failover: int) -> tuple[int, bool]:
-    hosts = list(state.compute_hosts)
-    busy = [host for host in hosts if state.residents.get(host)]
+    hosts = list(state.cluster.compute_hosts)
+    busy = [host for host in hosts if state.cluster.residents.get(host)]
     empty = [host for host in hosts if host not in busy]
     reservation = reserve_hosts(
         state, FreeCapacity(state, hosts), tenants, busy=busy, empty=empty, failover=failover
@@ -126,7 +127,10 @@ def test_used_hosts_are_reserved_first_then_the_fewest_empty_hosts() -> None:
 
 def after_first_moves(harness: UpgradeHarness) -> UpgradeHarness:
     """Run until VMs have moved once and are in both partitions."""
-    while not harness.events(VmBatchStarted) or harness.coordinator.state.open_batch is not None:
+    while (
+        not harness.events(VmBatchStarted)
+        or harness.coordinator.state.iteration.open_batch is not None
+    ):
         assert harness.step()
     return harness
 
@@ -135,7 +139,7 @@ def test_only_tenants_with_vms_in_the_new_partition_scale_there() -> None:
     harness = after_first_moves(started_harness(DIVIDED.but(failover_hosts=0), hosts=20))
     state = harness.coordinator.state
     host_partitions = partition_hosts(state)
-    moved = {state.placements[move.vm].tenant for event in harness.events(VmBatchStarted)
+    moved = {state.cluster.placements[move.vm].tenant for event in harness.events(VmBatchStarted)
              for move in event.batch.moves}  # fmt: skip
     assert moved
     assert set(tenants_with_new(state, host_partitions)) == moved
@@ -161,7 +165,7 @@ def test_an_undo_may_use_the_failover_reserve() -> None:
 
 def test_equation_6_counts_empty_hosts_beyond_the_reserves() -> None:
     harness = started_harness(DIVIDED.but(readings=PAPER_READINGS))
-    while harness.coordinator.state.phase is not IterationPhase.MOVING:
+    while harness.coordinator.state.iteration.phase is not IterationPhase.MOVING:
         assert harness.step()
     state = harness.coordinator.state
     host_partitions = partition_hosts(state)
@@ -356,7 +360,9 @@ def test_a_vm_moves_once() -> None:
     harness = hosts_upgraded([2] * 6, UpgradeSettings(vm_move_s=5))
     harness.run()
     assert harness.outcomes() == {"hosts": "applied"}
-    assert {placement.moves for placement in harness.coordinator.state.placements.values()} == {1}
+    assert {
+        placement.moves for placement in harness.coordinator.state.cluster.placements.values()
+    } == {1}
 
 
 def test_one_large_host_is_reserved_instead_of_several_small_ones() -> None:

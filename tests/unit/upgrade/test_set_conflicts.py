@@ -79,7 +79,9 @@ def test_two_sets_of_one_unit_complete_together() -> None:
     harness = two_by_two(NET, HOSTS)
     harness.run()
     assert harness.outcomes() == {"net": "applied", "hosts": "applied"}
-    assert {len(unit.partitions) for unit in harness.coordinator.state.units.values()} == {3}
+    assert {
+        len(unit.partitions) for unit in harness.coordinator.state.resources.units.values()
+    } == {3}
     ended = [event.at_ms for event in harness.events(SetEnded)]
     assert ended[0] == ended[1]
 
@@ -89,7 +91,7 @@ def test_a_set_continues_without_another_set_of_its_unit_if_compatible() -> None
     harness.run()
     assert harness.outcomes() == {"net": "applied", "hosts": "undone"}
     assert versions(harness) == ["v1", "v1", "v2", "v2"]
-    assert all(resource.active for resource in harness.coordinator.state.resource_states.values())
+    assert all(resource.active for resource in harness.coordinator.state.resources.states.values())
 
 
 def test_work_of_two_sets_survives_the_undo_of_one() -> None:
@@ -177,10 +179,10 @@ def watch_versions(harness: UpgradeHarness) -> None:
 
     def check_compatible(_event: object) -> None:
         state = harness.coordinator.state
-        for tracked in state.dependencies:
+        for tracked in state.resources.dependencies:
             ends = [
-                state.resource_states[tracked.dependency.dependent],
-                state.resource_states[tracked.dependency.sponsor],
+                state.resources.states[tracked.dependency.dependent],
+                state.resources.states[tracked.dependency.sponsor],
             ]
             if all(resource_state.active and resource_state.operational for resource_state in ends):
                 mixed = [dict(resource_state.components) for resource_state in ends]
@@ -226,13 +228,13 @@ def test_a_newer_request_waits_for_the_older_request_that_it_needs() -> None:
 
 def test_a_newer_request_is_undone_with_the_older_request_that_it_needs() -> None:
     harness = built_on()
-    while SetId("switch") not in harness.coordinator.state.set_status:
+    while SetId("switch") not in harness.coordinator.state.requests.set_status:
         assert harness.step()
     harness.command(CommandKind.UNDO, "kernel")
     harness.run()
     assert harness.outcomes() == {"kernel": "undone", "switch": "undone"}
     assert (harness.version("k1"), harness.version("s1")) == ("v1", "v1")
-    code = harness.coordinator.state.set_status[SetId("switch")].reason_code
+    code = harness.coordinator.state.requests.set_status[SetId("switch")].reason_code
     assert code == "version-conflict"
 
 
@@ -318,4 +320,7 @@ def test_a_request_after_the_undo_of_the_request_that_it_needs_is_refused() -> N
     harness.command(CommandKind.UNDO, "hosts")
     harness.run()
     assert harness.outcomes() == {"hosts": "undone", "net": "refused"}
-    assert harness.coordinator.state.set_status[SetId("net")].reason_code == "capacity-too-small"
+    assert (
+        harness.coordinator.state.requests.set_status[SetId("net")].reason_code
+        == "capacity-too-small"
+    )

@@ -132,7 +132,7 @@ def test_a_unit_that_lost_its_spare_hosts_is_undone() -> None:
     harness.ask(a_request(lone, name="r2"))
     harness.run()
     assert harness.outcomes() == {"s": "undone", "lone": "applied"}
-    assert not harness.coordinator.state.resource_states[ResourceId("h7")].operational
+    assert not harness.coordinator.state.resources.states[ResourceId("h7")].operational
     (undo,) = harness.events(past.SetUndoStarted)
     assert (undo.set, undo.code) == ("s", "capacity-too-small")
 

@@ -51,7 +51,7 @@ def test_isolated_and_unchanged_resources_get_the_undo_version_as_well() -> None
     assert harness.outcomes() == {"net": "undone"}
     assert [harness.version(f"s{n}") for n in (1, 2, 3)] == ["v2", "v2", "v2"]
     assert [event.resource for event in harness.events(ResourceReleased)] == ["s2"]
-    assert not harness.coordinator.state.resource_states[ResourceId("s2")].isolated
+    assert not harness.coordinator.state.resources.states[ResourceId("s2")].isolated
 
 
 def test_a_resource_whose_undo_fails_is_failed() -> None:
@@ -88,7 +88,7 @@ def test_the_undo_uses_the_recipe_of_the_undo_version() -> None:
 
 def test_a_set_undone_before_its_start_applies_the_undo_version() -> None:
     harness = harness_of()
-    while harness.coordinator.state.iteration < 1:
+    while harness.coordinator.state.iteration.number < 1:
         harness.step()
     harness.command(CommandKind.PAUSE, "net")
     harness.command(CommandKind.UNDO, "net")
@@ -117,7 +117,7 @@ def test_a_complementary_change_of_the_same_component_has_the_undo_version() -> 
         )
     )
     harness.step()
-    (status,) = harness.coordinator.state.set_status.values()
+    (status,) = harness.coordinator.state.requests.set_status.values()
     requested, complement = status.set.changes
     assert complement.complements
     assert complement.undo_version == requested.undo_version == "v2"

@@ -95,7 +95,7 @@ def test_a_failed_attempt_is_reverted_and_tried_again() -> None:
     harness.run()
     assert errands(harness, "s1") == [TaskKind.APPLY, TaskKind.REVERT, TaskKind.APPLY]
     assert harness.outcomes() == {"net": "applied"}
-    assert harness.coordinator.state.resource_states[ResourceId("s1")].components == {
+    assert harness.coordinator.state.resources.states[ResourceId("s1")].components == {
         "switch": "v2", "agent": "v2"
     }  # fmt: skip
 
@@ -107,7 +107,7 @@ def test_a_set_is_undone_after_the_last_allowed_attempt() -> None:
     assert errands(harness, "s2").count(TaskKind.APPLY) == 2
     assert harness.outcomes() == {"net": "undone"}
     assert [harness.version(f"s{n}") for n in (1, 2, 3)] == ["v1"] * 3
-    assert not harness.coordinator.state.resource_states[ResourceId("s2")].isolated, (
+    assert not harness.coordinator.state.resources.states[ResourceId("s2")].isolated, (
         "the undo has restored it"
     )
 
@@ -117,7 +117,7 @@ def test_a_set_continues_without_resources_above_its_threshold() -> None:
     harness = harness_of(a_set("net", change, attempts_max=1), fails=failing("s2"))
     harness.run()
     assert harness.outcomes() == {"net": "applied"}
-    resource_state = harness.coordinator.state.resource_states[ResourceId("s2")]
+    resource_state = harness.coordinator.state.resources.states[ResourceId("s2")]
     assert resource_state.isolated
     assert not resource_state.failed
     assert [harness.version(f"s{n}") for n in (1, 2, 3)] == ["v2", "v1", "v2"]
@@ -176,7 +176,7 @@ def test_a_set_is_undone_at_its_deadline() -> None:
     harness = harness_of(late, fails=failing("s2", times=20))
     harness.run()
     assert harness.outcomes() == {"late": "undone"}
-    status = harness.coordinator.state.set_status[SetId("late")]
+    status = harness.coordinator.state.requests.set_status[SetId("late")]
     assert status.reason_code == "deadline-missed"
     assert "10 s" in status.reason
 
@@ -191,7 +191,7 @@ def test_an_administrator_undoes_or_cancels_an_incomplete_set() -> None:
         return "not yet" if task.resource[0] == "s" and task.errand is TaskKind.APPLY else ""
 
     harness = harness_of(*sets, fails=fails)
-    while harness.coordinator.state.iteration < 3:
+    while harness.coordinator.state.iteration.number < 3:
         harness.step()
     assert harness.version("k1") == harness.version("k2") == "v2"
     harness.command(CommandKind.UNDO, "undone")
@@ -210,7 +210,7 @@ def test_a_resource_without_a_report_of_the_engine_is_failed() -> None:
         event for event in harness.open if getattr(event, "resource", None) != "s2"
     ]  # the report is lost
     harness.run()
-    resource_state = harness.coordinator.state.resource_states[ResourceId("s2")]
+    resource_state = harness.coordinator.state.resources.states[ResourceId("s2")]
     assert resource_state.failed
     assert harness.outcomes() == {"net": "applied"}
 
@@ -222,7 +222,7 @@ def test_an_unhealthy_resource_that_cannot_be_reverted_is_isolated_and_checked_o
     change = upgrade_of(["s1", "s2"], undo_threshold=1)
     harness = harness_of(a_set("net", change, bake_s=60), fails=fails)
     harness.run(steps=200)
-    assert harness.coordinator.state.resource_states[ResourceId("s1")].failed
+    assert harness.coordinator.state.resources.states[ResourceId("s1")].failed
     assert (harness.outcomes(), harness.version("s2")) == ({"net": "applied"}, "v2")
     checks = [event for event in harness.events(BatchStarted) if event.batch.id.endswith("/check")]
     assert len(checks) == 1

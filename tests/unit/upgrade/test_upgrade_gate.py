@@ -69,10 +69,8 @@ def test_capacity_of_a_leaving_vm_is_not_free_yet() -> None:
 
 def test_a_failed_or_isolated_host_accepts_no_vm() -> None:
     state = a_state(a_vm("a", 1, "a"))
-    down = state.compute_hosts[HostId("h2")]
-    state.compute_hosts[HostId("h2")] = type(down)(down.host, down.vms_max, up=False)
-    isolated = ResourceId("k3")
-    state.resource_states[isolated] = state.resource_states[isolated].but(isolated=True)
+    state.cluster.fail_host(HostId("h2"))
+    state.resources.put(state.resources.states[ResourceId("k3")].but(isolated=True))
     assert "h2 is failed" in refusal_reason(state, [move("a", 1, 2)])
     assert "h3 is maintenance" in refusal_reason(state, [move("a", 1, 3)])
     states = {host.id: host.state for host in current_inventory(state).hosts}
@@ -125,7 +123,7 @@ def test_a_vm_that_does_not_fit_moves_to_another_host() -> None:
     )
     harness.run()
     assert harness.outcomes() == {"hosts": "applied"}
-    placements = harness.coordinator.state.placements
+    placements = harness.coordinator.state.cluster.placements
     assert placements[VmId("a")].host != placements[VmId("b")].host
 
 

@@ -86,7 +86,7 @@ def test_a_resource_that_no_longer_fits_changes_as_well() -> None:
     harness.run()
     (complement,) = [
         change
-        for change in harness.coordinator.state.set_status[SetId("net")].set.changes
+        for change in harness.coordinator.state.requests.set_status[SetId("net")].set.changes
         if change.complements
     ]
     assert complement.resources == ("k1", "k2", "k3", "k4")
@@ -100,7 +100,7 @@ def test_a_component_needed_on_the_same_resource_is_installed() -> None:
     catalog = needing(need("agent", along=None), component="hypervisor")
     harness = network(catalog, a_set("hosts", upgrade_of(["k1"])))
     harness.run()
-    installed = harness.coordinator.state.resource_states[ResourceId("k1")].components
+    installed = harness.coordinator.state.resources.states[ResourceId("k1")].components
     assert installed == {"hypervisor": "v2", "agent": "v3"}
 
 
@@ -128,7 +128,7 @@ def test_a_set_that_can_never_succeed_is_refused_with_a_code(
 ) -> None:
     harness = network(CATALOG, a_set("bad", change))
     harness.run()
-    status = harness.coordinator.state.set_status[SetId("bad")]
+    status = harness.coordinator.state.requests.set_status[SetId("bad")]
     assert harness.outcomes() == {"bad": "refused"}
     assert status.reason_code == code
 
@@ -137,7 +137,7 @@ def test_a_set_with_too_short_a_window_is_refused() -> None:
     window = MaintenanceWindow(opens_s=0, closes_s=15)
     harness = network(CATALOG, a_set("net", upgrade_of(["s1"]), windows=(window,)))
     harness.run()
-    status = harness.coordinator.state.set_status[SetId("net")]
+    status = harness.coordinator.state.requests.set_status[SetId("net")]
     assert status.reason_code == "window-too-short"
     assert "15 s" in status.reason
 
@@ -153,7 +153,7 @@ def test_a_set_is_refused_if_capacity_can_never_suffice() -> None:
     )
     harness.run()
     assert harness.outcomes() == {"hosts": "refused"}
-    status = harness.coordinator.state.set_status[SetId("hosts")]
+    status = harness.coordinator.state.requests.set_status[SetId("hosts")]
     assert status.reason_code == "capacity-too-small"
     assert "3 VMs or more" in status.reason
 
@@ -172,7 +172,7 @@ def test_a_set_is_refused_if_its_aggregate_needs_all_constituents() -> None:
         )
     )
     harness.run()
-    status = harness.coordinator.state.set_status[SetId("hosts")]
+    status = harness.coordinator.state.requests.set_status[SetId("hosts")]
     assert status.reason_code == "constituents-short"
     assert "4 of its 4" in status.reason
 
@@ -182,7 +182,7 @@ def test_a_matching_resource_is_not_changed() -> None:
     harness.run()
     assert harness.outcomes() == {"none": "applied"}
     assert harness.journal.lines() is not None
-    assert not harness.coordinator.state.resource_states[ResourceId("s1")].applied
+    assert not harness.coordinator.state.resources.states[ResourceId("s1")].applied
 
 
 def test_resources_are_added_and_removed() -> None:
@@ -199,7 +199,7 @@ def test_resources_are_added_and_removed() -> None:
     harness.run()
     assert harness.outcomes() == {"more": "applied"}
     assert harness.version("s3") == "v2"
-    assert not harness.coordinator.state.resource_states[ResourceId("k4")].present
+    assert not harness.coordinator.state.resources.states[ResourceId("k4")].present
 
 
 def test_incompatible_mixed_versions_need_a_method() -> None:
@@ -207,8 +207,8 @@ def test_incompatible_mixed_versions_need_a_method() -> None:
     peers = need("switch", "v2", along=DependencyKind.PEER_STATELESS)
     harness = network(needing(peers), a_set("net", upgrade_of(["s1", "s2"])))
     harness.run()
-    status = harness.coordinator.state.set_status[SetId("net")]
-    units = harness.coordinator.state.units.values()
+    status = harness.coordinator.state.requests.set_status[SetId("net")]
+    units = harness.coordinator.state.resources.units.values()
     assert any(set(unit.resources) == {"s1", "s2"} for unit in units) or (
         status.reason_code == "no-method"
     )
@@ -241,7 +241,9 @@ def harness_of(
 def lasting(harness: UpgradeHarness) -> list[tuple[str, str, str]]:
     """Return the dependencies that hold at the end."""
     state = harness.coordinator.state
-    presences = [(presence(state, tracked), tracked.dependency) for tracked in state.dependencies]
+    presences = [
+        (presence(state, tracked), tracked.dependency) for tracked in state.resources.dependencies
+    ]
     assert all(holds in (None, DependencyPresence.CURRENT_FUTURE) for holds, _ in presences)
     return [
         (dependency.dependent, dependency.sponsor, dependency.kind.value)
@@ -270,7 +272,7 @@ def test_a_changed_dependency_holds_once_with_its_new_values() -> None:
     harness = harness_of(change_of(ChangeKind.UPGRADE, new), dependencies=(old,))
     harness.run()
     assert lasting(harness) == [("s1", "s2", "aggregation")]
-    tracked = harness.coordinator.state.dependencies
+    tracked = harness.coordinator.state.resources.dependencies
     (kept,) = [item.dependency for item in tracked if presence(harness.coordinator.state, item)]
     assert kept.constituents_min == 2
 
@@ -300,4 +302,4 @@ def test_the_removal_of_an_unknown_dependency_is_refused() -> None:
     harness = harness_of(change_of(ChangeKind.REMOVE, binds("s1", "s2", STORAGE)))
     harness.run()
     assert harness.outcomes() == {"wires": "refused"}
-    assert ResourceId("s1") in harness.coordinator.state.resource_states
+    assert ResourceId("s1") in harness.coordinator.state.resources.states

@@ -150,7 +150,7 @@ def four_switches(
 
 def _check_one_version_in_service(harness: UpgradeHarness) -> None:
     """Check that all active switches have one version."""
-    resource_states = harness.coordinator.state.resource_states.values()
+    resource_states = harness.coordinator.state.resources.states.values()
     assert (
         len(
             {
@@ -188,7 +188,7 @@ def test_a_split_keeps_one_version_in_service(
         ],
     ]
     assert harness.outcomes() == {"net": "applied"}
-    assert all(resource.active for resource in harness.coordinator.state.resource_states.values())
+    assert all(resource.active for resource in harness.coordinator.state.resources.states.values())
     waits = {
         vertex: (elimination.rule, elimination.code)
         for elimination in harness.events(BatchDecided)[0].eliminated
@@ -209,7 +209,7 @@ def test_the_undo_of_a_split_keeps_one_version_in_service(
     harness.run()
     assert harness.outcomes() == {"net": "undone"}
     assert [harness.version(f"s{n}") for n in range(1, 5)] == ["v1"] * 4
-    assert all(resource.active for resource in harness.coordinator.state.resource_states.values())
+    assert all(resource.active for resource in harness.coordinator.state.resources.states.values())
 
 
 def test_remotely_managed_links_are_switched(

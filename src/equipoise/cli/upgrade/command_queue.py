@@ -93,9 +93,9 @@ def read_postings(
 ) -> list[Posting]:
     """Return the postings; files of requests are checked against this campaign."""
     known: dict[str, Resource] = {
-        id_: resource_state.resource for id_, resource_state in state.resource_states.items()
+        id_: resource_state.resource for id_, resource_state in state.resources.states.items()
     }
-    waiting = [set_ for _, request in state.pending_requests for set_ in request.sets]
+    waiting = [set_ for _, request in state.requests.pending for set_ in request.sets]
     known |= {new.id: new for set_ in waiting for change in set_.changes for new in change.new}
     catalog = state.campaign.catalog
     postings: list[Posting] = [
@@ -118,7 +118,7 @@ def _expected_state(journal: Journal, orders: Journal, campaign: UpgradeCampaign
             taken_over = max(taken_over, event.number)
     for event in orders.events(taken_over):
         coordinator.handle(event)
-    coordinator.state.rejected_commands = []  # replies to earlier postings
+    coordinator.state.requests.report_rejected(None)  # replies to earlier postings
     return coordinator
 
 
@@ -136,18 +136,19 @@ def refusals(coordinator: Coordinator, wanted: Sequence[Posting]) -> list[Comman
             CommandReply(
                 order=rejected.order, refused=rejected.reason.text, code=rejected.reason.code
             )
-            for rejected in coordinator.state.rejected_commands
+            for rejected in coordinator.state.requests.report_rejected(None)
         ]
-        coordinator.state.rejected_commands = []
     state = coordinator.state
-    if state.pending_requests:
-        coordinator.handle(IterationStarted(at_ms=state.at_ms, iteration=state.iteration + 1))
+    if state.requests.pending:
+        coordinator.handle(
+            IterationStarted(at_ms=state.at_ms, iteration=state.iteration.number + 1)
+        )
     for event in wanted:
         if isinstance(event, UpgradeRequested):
             for change_set in event.request.sets:
-                if change_set.id in state.refused_sets:
+                if change_set.id in state.requests.refused_sets:
                     what = f"request {event.request.id}"
-                    reason = state.refused_sets[change_set.id]
+                    reason = state.requests.refused_sets[change_set.id]
                     why = f"set {change_set.id} can never succeed: {reason}"
                     found.append(CommandReply(order=what, refused=why, code=reason.code))
     return found
@@ -170,8 +171,9 @@ def approve_all(state: UpgradeState, orders: Journal) -> None:
     """Approve every set that waits at a checkpoint, as a dry run assumes."""
     waiting = [
         status
-        for status in state.set_status.values()
-        if waits_for_approval(state, status) and hold_reason(state, status) in state.wait_reasons
+        for status in state.requests.set_status.values()
+        if waits_for_approval(state, status)
+        and hold_reason(state, status) in state.iteration.wait_reasons
     ]
     commands = [UpgradeCommand(order=CommandKind.APPROVE, set=status.id) for status in waiting]
     orders.append([UpgradeCommanded(at_ms=0, command=command) for command in commands])

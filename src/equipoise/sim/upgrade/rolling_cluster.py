@@ -19,11 +19,11 @@ class RollingPlacement:
 
     def __init__(self, start: UpgradeState, rng: Random) -> None:
         self._rng = rng
-        self._capacity = {id_: host.vms_max for id_, host in start.compute_hosts.items()}
-        self._tenants = start.tenants
-        self._tenant_of = {vm: placed.tenant for vm, placed in start.placements.items()}
-        self._group_of = {vm: placed.group for vm, placed in start.placements.items()}
-        self._host_of = {vm: placed.host for vm, placed in start.placements.items()}
+        self._capacity = {id_: host.vms_max for id_, host in start.cluster.compute_hosts.items()}
+        self._tenants = start.cluster.tenants
+        self._tenant_of = {vm: placed.tenant for vm, placed in start.cluster.placements.items()}
+        self._group_of = {vm: placed.group for vm, placed in start.cluster.placements.items()}
+        self._host_of = {vm: placed.host for vm, placed in start.cluster.placements.items()}
         self._new_count = 0
         self.residents: dict[HostId, dict[VmId, None]] = {host: {} for host in self._capacity}
         for vm, host in self._host_of.items():
@@ -31,7 +31,7 @@ class RollingPlacement:
                 self.residents[host][vm] = None
         self.leaving: set[HostId] = set()
         """Hosts of the next batch, which receive no VMs."""
-        self.down = {id_ for id_, host in start.compute_hosts.items() if not host.up}
+        self.down = {id_ for id_, host in start.cluster.compute_hosts.items() if not host.up}
 
     def put(self, vm: VmId, host: HostId | None) -> None:
         """Set the host of a VM; ``None`` if it runs nowhere."""

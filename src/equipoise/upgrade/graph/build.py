@@ -30,7 +30,8 @@ from equipoise.upgrade.graph.dependencies import (
 )
 from equipoise.upgrade.graph.disjoint_sets import DisjointSets
 from equipoise.upgrade.graph.host_partitions import HostPartitions
-from equipoise.upgrade.state import ResourceState, TrackedDependency, UpgradeState
+from equipoise.upgrade.state import UpgradeState
+from equipoise.upgrade.state.resources import ResourceState, TrackedDependency
 
 NO_ATTEMPTS: Final[FrozenMap[SetId, int]] = FrozenMap()
 
@@ -51,14 +52,14 @@ def grouping(state: UpgradeState) -> Grouping:
 
     These are containers, composites and partitions of a split.
     """
-    if state.grouping is None:
-        state.grouping = _contract_groups(state)
-    groups: Grouping = state.grouping
+    if state.resources.grouping is None:
+        state.resources.cache_grouping(_contract_groups(state))
+    groups: Grouping = state.resources.grouping
     return groups
 
 
 def _contract_groups(state: UpgradeState) -> Grouping:
-    groups = DisjointSets(state.resource_states)
+    groups = DisjointSets(state.resources.states)
     for resource, other in _contracted_pairs(state):
         groups.join(resource, other)
     members = {
@@ -76,33 +77,33 @@ def _contract_groups(state: UpgradeState) -> Grouping:
 
 def _hosts(state: UpgradeState, members: tuple[ResourceId, ...]) -> tuple[HostId, ...]:
     """Return the compute hosts of resources."""
-    named = (state.resource_states[id_].resource.host for id_ in members)
+    named = (state.resources.states[id_].resource.host for id_ in members)
     return tuple(
         dict.fromkeys(
             host
             for host in named
             if host is not None
-            and host in state.compute_hosts
-            and state.compute_hosts[host].vms_max
+            and host in state.cluster.compute_hosts
+            and state.cluster.compute_hosts[host].vms_max
         )
     )
 
 
 def _contracted_pairs(state: UpgradeState) -> Iterator[tuple[ResourceId, ResourceId]]:
-    for tracked in state.dependencies:
+    for tracked in state.resources.dependencies:
         dependency = tracked.dependency
         if (
             dependency.kind in CHANGED_TOGETHER
-            and dependency.dependent in state.resource_states
-            and dependency.sponsor in state.resource_states
+            and dependency.dependent in state.resources.states
+            and dependency.sponsor in state.resources.states
         ):
             yield dependency.dependent, dependency.sponsor
-    for unit in state.units.values():
+    for unit in state.resources.units.values():
         for partition in unit.partitions:
             waiting = [
                 id_
                 for id_ in partition
-                if _is_next_in_unit(state.resource_states.get(id_), unit.id)
+                if _is_next_in_unit(state.resources.states.get(id_), unit.id)
             ]
             yield from pairwise(waiting)
 
@@ -121,13 +122,13 @@ def resource_graph(
     """Return every resource and dependency as a graph, with VMs and their hosts if wanted."""
     vertices = {
         resource_id: _vertex(state, resource_state)
-        for resource_id, resource_state in state.resource_states.items()
+        for resource_id, resource_state in state.resources.states.items()
         if _is_relevant(resource_state)
     }
     edges = list(_edges(state))
     if with_vms:
         vm_resource = _vm_resources(state)
-        for placement in state.placements.values():
+        for placement in state.cluster.placements.values():
             moves = placement.host is not None and host_partitions.vms_must_leave(placement.host)
             id_ = ResourceId(placement.vm)
             vertices[id_] = Vertex(
@@ -150,7 +151,7 @@ def _is_relevant(resource_state: ResourceState) -> bool:
 def _vm_resources(state: UpgradeState) -> dict[HostId, ResourceId]:
     """Return the resource of each host on which VMs run: its hypervisor, or the first one."""
     by_host: dict[HostId, ResourceId] = {}
-    for id_, resource_state in state.resource_states.items():
+    for id_, resource_state in state.resources.states.items():
         host = resource_state.resource.host
         if host is not None and resource_state.present:
             is_hypervisor = resource_state.resource.kind is ResourceKind.HYPERVISOR
@@ -178,7 +179,7 @@ def _vertex(state: UpgradeState, resource_state: ResourceState) -> Vertex:
 
 
 def _edges(state: UpgradeState) -> Iterator[Edge]:
-    for tracked in state.dependencies:
+    for tracked in state.resources.dependencies:
         holds = presence(state, tracked)
         if holds is not None:
             yield _edge(tracked, holds)
@@ -225,7 +226,7 @@ def _group(
     members: tuple[ResourceId, ...],
     hosts: tuple[HostId, ...],
 ) -> ChangeGroup:
-    resource_states = [state.resource_states[member] for member in members]
+    resource_states = [state.resources.states[member] for member in members]
     return ChangeGroup(
         vertex,
         members,

@@ -14,13 +14,9 @@ from equipoise.model.upgrade.infrastructure import (
     ResourceGroupKind,
 )
 from equipoise.model.upgrade.request import SetId
-from equipoise.upgrade.state import (
-    ChangeSetStatus,
-    ResourceState,
-    SetProgress,
-    TrackedDependency,
-    UpgradeState,
-)
+from equipoise.upgrade.state import UpgradeState
+from equipoise.upgrade.state.requests import ChangeSetStatus, SetProgress
+from equipoise.upgrade.state.resources import ResourceState, TrackedDependency
 
 PRESENT_NOW = (DependencyPresence.CURRENT, DependencyPresence.CURRENT_FUTURE)
 CHANGED_TOGETHER = (DependencyKind.CONTAINER, DependencyKind.COMPOSITION)
@@ -31,8 +27,8 @@ def presence(state: UpgradeState, tracked: TrackedDependency) -> DependencyPrese
     """Return when a dependency holds, or None if it no longer does."""
     dependency = tracked.dependency
     ends = (
-        state.resource_states.get(dependency.dependent),
-        state.resource_states.get(dependency.sponsor),
+        state.resources.states.get(dependency.dependent),
+        state.resources.states.get(dependency.sponsor),
     )
     if any(end is None or not (end.present or end.levels) for end in ends):
         return None
@@ -40,14 +36,14 @@ def presence(state: UpgradeState, tracked: TrackedDependency) -> DependencyPrese
     if tracked.set is None:
         return DependencyPresence.CURRENT_FUTURE
     if tracked.owner is None:
-        return _presence_with_set(state.set_status[tracked.set], appears=tracked.appears)
+        return _presence_with_set(state.requests.set_status[tracked.set], appears=tracked.appears)
     # With an owner the dependency changes when the set changes the owner, or undoes that.
-    forward, undo = _pending_directions(state.resource_states[tracked.owner], tracked.set)
+    forward, undo = _pending_directions(state.resources.states[tracked.owner], tracked.set)
     if undo:
         return DependencyPresence.CURRENT if tracked.appears else DependencyPresence.FUTURE
-    if _is_applied(state.resource_states[tracked.owner], tracked.set) and not forward:
+    if _is_applied(state.resources.states[tracked.owner], tracked.set) and not forward:
         return DependencyPresence.CURRENT_FUTURE if tracked.appears else None
-    if not forward and state.set_status[tracked.set].progress is not SetProgress.SCHEDULED:
+    if not forward and state.requests.set_status[tracked.set].progress is not SetProgress.SCHEDULED:
         return None if tracked.appears else DependencyPresence.CURRENT_FUTURE
     return DependencyPresence.FUTURE if tracked.appears else DependencyPresence.CURRENT
 
@@ -83,7 +79,7 @@ def constituents_needed(state: UpgradeState, resource_state: ResourceState) -> i
     description = state.catalog.get((resource_state.own_component, version)) if version else None
     if description is not None and (description.constituents_min or description.storing_min):
         return max(description.constituents_min or 0, description.storing_min or 0)
-    return state.declared_constituents_min.get(resource_state.resource.id, 0)
+    return state.resources.declared_constituents_min.get(resource_state.resource.id, 0)
 
 
 def _coming_version(resource_state: ResourceState) -> str | None:
@@ -118,7 +114,7 @@ def _protection_group(
         holders=holders,
         members=members,
         in_service=tuple(
-            member for member in members if is_in_service(state, state.resource_states[member])
+            member for member in members if is_in_service(state, state.resources.states[member])
         ),
         in_service_min=_members_needed(group, len(holders), len(members)),
     )
@@ -135,13 +131,13 @@ def _holders(groups: dict[GroupId, ResourceGroup], group: ResourceGroup) -> list
 def _present_members(state: UpgradeState, members: Iterable[ResourceId]) -> Iterator[ResourceId]:
     """Yield present members, and present replacements of members."""
     for member in members:
-        resource_state = state.resource_states.get(member)
+        resource_state = state.resources.states.get(member)
         replacement = None if resource_state is None else resource_state.related
         for id_ in (member, replacement):
             if (
                 id_ is not None
-                and id_ in state.resource_states
-                and state.resource_states[id_].present
+                and id_ in state.resources.states
+                and state.resources.states[id_].present
             ):
                 yield id_
 
@@ -170,6 +166,6 @@ def is_down(state: UpgradeState, resource_state: ResourceState) -> bool:
     compute_host = (
         None
         if resource_state.resource.host is None
-        else state.compute_hosts.get(resource_state.resource.host)
+        else state.cluster.compute_hosts.get(resource_state.resource.host)
     )
     return compute_host is not None and not compute_host.up

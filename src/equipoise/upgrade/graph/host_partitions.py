@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from equipoise.model.quantity import HostId, ResourceId, TenantId
 from equipoise.model.upgrade.request import SetId
-from equipoise.upgrade.state import SetProgress, UpgradeState
+from equipoise.upgrade.state import UpgradeState
+from equipoise.upgrade.state.requests import SetProgress
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +39,14 @@ def divide_hosts(
     """Return the partitions; ``members`` lists the resources that change with each compute host."""
     dividing = {
         status.id
-        for status in state.set_status.values()
+        for status in state.requests.set_status.values()
         if status.partitions_hosts
         and status.progress is not SetProgress.ENDED
         and _has_work_left(state, status.id)
     }
     old: dict[HostId, None] = {}
     new: dict[HostId, None] = {}
-    for host, compute_host in state.compute_hosts.items():
+    for host, compute_host in state.cluster.compute_hosts.items():
         if compute_host.vms_max == 0 or not compute_host.up:
             continue
         resources = members.get(host, ())
@@ -53,25 +54,27 @@ def divide_hosts(
             continue
         # A host with pending work of a dividing set is old; without a division any work counts.
         (old if _has_changes_left(state, resources, dividing) else new)[host] = None
-    undoing = any(state.set_status[set_].progress is SetProgress.UNDOING for set_ in dividing)
+    undoing = any(
+        state.requests.set_status[set_].progress is SetProgress.UNDOING for set_ in dividing
+    )
     return HostPartitions(bool(dividing), old, new, undoing)
 
 
 def _in_service(state: UpgradeState, resource: ResourceId) -> bool:
-    resource_state = state.resource_states[resource]
+    resource_state = state.resources.states[resource]
     return resource_state.operational and (resource_state.active or not resource_state.present)
 
 
 def _has_work_left(state: UpgradeState, set_: SetId) -> bool:
     """Return whether a dividing set has pending work."""
-    return next(iter(state.pending_resources(set_)), None) is not None
+    return next(iter(state.resources.pending_for(set_)), None) is not None
 
 
 def _has_changes_left(
     state: UpgradeState, resources: Iterable[ResourceId], dividing: set[SetId]
 ) -> bool:
     for resource in resources:
-        for level in state.resource_states[resource].levels:
+        for level in state.resources.states[resource].levels:
             if not dividing or any(work.set in dividing for work in level.works):
                 return True
     return False
@@ -87,10 +90,12 @@ def tenants_on_old_only(
     on_new = _tenants_on(state, host_partitions.new)
     return tuple(
         tenant
-        for tenant in state.tenants
+        for tenant in state.cluster.tenants
         if tenant not in on_new
         and _may_grow(state, tenant)
-        and (state.vm_counts[tenant] or not _can_start_on_new(state, host_partitions, tenant))
+        and (
+            state.cluster.vm_counts[tenant] or not _can_start_on_new(state, host_partitions, tenant)
+        )
     )
 
 
@@ -102,16 +107,16 @@ def _can_start_on_new(
     It can if capacity remains after one scaling step of every other tenant there and after
     failures.
     """
-    free = sum(state.vms_free(host) for host in host_partitions.new)
+    free = sum(state.cluster.vms_free(host) for host in host_partitions.new)
     largest = sorted(
-        (state.compute_hosts[host].vms_max for host in host_partitions.new), reverse=True
+        (state.cluster.compute_hosts[host].vms_max for host in host_partitions.new), reverse=True
     )
     growing = tenants_with_new(state, host_partitions)
-    requested = sum(state.tenants[other].sla.scaling_vms for other in growing)
-    with_capacity = sum(state.vms_free(host) > 0 for host in host_partitions.new)
+    requested = sum(state.cluster.tenants[other].sla.scaling_vms for other in growing)
+    with_capacity = sum(state.cluster.vms_free(host) > 0 for host in host_partitions.new)
     failover = state.settings.failover_hosts if used_hosts(state, host_partitions.new) else 0
     spare = free - sum(largest[:failover])
-    return spare >= requested and with_capacity >= state.tenants[tenant].sla.scaling_vms
+    return spare >= requested and with_capacity >= state.cluster.tenants[tenant].sla.scaling_vms
 
 
 def tenants_with_new(state: UpgradeState, host_partitions: HostPartitions) -> tuple[TenantId, ...]:
@@ -122,34 +127,34 @@ def tenants_with_new(state: UpgradeState, host_partitions: HostPartitions) -> tu
     on_new = _tenants_on(state, host_partitions.new)
     return tuple(
         tenant
-        for tenant in state.tenants
-        if (tenant in on_new or not state.vm_counts[tenant]) and _may_grow(state, tenant)
+        for tenant in state.cluster.tenants
+        if (tenant in on_new or not state.cluster.vm_counts[tenant]) and _may_grow(state, tenant)
     )
 
 
 def growing_tenants(state: UpgradeState) -> tuple[TenantId, ...]:
     """Return all tenants that may still scale."""
-    return tuple(tenant for tenant in state.tenants if _may_grow(state, tenant))
+    return tuple(tenant for tenant in state.cluster.tenants if _may_grow(state, tenant))
 
 
 def _may_grow(state: UpgradeState, tenant: TenantId) -> bool:
-    return state.vm_counts[tenant] < state.tenants[tenant].sla.vms_max
+    return state.cluster.vm_counts[tenant] < state.cluster.tenants[tenant].sla.vms_max
 
 
 def _tenants_on(state: UpgradeState, hosts: Iterable[HostId]) -> set[TenantId]:
     return {
         tenant
         for host in hosts
-        for vm in state.residents.get(host, ())
-        if (tenant := state.placements[vm].tenant) is not None
+        for vm in state.cluster.residents.get(host, ())
+        if (tenant := state.cluster.placements[vm].tenant) is not None
     }
 
 
 def used_hosts(state: UpgradeState, hosts: Iterable[HostId]) -> list[HostId]:
     """Return the hosts with VMs."""
-    return [host for host in hosts if state.residents.get(host)]
+    return [host for host in hosts if state.cluster.residents.get(host)]
 
 
 def unused_hosts(state: UpgradeState, hosts: Iterable[HostId]) -> list[HostId]:
     """Return the hosts without VMs."""
-    return [host for host in hosts if not state.residents.get(host)]
+    return [host for host in hosts if not state.cluster.residents.get(host)]

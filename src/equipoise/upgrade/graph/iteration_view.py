@@ -29,7 +29,7 @@ def next_partition(state: UpgradeState, unit: UpgradeUnit) -> int | None:
 
 def has_unit_work(state: UpgradeState, resource: ResourceId, unit: UnitId) -> bool:
     """Return whether a resource has pending work of a unit that can be done."""
-    resource_state = state.resource_states.get(resource)
+    resource_state = state.resources.states.get(resource)
     return (
         resource_state is not None
         and resource_state.can_be_changed
@@ -65,7 +65,7 @@ class IterationView:
     def level(self, vertex: VertexId) -> dict[str, ExecutionLevel]:
         """Return the next level of each member of a group: of its oldest request."""
         resource_states = (
-            self.state.resource_states[member] for member in self.control.groups[vertex].members
+            self.state.resources.states[member] for member in self.control.groups[vertex].members
         )
         first = {
             resource_state.resource.id: resource_state.levels[0]
@@ -84,7 +84,7 @@ class IterationView:
     def unit(self, vertex: VertexId) -> UpgradeUnit | None:
         """Return the unit of several resources to which a group belongs, or None."""
         for level in self.level(vertex).values():
-            unit = self.state.units.get(level.unit)
+            unit = self.state.resources.units.get(level.unit)
             if unit is not None:
                 return unit
         return None
@@ -97,7 +97,7 @@ class IterationView:
     def returning(self) -> tuple[ReturningGroups, ...]:
         """The groups that wait to return into service, unit by unit."""
         returning_groups = []
-        for unit in self.state.units.values():
+        for unit in self.state.resources.units.values():
             members = [id_ for partition in unit.partitions for id_ in partition]
             present = [id_ for id_ in members if id_ in self.graph.vertices]
             vertices = dict.fromkeys(self.control.group_of[id_] for id_ in present)
@@ -153,10 +153,11 @@ class IterationView:
         works = (
             work
             for member in self.control.groups[vertex].members
-            for work in self.state.resource_states[member].applied
+            for work in self.state.resources.states[member].applied
         )
         return any(
-            self.state.set_status[work.set].outcome is SetOutcome.CANCELLED for work in works
+            self.state.requests.set_status[work.set].outcome is SetOutcome.CANCELLED
+            for work in works
         )
 
     def _is_kept_deactivated(self, vertex: VertexId) -> bool:
@@ -179,7 +180,7 @@ class IterationView:
 
     def present(self, group: ChangeGroup) -> bool:
         """Return whether a group is present now."""
-        return any(self.state.resource_states[member].present for member in group.members)
+        return any(self.state.resources.states[member].present for member in group.members)
 
 
 def build_view(state: UpgradeState, *, with_vms: bool = True) -> IterationView:

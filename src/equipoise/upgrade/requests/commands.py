@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from equipoise.model.upgrade.request import CommandKind, UpgradeCommand, UpgradeRequest
 from equipoise.upgrade.reason import Reason
-from equipoise.upgrade.state import ChangeSetStatus, SetProgress, UpgradeState
+from equipoise.upgrade.state import UpgradeState
+from equipoise.upgrade.state.requests import ChangeSetStatus, SetProgress, UpgradeRequests
 
 ORDERS_FOR_ALL = (CommandKind.PAUSE, CommandKind.RESUME)
 """Commands that can address all sets at once."""
@@ -24,7 +23,7 @@ def command_objection(state: UpgradeState, command: UpgradeCommand) -> Reason | 
     """Return the reason why a command is rejected, or None if it is valid."""
     if command.set is None:
         return _objection_to_all(state, command.order)
-    status = state.set_status.get(command.set)
+    status = state.requests.set_status.get(command.set)
     if status is None:
         text = f"there is no set {command.set}; the sets are: {_set_names(state)}"
         return Reason("unknown-set", text)
@@ -35,7 +34,7 @@ def command_objection(state: UpgradeState, command: UpgradeCommand) -> Reason | 
 
 def is_deferred(state: UpgradeState, command: UpgradeCommand) -> bool:
     """Return whether a command addresses a set whose request is not scheduled yet."""
-    waiting = (set_.id for _, request in state.pending_requests for set_ in request.sets)
+    waiting = (set_.id for _, request in state.requests.pending for set_ in request.sets)
     return command.set is not None and command.set in waiting
 
 
@@ -43,8 +42,8 @@ def _objection_to_all(state: UpgradeState, order: CommandKind) -> Reason | None:
     if order not in ORDERS_FOR_ALL:
         text = f"{order} needs a set: write {order}:SET, with one of {_set_names(state)}"
         return Reason("set-required", text)
-    if (order is CommandKind.PAUSE) == state.paused_by_command:
-        paused = "already" if state.paused_by_command else "not"
+    if (order is CommandKind.PAUSE) == state.requests.paused_by_command:
+        paused = "already" if state.requests.paused_by_command else "not"
         return Reason("no-effect", f"the campaign is {paused} paused")
     return None
 
@@ -52,13 +51,13 @@ def _objection_to_all(state: UpgradeState, order: CommandKind) -> Reason | None:
 def _objection_to_one(
     state: UpgradeState, status: ChangeSetStatus, order: CommandKind
 ) -> Reason | None:
-    undoing = status.progress is SetProgress.UNDOING or status.id in state.pending_orders
+    undoing = status.progress is SetProgress.UNDOING or status.id in state.requests.pending_orders
     if order in (CommandKind.UNDO, CommandKind.CANCEL) and undoing:
-        pending = state.pending_orders.get(status.id, CommandKind.UNDO)
+        pending = state.requests.pending_orders.get(status.id, CommandKind.UNDO)
         how = "cancelled" if pending is CommandKind.CANCEL else "undone"
         return Reason("no-effect", f"set {status.id} is being {how}")
     if order in ORDERS_FOR_ALL and (order is CommandKind.PAUSE) == status.paused:
-        campaign_only = state.paused_by_command and not status.paused
+        campaign_only = state.requests.paused_by_command and not status.paused
         hint = "; the whole campaign is paused" if campaign_only else ""
         paused = "already" if status.paused else "not"
         return Reason("no-effect", f"set {status.id} is {paused} paused{hint}")
@@ -71,37 +70,35 @@ def _objection_to_one(
 
 
 def _set_names(state: UpgradeState) -> str:
-    return ", ".join(state.set_status) or "none yet"
+    return ", ".join(state.requests.set_status) or "none yet"
 
 
-def execute_command(state: UpgradeState, command: UpgradeCommand) -> None:
-    """Apply a valid command to the state."""
-    if command.set is None:
-        state.paused_by_command = command.order is CommandKind.PAUSE
+def execute_command(requests: UpgradeRequests, command: UpgradeCommand) -> None:
+    """Apply a valid command."""
+    set_ = command.set
+    if set_ is None:
+        requests.pause_all(paused=command.order is CommandKind.PAUSE)
         return
-    status = state.set_status[command.set]
     match command.order:
         case CommandKind.PAUSE | CommandKind.RESUME:
-            status = replace(status, paused=command.order is CommandKind.PAUSE)
+            requests.change_set(set_, paused=command.order is CommandKind.PAUSE)
         case CommandKind.APPROVE:
-            status = replace(status, checkpoints_approved=status.checkpoints_approved + 1)
+            approved = requests.set_status[set_].checkpoints_approved
+            requests.change_set(set_, checkpoints_approved=approved + 1)
         case CommandKind.PRIORITY:
-            status = replace(status, priority=command.priority)
+            requests.change_set(set_, priority=command.priority)
         case CommandKind.UNDO:
-            status = replace(status, reason=UNDO_COMMANDED.text, reason_code=UNDO_COMMANDED.code)
+            requests.order(set_, command.order, UNDO_COMMANDED)
         case CommandKind.CANCEL:
-            status = replace(status, reason=CANCELLED.text, reason_code=CANCELLED.code)
-    state.set_status[command.set] = status
-    if command.order in (CommandKind.UNDO, CommandKind.CANCEL):
-        state.pending_orders[command.set] = command.order
+            requests.order(set_, command.order, CANCELLED)
 
 
 def request_objection(state: UpgradeState, request: UpgradeRequest) -> Reason | None:
     """Return the reason why a request is rejected beside the others, or None."""
-    waiting = {set_.id for _, pending in state.pending_requests for set_ in pending.sets}
+    waiting = {set_.id for _, pending in state.requests.pending for set_ in pending.sets}
     names = [set_.id for set_ in request.sets]
     for index, name in enumerate(names):
-        if name in state.set_status or name in waiting or name in names[:index]:
+        if name in state.requests.set_status or name in waiting or name in names[:index]:
             text = f"a set {name} exists: give each set an id of its own"
             return Reason("duplicate-set", text)
     return None

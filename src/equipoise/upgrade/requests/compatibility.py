@@ -14,7 +14,8 @@ from equipoise.model.upgrade.infrastructure import (
 )
 from equipoise.model.upgrade.request import ChangeKind, RequestedChange
 from equipoise.upgrade.graph.dependencies import presence
-from equipoise.upgrade.state import ResourceState, UpgradeState, components_after, main_component
+from equipoise.upgrade.state import UpgradeState
+from equipoise.upgrade.state.resources import ResourceState, components_after, main_component
 
 
 class Projection:
@@ -24,12 +25,12 @@ class Projection:
         self._catalog = state.catalog
         self.resources: dict[ResourceId, Resource] = {}
         self.components: dict[ResourceId, dict[ComponentId, str]] = {}
-        for id_, resource_state in state.resource_states.items():
+        for id_, resource_state in state.resources.states.items():
             if resource_state.present or resource_state.levels:
                 self.resources[id_] = resource_state.resource
                 self.components[id_] = projected_components(resource_state)
         self.edges: dict[ResourceId, list[tuple[DependencyKind, ResourceId]]] = {}
-        for tracked in state.dependencies:
+        for tracked in state.resources.dependencies:
             if presence(state, tracked) in (
                 DependencyPresence.FUTURE,
                 DependencyPresence.CURRENT_FUTURE,

@@ -9,7 +9,8 @@ from equipoise.model.upgrade.request import ChangeKind, ChangeSet, RequestedChan
 from equipoise.upgrade.reason import Reason
 from equipoise.upgrade.requests.compatibility import Projection
 from equipoise.upgrade.requests.dependency_changes import has_dependency
-from equipoise.upgrade.state import UpgradeState, main_component
+from equipoise.upgrade.state import UpgradeState
+from equipoise.upgrade.state.resources import main_component
 
 COMPLEMENTS_MAX = 10_000
 """A bound on the search, far above the size of real clusters: requirements can form a cycle."""
@@ -61,7 +62,7 @@ def _checked_change(
         if future.describe(main_component(new), new.version) is None:
             text = f"the catalog does not describe {main_component(new)} {new.version}"
             raise InfeasibleSet("no-description", text)
-    if change.replaces is not None and change.replaces not in state.resource_states:
+    if change.replaces is not None and change.replaces not in state.resources.states:
         text = f"there is no resource {change.replaces} to replace"
         raise InfeasibleSet("unknown-resource", text)
     threshold = change.undo_threshold

@@ -10,7 +10,9 @@ from equipoise.model.upgrade.infrastructure import Dependency, DependencyPresenc
 from equipoise.model.upgrade.request import ChangeKind, ChangeSet, RequestedChange, SetId
 from equipoise.model.upgrade.work import WorkItem
 from equipoise.upgrade.graph.dependencies import presence
-from equipoise.upgrade.state import ChangeSetStatus, TrackedDependency, UpgradeState
+from equipoise.upgrade.state import UpgradeState
+from equipoise.upgrade.state.requests import ChangeSetStatus
+from equipoise.upgrade.state.resources import TrackedDependency
 
 WorksByResource = dict[ResourceId, list[WorkItem]]
 
@@ -27,7 +29,7 @@ def track_dependencies(
     for change in changes:
         for dependency in change.dependencies if change.does is not ChangeKind.ADD else ():
             replaced.setdefault(_key(dependency), []).append(dependency)
-    for index, tracked in enumerate(state.dependencies):
+    for index, tracked in enumerate(state.resources.dependencies):
         dependency = tracked.dependency
         disappears = dependency.dependent in removed or dependency.sponsor in removed
         named = replaced.get(_key(dependency), ())
@@ -35,12 +37,14 @@ def track_dependencies(
             disappears or any(_matches(dependency, name) for name in named)
         ):
             owner = _owner(dependency, removed, works, status)
-            state.dependencies[index] = replace(tracked, set=status.id, owner=owner, appears=False)
+            state.resources.change_dependency(index, set=status.id, owner=owner, appears=False)
     for dependency in added:
         owner = _owner(dependency, new, works, status)
-        state.add_dependency(TrackedDependency(dependency, status.id, owner, appears=True))
+        state.resources.add_dependency(
+            TrackedDependency(dependency, status.id, owner, appears=True)
+        )
     if _divides(state, status, works, added, removed | new):
-        state.set_status[status.id] = replace(status, partitions_hosts=True)
+        state.requests.change_set(status.id, partitions_hosts=True)
 
 
 def removed_resources(set_: ChangeSet) -> set[ResourceId]:
@@ -58,24 +62,22 @@ def settle_dependencies(state: UpgradeState, set_: SetId) -> None:
 
     Those that it added become permanent, those that it removed are dropped.
     """
-    if not any(tracked.set == set_ for tracked in state.dependencies):
+    if not any(tracked.set == set_ for tracked in state.resources.dependencies):
         return
     kept: list[TrackedDependency] = []
-    for tracked in state.dependencies:
+    for tracked in state.resources.dependencies:
         if tracked.set != set_:
             kept.append(tracked)
         elif presence(state, tracked) is not None:
             kept.append(replace(tracked, set=None, owner=None, appears=True))
-    state.dependencies, state.declared_constituents_min = [], {}
-    for tracked in kept:
-        state.add_dependency(tracked)
+    state.resources.replace_dependencies(kept)
 
 
 def has_dependency(state: UpgradeState, named: Dependency) -> bool:
     """Return whether such a dependency exists now or in future."""
     return any(
         _matches(tracked.dependency, named) and presence(state, tracked) is not None
-        for tracked in state.dependencies
+        for tracked in state.resources.dependencies
     )
 
 
@@ -104,9 +106,9 @@ def _divides(
     ):
         return True
     return state.settings.vms is VmCompatibility.DIVIDED and any(
-        (host := state.resource_states[id_].resource.host) is not None
-        and host in state.compute_hosts
-        and state.compute_hosts[host].vms_max > 0
+        (host := state.resources.states[id_].resource.host) is not None
+        and host in state.cluster.compute_hosts
+        and state.cluster.compute_hosts[host].vms_max > 0
         and id_ in works
         for id_ in status.resources
     )

@@ -21,7 +21,8 @@ from equipoise.upgrade.graph.dependencies import (
 from equipoise.upgrade.reason import Reason
 from equipoise.upgrade.requests.complementary import InfeasibleSet
 from equipoise.upgrade.requests.dependency_changes import removed_resources
-from equipoise.upgrade.state import UpgradeState, main_component
+from equipoise.upgrade.state import UpgradeState
+from equipoise.upgrade.state.resources import main_component
 
 
 def check_protections(state: UpgradeState, set_: ChangeSet) -> None:
@@ -70,7 +71,7 @@ SponsorsByKind = dict[ResourceId, dict[DependencyKind, list[ResourceId]]]
 def _sponsors(state: UpgradeState) -> SponsorsByKind:
     """Return the current sponsors of each resource by kind. One sponsor of a kind is enough."""
     sponsors: SponsorsByKind = {}
-    for tracked in state.dependencies:
+    for tracked in state.resources.dependencies:
         dependency = tracked.dependency
         direct = (
             not dependency.kind.is_symmetrical and dependency.kind is not DependencyKind.AGGREGATION
@@ -143,7 +144,7 @@ def _recipes(state: UpgradeState, set_: ChangeSet) -> Iterator[tuple[ResourceId,
     """Yield each present resource of a set that changes, with its recipe."""
     for change in set_.changes:
         for id_ in change.resources:
-            resource_state = state.resource_states.get(id_)
+            resource_state = state.resources.states.get(id_)
             if resource_state is None or change.version is None:
                 continue
             component = change.component or main_component(resource_state.resource)
@@ -158,12 +159,12 @@ def _check_aggregates(state: UpgradeState, set_: ChangeSet) -> None:
     touched = {id_ for change in set_.changes for id_ in change.resources}
     removed = removed_resources(set_)
     constituents: dict[ResourceId, list[ResourceId]] = {}
-    for tracked in state.dependencies:
+    for tracked in state.resources.dependencies:
         dependency = tracked.dependency
         if dependency.kind is DependencyKind.AGGREGATION and tracked.set is None:
             constituents.setdefault(dependency.dependent, []).append(dependency.sponsor)
     for aggregate, members in constituents.items():
-        needed = constituents_needed(state, state.resource_states[aggregate])
+        needed = constituents_needed(state, state.resources.states[aggregate])
         changed = [member for member in members if member in touched]
         if changed and aggregate not in removed and len(members) - 1 < needed:
             text = (
@@ -187,12 +188,12 @@ def _check_replacements(state: UpgradeState, set_: ChangeSet) -> None:
             _check_cycle(state, change, new.id, built_on, needed)
             if change.replaces is None:
                 continue
-            dependencies = [tracked.dependency for tracked in state.dependencies]
+            dependencies = [tracked.dependency for tracked in state.resources.dependencies]
             hosts = (
                 _sponsors_of_kind(dependencies, DependencyKind.AGGREGATION, change.replaces)
                 | built_on
             )
-            needed += constituents_needed(state, state.resource_states[change.replaces])
+            needed += constituents_needed(state, state.resources.states[change.replaces])
             if hosts and len(hosts) < needed:
                 text = (
                     f"{change.replaces} and {new.id} need {needed} hosts together; "
@@ -243,11 +244,11 @@ def _check_capacity(state: UpgradeState, set_: ChangeSet) -> None:
     hosts: set[HostId] = set()
     for change in set_.changes:
         for id_ in change.resources:
-            host = state.resource_states[id_].resource.host
+            host = state.resources.states[id_].resource.host
             if (
                 host is not None
-                and host in state.compute_hosts
-                and state.compute_hosts[host].vms_max
+                and host in state.cluster.compute_hosts
+                and state.cluster.compute_hosts[host].vms_max
             ):
                 hosts.add(host)
     if not hosts:
@@ -260,13 +261,16 @@ def _check_capacity(state: UpgradeState, set_: ChangeSet) -> None:
 def capacity_shortage(state: UpgradeState, out: int) -> Reason | None:
     """Return why so many hosts can never be out, even with every tenant at its minimum."""
     capacities = sorted(
-        (host.vms_max for host in state.compute_hosts.values() if host.vms_max), reverse=True
+        (host.vms_max for host in state.cluster.compute_hosts.values() if host.vms_max),
+        reverse=True,
     )
     kept = capacities[: max(0, len(capacities) - out)]
     # The largest hosts fail or are reserved in the worst case.
     kept = kept[min(state.settings.failover_hosts, len(kept)) :]
-    least = sum(min(tenant.sla.vms_min, len(capacities)) for tenant in state.tenants.values())
-    largest = max((tenant.sla.vms_min for tenant in state.tenants.values()), default=0)
+    least = sum(
+        min(tenant.sla.vms_min, len(capacities)) for tenant in state.cluster.tenants.values()
+    )
+    largest = max((tenant.sla.vms_min for tenant in state.cluster.tenants.values()), default=0)
     if least <= sum(kept) and (largest <= len(kept) or not _has_anti_affinity(state)):
         return None
     text = (
@@ -300,15 +304,15 @@ def _limit_shortage(state: UpgradeState, out: int) -> Reason | None:
     capacities = sorted(
         (
             compute_host.vms_max
-            for host, compute_host in state.compute_hosts.items()
+            for host, compute_host in state.cluster.compute_hosts.items()
             if compute_host.vms_max
-            and all(state.resource_states[id_].operational for id_ in resources.get(host, ()))
+            and all(state.resources.states[id_].operational for id_ in resources.get(host, ()))
         ),
         reverse=True,
     )
     kept = capacities[: max(0, len(capacities) - out)]
-    most = sum(tenant.sla.vms_max for tenant in state.tenants.values())
-    apart = max((_vms_apart(state, tenant) for tenant in state.tenants.values()), default=0)
+    most = sum(tenant.sla.vms_max for tenant in state.cluster.tenants.values())
+    apart = max((_vms_apart(state, tenant) for tenant in state.cluster.tenants.values()), default=0)
     if most <= sum(kept) and apart <= len(kept):
         return None
     text = (
@@ -324,9 +328,13 @@ def _vms_apart(state: UpgradeState, tenant: Tenant) -> int:
     if not tenant.anti_affinity:
         return 0
     group = tenant.anti_affinity[0].id
-    own = (placement for placement in state.placements.values() if placement.tenant == tenant.id)
+    own = (
+        placement
+        for placement in state.cluster.placements.values()
+        if placement.tenant == tenant.id
+    )
     return tenant.sla.vms_max - sum(placement.group != group for placement in own)
 
 
 def _has_anti_affinity(state: UpgradeState) -> bool:
-    return any(tenant.anti_affinity for tenant in state.tenants.values())
+    return any(tenant.anti_affinity for tenant in state.cluster.tenants.values())

@@ -13,7 +13,9 @@ from equipoise.upgrade.requests.dependency_changes import track_dependencies
 from equipoise.upgrade.requests.feasibility import check_feasible
 from equipoise.upgrade.requests.units import make_units
 from equipoise.upgrade.requests.work_transfer import target_version
-from equipoise.upgrade.state import ChangeSetStatus, UpgradeState, initial_resource_state
+from equipoise.upgrade.state import UpgradeState
+from equipoise.upgrade.state.requests import ChangeSetStatus
+from equipoise.upgrade.state.resources import initial_resource_state
 
 
 def schedule_request(
@@ -24,11 +26,11 @@ def schedule_request(
     Its work is computed as if nothing else were under way (the new request graph). The work comes
     after all work that the resources already have.
     """
-    state.requests_scheduled += 1
+    state.requests.count_request()
     refused: dict[str, Reason] = {}
     works: dict[ResourceId, list[WorkItem]] = {}
     for requested in request.sets:
-        if requested.id in state.set_status:
+        if requested.id in state.requests.set_status:
             refused[requested.id] = Reason("duplicate-set", f"a set {requested.id} exists")
             continue
         try:
@@ -53,12 +55,12 @@ def _register_set(state: UpgradeState, set_: ChangeSet, requested_ms: int) -> Ch
     targets = tuple((*change.resources, *(new.id for new in change.new)) for change in set_.changes)
     status = ChangeSetStatus(
         set=set_,
-        order=state.requests_scheduled,
+        order=state.requests.scheduled,
         requested_ms=requested_ms,
         targets=targets,
         priority=set_.priority,
     )
-    state.set_status[set_.id] = status
+    state.requests.register(status)
     return status
 
 
@@ -67,11 +69,10 @@ def _add_resources(state: UpgradeState, status: ChangeSetStatus) -> None:
     for change in status.set.changes:
         for new in change.new:
             resource_state = initial_resource_state(new, present=False)
-            state.resource_states[new.id] = resource_state.but(related=change.replaces)
-            state.grouping = None
+            state.resources.put(resource_state.but(related=change.replaces))
             if change.replaces is not None:
-                old = state.resource_states[change.replaces]
-                state.resource_states[change.replaces] = old.but(related=new.id)
+                old = state.resources.states[change.replaces]
+                state.resources.put(old.but(related=new.id))
 
 
 def _works(
@@ -83,7 +84,7 @@ def _works(
     """Return the work of a change on each resource; none where the version matches already."""
     works: list[tuple[ResourceId, WorkItem]] = []
     for id_ in (*change.resources, *(new.id for new in change.new)):
-        resource_state = state.resource_states[id_]
+        resource_state = state.resources.states[id_]
         component = change.component or resource_state.own_component
         before = projected_components(resource_state).get(component)
         for work in pending.get(id_, ()):
@@ -127,17 +128,16 @@ def _recipe(description: ComponentDescription | None, operation: ComponentOperat
 def _add_levels(state: UpgradeState, works: dict[ResourceId, list[WorkItem]]) -> dict[str, Reason]:
     """Append the works to the resources, in the upgrade units of this request."""
     units, infeasible = make_units(state, works)
-    state.units |= {unit.id: unit for unit in units}
+    state.resources.replace_unit(None, units)
     unit_of = {id_: unit.id for unit in units for id_ in unit.resources}
     for id_, items in works.items():
         kept = tuple(work for work in items if work.set not in infeasible)
-        resource_state = state.resource_states[id_]
+        resource_state = state.resources.states[id_]
         sets = tuple(dict.fromkeys((*resource_state.sets, *(work.set for work in kept))))
         if kept:
-            name = unit_of.get(id_, UnitId(f"{state.requests_scheduled}/{id_}"))
-            level = ExecutionLevel(unit=name, order=state.requests_scheduled, works=kept)
-            state.resource_states[id_] = resource_state.but(
-                levels=(*resource_state.levels, level), sets=sets
+            name = unit_of.get(id_, UnitId(f"{state.requests.scheduled}/{id_}"))
+            level = ExecutionLevel(unit=name, order=state.requests.scheduled, works=kept)
+            state.resources.put(
+                resource_state.but(levels=(*resource_state.levels, level), sets=sets)
             )
-    state.grouping = None
     return infeasible

@@ -17,13 +17,9 @@ from equipoise.upgrade.graph.dependencies import presence
 from equipoise.upgrade.reason import Reason
 from equipoise.upgrade.requests.compatibility import are_compatible, projected_components
 from equipoise.upgrade.requests.work_transfer import WorkGoal, set_goals
-from equipoise.upgrade.state import (
-    ChangeSetStatus,
-    ResourceState,
-    SetProgress,
-    TrackedDependency,
-    UpgradeState,
-)
+from equipoise.upgrade.state import UpgradeState
+from equipoise.upgrade.state.requests import ChangeSetStatus, SetProgress
+from equipoise.upgrade.state.resources import ResourceState, TrackedDependency
 
 Conflicts = dict[ResourceId, dict[ResourceId, None]]
 
@@ -63,7 +59,7 @@ def _incompatible_pairs(
     state: UpgradeState,
 ) -> Iterator[tuple[ResourceState, ResourceState, TrackedDependency]]:
     """Yield the present ends of each dependency with incompatible versions."""
-    for tracked in state.dependencies:
+    for tracked in state.resources.dependencies:
         ends = _present_ends(state, tracked)
         if ends is not None:
             yield *ends, tracked
@@ -103,7 +99,7 @@ def conflicting_sets(state: UpgradeState) -> dict[SetId, Reason]:
                     conflicting = (
                         dict.fromkeys(_lasting_sets(state, changed, request), reason) | conflicting
                     )
-    for unit in state.units.values():
+    for unit in state.resources.units.values():
         conflicting |= _inseparable_sets(state, unit)
     return conflicting
 
@@ -126,7 +122,7 @@ def _sets_on_undone_requests(state: UpgradeState) -> dict[SetId, Reason]:
     found: dict[SetId, Reason] = {}
     for changed, unchanged, tracked in _cross_request_dependencies(state):
         for set_ in dict.fromkeys(work.set for work in changed.forward_works):
-            request = state.set_status[set_].order
+            request = state.requests.set_status[set_].order
             if not are_compatible(
                 state,
                 tracked.dependency,
@@ -141,9 +137,9 @@ def _cross_request_dependencies(
     state: UpgradeState,
 ) -> Iterator[tuple[ResourceState, ResourceState, TrackedDependency]]:
     """Yield dependencies between resources of several requests, from both ends."""
-    for tracked in state.dependencies if state.requests_scheduled > 1 else ():
-        dependent = state.resource_states.get(tracked.dependency.dependent)
-        sponsor = state.resource_states.get(tracked.dependency.sponsor)
+    for tracked in state.resources.dependencies if state.requests.scheduled > 1 else ():
+        dependent = state.resources.states.get(tracked.dependency.dependent)
+        sponsor = state.resources.states.get(tracked.dependency.sponsor)
         if (
             dependent is None
             or sponsor is None
@@ -165,8 +161,8 @@ def _sets_building_on_older(state: UpgradeState) -> Iterator[set[SetId]]:
                 before.pop(work.component, None)
             else:
                 before[work.component] = work.before
-            older = state.set_status[work.set].order
-            sets = {set_ for set_ in newer if state.set_status[set_].order > older}
+            older = state.requests.set_status[work.set].order
+            sets = {set_ for set_ in newer if state.requests.set_status[set_].order > older}
             if sets and not are_compatible(
                 state, tracked.dependency, projected_components(changed), before
             ):
@@ -182,10 +178,16 @@ def _inseparable_sets(state: UpgradeState, unit: UpgradeUnit) -> dict[SetId, Rea
             for resource_state in resource_states
             for set_ in _open_sets(state, resource_state)
         }
-        undoing = [set_ for set_ in sets if state.set_status[set_].progress is SetProgress.UNDOING]
+        undoing = [
+            set_ for set_ in sets if state.requests.set_status[set_].progress is SetProgress.UNDOING
+        ]
         for set_ in sets:
-            status = state.set_status[set_]
-            same = [undone for undone in undoing if state.set_status[undone].order == status.order]
+            status = state.requests.set_status[set_]
+            same = [
+                undone
+                for undone in undoing
+                if state.requests.set_status[undone].order == status.order
+            ]
             if status.progress is SetProgress.SCHEDULED and same:
                 name = resource_states[0].resource.id
                 text = f"it changes {name} together with set {same[0]}, which is undone"
@@ -199,9 +201,9 @@ def _shared_resources(state: UpgradeState, unit: UpgradeUnit) -> list[list[Resou
     That is each resource alone, or the whole unit if its links are switched.
     """
     resource_states = [
-        state.resource_states[ResourceId(member)]
+        state.resources.states[ResourceId(member)]
         for member in unit.resources
-        if member in state.resource_states
+        if member in state.resources.states
     ]
     return (
         [resource_states]
@@ -214,7 +216,7 @@ def completes_with(state: UpgradeState, status: ChangeSetStatus) -> set[SetId]:
     """Return the sets that complete only together with a set, the set included."""
     found = {status.id}
     # One request without units cannot couple its sets.
-    if not state.units and state.requests_scheduled < 2:  # noqa: PLR2004
+    if not state.resources.units and state.requests.scheduled < 2:  # noqa: PLR2004
         return found
     pairs = [*_coupled_sets(state), *_sets_building_on_older(state)]
     grows = True
@@ -226,7 +228,7 @@ def completes_with(state: UpgradeState, status: ChangeSetStatus) -> set[SetId]:
     return {
         set_
         for set_ in found
-        if set_ == status.id or state.set_status[set_].progress is SetProgress.SCHEDULED
+        if set_ == status.id or state.requests.set_status[set_].progress is SetProgress.SCHEDULED
     }
 
 
@@ -239,7 +241,7 @@ def _coupled_sets(state: UpgradeState) -> Iterator[set[SetId]]:
                 *_lasting_sets(state, sponsor, request),
             }
     sets_by_goal = _sets_by_goal(state)
-    for unit in state.units.values():
+    for unit in state.resources.units.values():
         for resource_states in _shared_resources(state, unit):
             yield {
                 set_
@@ -256,7 +258,7 @@ def _coupled_sets(state: UpgradeState) -> Iterator[set[SetId]]:
 def _sets_by_goal(state: UpgradeState) -> dict[WorkGoal, set[SetId]]:
     """Return the scheduled sets by goal."""
     found: dict[WorkGoal, set[SetId]] = {}
-    for status in state.set_status.values():
+    for status in state.requests.set_status.values():
         if status.progress is SetProgress.SCHEDULED:
             for goal in set_goals(state, status):
                 found.setdefault(goal, set()).add(status.id)
@@ -275,8 +277,8 @@ def _present_ends(
     """Return the two ends of a dependency with incompatible versions, if both are present."""
     if not tracked.incompatible_requests:
         return None
-    dependent = state.resource_states.get(tracked.dependency.dependent)
-    sponsor = state.resource_states.get(tracked.dependency.sponsor)
+    dependent = state.resources.states.get(tracked.dependency.dependent)
+    sponsor = state.resources.states.get(tracked.dependency.sponsor)
     if dependent is None or sponsor is None or not (dependent.present and sponsor.present):
         return None
     return dependent, sponsor
@@ -292,7 +294,9 @@ def _are_compatible(
 
 def _is_applied(state: UpgradeState, resource_state: ResourceState, request: int) -> bool:
     """Return whether a request has changed a resource."""
-    return any(state.set_status[work.set].order == request for work in resource_state.applied)
+    return any(
+        state.requests.set_status[work.set].order == request for work in resource_state.applied
+    )
 
 
 def _lasting_sets(state: UpgradeState, resource_state: ResourceState, request: int) -> list[SetId]:
@@ -303,7 +307,9 @@ def _lasting_sets(state: UpgradeState, resource_state: ResourceState, request: i
         work.set for work in resource_state.applied if (work.set, work.component) not in undone
     ]
     lasting += [work.set for work in pending if not work.undoing]
-    return [set_ for set_ in dict.fromkeys(lasting) if state.set_status[set_].order == request]
+    return [
+        set_ for set_ in dict.fromkeys(lasting) if state.requests.set_status[set_].order == request
+    ]
 
 
 def _open_sets(state: UpgradeState, resource_state: ResourceState) -> list[SetId]:
@@ -311,4 +317,6 @@ def _open_sets(state: UpgradeState, resource_state: ResourceState) -> list[SetId
     pending = [work.set for level in resource_state.levels for work in level.works]
     applied = [work.set for work in resource_state.applied]
     sets = (set_ for set_ in dict.fromkeys((*pending, *applied)))
-    return [set_ for set_ in sets if state.set_status[set_].progress is not SetProgress.ENDED]
+    return [
+        set_ for set_ in sets if state.requests.set_status[set_].progress is not SetProgress.ENDED
+    ]

@@ -8,7 +8,6 @@ others when these return.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from equipoise.model.quantity import ResourceId
 from equipoise.model.upgrade.catalog import ComponentId, ComponentOperation, Recipe
@@ -23,7 +22,9 @@ from equipoise.model.upgrade.work import (
 from equipoise.model.value import FrozenMap
 from equipoise.upgrade.requests.set_conflicts import conflicting_sets
 from equipoise.upgrade.requests.work_transfer import transfer_work
-from equipoise.upgrade.state import ResourceState, SetProgress, UpgradeState
+from equipoise.upgrade.state import UpgradeState
+from equipoise.upgrade.state.requests import SetProgress
+from equipoise.upgrade.state.resources import ResourceState
 
 
 def undo_units(
@@ -37,12 +38,12 @@ def undo_units(
     unit_of: dict[ResourceId, UnitId] = {}
     # Computed before the units change.
     conflicting = conflicting_sets(state)
-    request = state.set_status[set_].order
-    for unit in list(state.units.values()):
+    request = state.requests.set_status[set_].order
+    for unit in list(state.resources.units.values()):
         members = [
             ResourceId(id_)
             for id_ in unit.resources
-            if id_ in state.resource_states and not state.resource_states[ResourceId(id_)].failed
+            if id_ in state.resources.states and not state.resources.states[ResourceId(id_)].failed
         ]
         continuing = [id_ for id_ in members if _continues(state, id_, unit, request)]
         if not any(id_ in undone for id_ in members):
@@ -59,10 +60,8 @@ def undo_units(
             partitions=_partitions(state, unit, own, back),
             degraded_hosts=None,
         )
-        del state.units[unit.id]
-        if continuing:
-            state.units[unit.id] = unit.but(partitions=_in_unit_order(unit, continuing))
-        state.units[undo_unit.id] = undo_unit
+        rest = unit.but(partitions=_in_unit_order(unit, continuing))
+        state.resources.replace_unit(unit.id, [rest, undo_unit] if continuing else [undo_unit])
         unit_of |= dict.fromkeys(back, undo_unit.id)
     return unit_of
 
@@ -74,7 +73,7 @@ def _is_conflicting(
     return any(
         work.set in conflicting
         for id_ in continuing
-        for work in state.resource_states[id_].forward_works
+        for work in state.resources.states[id_].forward_works
     )
 
 
@@ -83,8 +82,8 @@ def _continues(state: UpgradeState, resource: ResourceId, unit: UpgradeUnit, req
 
     A member that another request changes with the unit continues as well.
     """
-    resource_state = state.resource_states[resource]
-    status_of_works = [state.set_status[work.set] for work in resource_state.forward_works]
+    resource_state = state.resources.states[resource]
+    status_of_works = [state.requests.set_status[work.set] for work in resource_state.forward_works]
     if any(
         status.order == request and status.progress is SetProgress.SCHEDULED
         for status in status_of_works
@@ -95,16 +94,18 @@ def _continues(state: UpgradeState, resource: ResourceId, unit: UpgradeUnit, req
 
 def _is_undone(state: UpgradeState, resource: ResourceId, request: int) -> bool:
     """Return whether something of a request is undone on a resource."""
-    works = [work for level in state.resource_states[resource].levels for work in level.works]
-    return any(work.undoing and state.set_status[work.set].order == request for work in works)
+    works = [work for level in state.resources.states[resource].levels for work in level.works]
+    return any(
+        work.undoing and state.requests.set_status[work.set].order == request for work in works
+    )
 
 
 def _partitions(
     state: UpgradeState, unit: UpgradeUnit, members: list[ResourceId], back: list[ResourceId]
 ) -> tuple[tuple[ResourceId, ...], ...]:
     """Return the partitions of the undo: deactivated resources first, see the module docstring."""
-    deactivated = [id_ for id_ in members if not state.resource_states[id_].active]
-    in_service = [id_ for id_ in back if state.resource_states[id_].active]
+    deactivated = [id_ for id_ in members if not state.resources.states[id_].active]
+    in_service = [id_ for id_ in back if state.resources.states[id_].active]
     if unit.method is UpgradeMethod.MODIFIED_SPLIT_LINKS:
         return _in_unit_order(unit, members)
     if not deactivated:
@@ -124,12 +125,11 @@ def _in_unit_order(
 def drop_set(state: UpgradeState, set_: SetId) -> None:
     """Drop the pending work of a set, except work that another set requests as well."""
     transfer_work(state, set_)
-    for id_, resource_state in list(state.resource_states.items()):
+    for resource_state in list(state.resources.states.values()):
         if resource_state.has_work_for(set_):
-            state.resource_states[id_] = rebase_levels(
-                resource_state.but(levels=_without_set(resource_state.levels, set_))
+            state.resources.put(
+                rebase_levels(resource_state.but(levels=_without_set(resource_state.levels, set_)))
             )
-    state.grouping = None
 
 
 def undo_set(state: UpgradeState, set_: SetId) -> None:
@@ -138,31 +138,28 @@ def undo_set(state: UpgradeState, set_: SetId) -> None:
     versions = _undo_versions(state, set_)
     works = {
         id_: undo
-        for id_, resource_state in state.resource_states.items()
+        for id_, resource_state in state.resources.states.items()
         if not resource_state.failed
         and (undo := _undo_works(state, resource_state, set_, versions))
     }
-    for id_, resource_state in list(state.resource_states.items()):
+    for resource_state in list(state.resources.states.values()):
         if any(work.set == set_ for work in resource_state.applied):
             bridged = _without_superseded(resource_state.applied, set_)
             levels = _extended_undo(state, resource_state, bridged)
-            state.resource_states[id_] = resource_state.but(applied=bridged, levels=levels)
+            state.resources.put(resource_state.but(applied=bridged, levels=levels))
     for id_, undo in works.items():
-        resource_state = state.resource_states[id_]
+        resource_state = state.resources.states[id_]
         level = ExecutionLevel(unit=UnitId(f"undo/{set_}/{id_}"), order=0, works=undo)
         attempts = FrozenMap(
             {other: n for other, n in resource_state.attempts.items() if other != set_}
         )
-        state.resource_states[id_] = rebase_levels(
-            resource_state.but(levels=(level, *resource_state.levels), attempts=attempts)
-        )
-    state.set_status[set_] = replace(state.set_status[set_], progress=SetProgress.UNDOING)
+        levels = (level, *resource_state.levels)
+        state.resources.put(rebase_levels(resource_state.but(levels=levels, attempts=attempts)))
+    state.requests.change_set(set_, progress=SetProgress.UNDOING)
     for id_, unit in undo_units(state, set_, works).items():
-        resource_state = state.resource_states[id_]
-        state.resource_states[id_] = resource_state.but(
-            levels=tuple(_in_unit(level, unit) for level in resource_state.levels)
-        )
-    state.grouping = None
+        resource_state = state.resources.states[id_]
+        levels = tuple(_in_unit(level, unit) for level in resource_state.levels)
+        state.resources.put(resource_state.but(levels=levels))
 
 
 def _in_unit(level: ExecutionLevel, unit: UnitId) -> ExecutionLevel:
@@ -172,9 +169,9 @@ def _in_unit(level: ExecutionLevel, unit: UnitId) -> ExecutionLevel:
 
 def _undo_versions(state: UpgradeState, set_: SetId) -> UndoVersions:
     """Return the undo versions that an administrator named, by resource and component."""
-    status = state.set_status[set_]
+    status = state.requests.set_status[set_]
     return {
-        (id_, change.component or state.resource_states[id_].own_component): change.undo_version
+        (id_, change.component or state.resources.states[id_].own_component): change.undo_version
         for change, ids in zip(status.set.changes, status.targets, strict=True)
         if change.undo_version is not None
         for id_ in ids

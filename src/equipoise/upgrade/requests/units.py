@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 from equipoise.model.quantity import ResourceId
@@ -23,7 +22,8 @@ from equipoise.upgrade.methods import make_unit, protection_shortfall
 from equipoise.upgrade.reason import Reason
 from equipoise.upgrade.requests.compatibility import are_compatible, projected_components
 from equipoise.upgrade.requests.feasibility import unit_shortage
-from equipoise.upgrade.state import ResourceState, TrackedDependency, UpgradeState, components_after
+from equipoise.upgrade.state import UpgradeState
+from equipoise.upgrade.state.resources import ResourceState, TrackedDependency, components_after
 
 T = TypeVar("T", bound=Hashable)
 
@@ -158,16 +158,13 @@ def make_units(
     units: list[UpgradeUnit] = []
     infeasible: dict[str, Reason] = {}
     for members in _unit_members(state, works, _mark_incompatible(state, works)):
-        unit_id = UnitId(f"{state.requests_scheduled}/{members[0]}")
+        unit_id = UnitId(f"{state.requests.scheduled}/{members[0]}")
         graph = _unit_graph(state, members)
         unit = make_unit(graph, unit_id, members, remote_links=state.settings.remote_links)
         text = f"no method can change {', '.join(members)} together"
         reason: Reason | None = Reason("no-method", text)
         if unit is not None:
-            order = state.requests_scheduled
-            state.degraded_hosts[order] = max(
-                unit.degraded_hosts or 0, state.degraded_hosts.get(order, 0)
-            )
+            state.requests.note_degraded_hosts(unit.degraded_hosts or 0)
             shortfall = protection_shortfall(graph, unit)
             reason = (
                 Reason("protection-group-short", shortfall)
@@ -187,18 +184,18 @@ def _mark_incompatible(
 ) -> list[Dependency]:
     """Mark the dependencies of a request that are incompatible half way, and return them."""
     found: list[Dependency] = []
-    for index, tracked in enumerate(state.dependencies):
+    for index, tracked in enumerate(state.resources.dependencies):
         if tracked.dependency.dependent in works and tracked.dependency.sponsor in works:
             is_mixed = is_incompatible(state, tracked, works)
             found += [tracked.dependency] if is_mixed else []
             if is_mixed or tracked.incompatible:
                 requests = (
-                    (*tracked.incompatible_requests, state.requests_scheduled)
+                    (*tracked.incompatible_requests, state.requests.scheduled)
                     if is_mixed
                     else tracked.incompatible_requests
                 )
-                state.dependencies[index] = replace(
-                    tracked, incompatible=is_mixed, incompatible_requests=requests
+                state.resources.change_dependency(
+                    index, incompatible=is_mixed, incompatible_requests=requests
                 )
     return found
 
@@ -209,11 +206,11 @@ def _unit_members(
     """Return the members of each unit, in the order of the cluster."""
     if not clashing:
         return []
-    changed = [id_ for id_ in state.resource_states if id_ in works]
+    changed = [id_ for id_ in state.resources.states if id_ in works]
     # Other rules handle dependencies that a set adds or removes, and VM-supporting ones.
     lasting = [
         tracked.dependency
-        for tracked in state.dependencies
+        for tracked in state.resources.dependencies
         if tracked.set is None
         and not tracked.dependency.kind.is_vm_supporting
         and presence(state, tracked) is not None
@@ -234,8 +231,8 @@ def is_incompatible(
     if dependency.incompatible:
         return True
     dependent, sponsor = (
-        state.resource_states[dependency.dependent],
-        state.resource_states[dependency.sponsor],
+        state.resources.states[dependency.dependent],
+        state.resources.states[dependency.sponsor],
     )
     before = projected_components(dependent), projected_components(sponsor)
     after = _components_after(dependent, works), _components_after(sponsor, works)
@@ -255,7 +252,7 @@ def _unit_graph(state: UpgradeState, members: list[ResourceId]) -> ResourceGraph
     """Return the part of the new request graph that contains a unit."""
     inside = set(members)
     return ResourceGraph(
-        FrozenMap({id_: _vertex(state, state.resource_states[id_]) for id_ in members}),
+        FrozenMap({id_: _vertex(state, state.resources.states[id_]) for id_ in members}),
         tuple(_edges(state, inside)),
         protection_groups(state),
     )
@@ -264,7 +261,9 @@ def _unit_graph(state: UpgradeState, members: list[ResourceId]) -> ResourceGraph
 def _vertex(state: UpgradeState, resource_state: ResourceState) -> Vertex:
     host = resource_state.resource.host
     runs_vms = (
-        host is not None and host in state.compute_hosts and state.compute_hosts[host].vms_max > 0
+        host is not None
+        and host in state.cluster.compute_hosts
+        and state.cluster.compute_hosts[host].vms_max > 0
     )
     return Vertex(
         resource_state.resource.id,
@@ -275,7 +274,7 @@ def _vertex(state: UpgradeState, resource_state: ResourceState) -> Vertex:
 
 
 def _edges(state: UpgradeState, inside: set[ResourceId]) -> Iterator[Edge]:
-    for tracked in state.dependencies:
+    for tracked in state.resources.dependencies:
         dependency, holds = tracked.dependency, presence(state, tracked)
         # An aggregate outside the unit counts: its constituents inside depend on each other.
         if holds is not None and (dependency.dependent in inside or dependency.sponsor in inside):

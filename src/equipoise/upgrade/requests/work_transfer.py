@@ -9,7 +9,9 @@ from equipoise.model.upgrade.catalog import ComponentId
 from equipoise.model.upgrade.event import SetOutcome
 from equipoise.model.upgrade.request import ChangeKind, RequestedChange, SetId
 from equipoise.model.upgrade.work import WorkItem
-from equipoise.upgrade.state import ChangeSetStatus, ResourceState, SetProgress, UpgradeState
+from equipoise.upgrade.state import UpgradeState
+from equipoise.upgrade.state.requests import ChangeSetStatus, SetProgress
+from equipoise.upgrade.state.resources import ResourceState
 
 WorkGoal = tuple[ResourceId, ComponentId, str | None]
 
@@ -17,8 +19,8 @@ WorkGoal = tuple[ResourceId, ComponentId, str | None]
 def transfer_work(state: UpgradeState, set_: SetId) -> None:
     """Assign applied and pending work of a set to other sets with the same goal."""
     scheduled, complete = _goals_of_others(state, set_)
-    for id_ in state.set_status[set_].resources:
-        resource_state = state.resource_states.get(id_)
+    for id_ in state.requests.set_status[set_].resources:
+        resource_state = state.resources.states.get(id_)
         if resource_state is None or not (scheduled or complete):
             continue
         levels = tuple(
@@ -30,9 +32,8 @@ def transfer_work(state: UpgradeState, set_: SetId) -> None:
         )
         pending = (work for level in levels for work in level.works)
         sets = (work.set for work in (*applied, *pending))
-        state.resource_states[id_] = resource_state.but(
-            levels=levels, applied=applied, sets=tuple(dict.fromkeys((*resource_state.sets, *sets)))
-        )
+        all_sets = tuple(dict.fromkeys((*resource_state.sets, *sets)))
+        state.resources.put(resource_state.but(levels=levels, applied=applied, sets=all_sets))
 
 
 def _transferred(
@@ -48,10 +49,13 @@ def _goals_of_others(
     """Return the goals of other scheduled sets, and of applied sets."""
     scheduled: dict[WorkGoal, SetId] = {}
     complete: dict[WorkGoal, SetId] = {}
-    for status in state.set_status.values():
+    for status in state.requests.set_status.values():
         if status.id == set_:
             continue
-        if status.progress is SetProgress.SCHEDULED and status.id not in state.refused_sets:
+        if (
+            status.progress is SetProgress.SCHEDULED
+            and status.id not in state.requests.refused_sets
+        ):
             scheduled |= dict.fromkeys(set_goals(state, status), status.id)
         elif status.outcome is SetOutcome.APPLIED:
             complete |= dict.fromkeys(set_goals(state, status), status.id)
@@ -62,7 +66,7 @@ def set_goals(state: UpgradeState, status: ChangeSetStatus) -> Iterator[WorkGoal
     """Yield the goals of a set: resource, component and version."""
     for change, ids in zip(status.set.changes, status.targets, strict=True):
         for id_ in ids:
-            resource_state = state.resource_states.get(id_)
+            resource_state = state.resources.states.get(id_)
             if resource_state is not None:
                 yield (
                     id_,
@@ -82,7 +86,7 @@ def awaits_other_sets(state: UpgradeState, status: ChangeSetStatus) -> bool:
     """Return whether another set still has to do work that a set requests as well."""
     goals = set(set_goals(state, status))
     for id_ in status.resources:
-        resource_state = state.resource_states.get(id_)
+        resource_state = state.resources.states.get(id_)
         if resource_state is None or not resource_state.can_be_changed:
             continue
         works = (work for level in resource_state.levels for work in level.works)

@@ -12,7 +12,7 @@ from equipoise.upgrade.graph.build import holds_now
 from equipoise.upgrade.graph.iteration_view import IterationView
 from equipoise.upgrade.reason import Reason
 from equipoise.upgrade.rules.method_order import waits_for_older
-from equipoise.upgrade.state import ResourceState
+from equipoise.upgrade.state.resources import ResourceState
 
 ADD, REMOVE, UPGRADE = Modification.ADD, Modification.REMOVE, Modification.UPGRADE
 SPONSOR, DEPENDENT = "sponsor", "dependent"
@@ -57,7 +57,7 @@ def supports_vms(view: IterationView, vertex: VertexId) -> bool:
 def _stores_vms(view: IterationView, vertex: VertexId) -> bool:
     """Return whether VMs run on hosts that depend on the group."""
     return any(
-        view.state.residents.get(host)
+        view.state.cluster.residents.get(host)
         for edge in view.control.dependent_edges.get(vertex, ())
         if edge.kind.is_vm_supporting and holds_now(edge)
         for host in view.control.groups[edge.dependent].hosts
@@ -66,12 +66,12 @@ def _stores_vms(view: IterationView, vertex: VertexId) -> bool:
 
 def _is_done(view: IterationView, resource: ResourceId) -> bool:
     """Return whether a resource is present and has no work left."""
-    resource_state = view.state.resource_states[resource]
+    resource_state = view.state.resources.states[resource]
     return resource_state.present and not resource_state.levels
 
 
 def _resource_states(view: IterationView, group: ChangeGroup) -> list[ResourceState]:
-    return [view.state.resource_states[member] for member in group.members]
+    return [view.state.resources.states[member] for member in group.members]
 
 
 def add_after_sponsors(
@@ -135,7 +135,7 @@ def order_by_dependency(
 def _units_of_groups(view: IterationView) -> dict[VertexId, set[UnitId]]:
     """Return the upgrade units of each group."""
     units_by_group: dict[VertexId, set[UnitId]] = {}
-    for unit in view.state.units.values():
+    for unit in view.state.resources.units.values():
         for partition in unit.partitions:
             for member in partition:
                 if member in view.control.group_of:

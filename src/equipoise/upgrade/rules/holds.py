@@ -8,7 +8,8 @@ from equipoise.model.upgrade.work import VertexId
 from equipoise.upgrade.graph.iteration_view import IterationView, affected_hosts
 from equipoise.upgrade.reason import Reason
 from equipoise.upgrade.rules.redundancy import held_by_failures
-from equipoise.upgrade.state import ChangeSetStatus, SetProgress, UpgradeState
+from equipoise.upgrade.state import UpgradeState
+from equipoise.upgrade.state.requests import ChangeSetStatus, SetProgress
 
 
 def held_groups(view: IterationView, candidates: dict[VertexId, None]) -> dict[VertexId, Reason]:
@@ -16,19 +17,19 @@ def held_groups(view: IterationView, candidates: dict[VertexId, None]) -> dict[V
     state = view.state
     held = {
         status.id: reason
-        for status in state.set_status.values()
+        for status in state.requests.set_status.values()
         if (reason := hold_reason(state, status))
     }
     eliminated: dict[VertexId, Reason] = {}
     for vertex in candidates:
         group = view.control.groups[vertex]
-        if any(not state.compute_hosts[host].up for host in group.hosts):
+        if any(not state.cluster.compute_hosts[host].up for host in group.hosts):
             eliminated[vertex] = Reason("host-down", "its host is down")
             continue
         held_by = next((held[set_] for set_ in view.sets(vertex) if set_ in held), None)
         if held_by is not None:
             eliminated[vertex] = held_by
-        elif state.paused_by_command:
+        elif state.requests.paused_by_command:
             eliminated[vertex] = Reason("paused-by-command", "the campaign is paused by command")
     # A host that is down is the stronger reason, so it overwrites the protection group.
     return held_by_failures(view, candidates) | eliminated
@@ -52,15 +53,17 @@ def hold_reason(state: UpgradeState, status: ChangeSetStatus) -> Reason | None:
 
 def is_all_held(state: UpgradeState) -> bool:
     """Return whether all remaining work is held. Then VMs stay on their hosts as well."""
-    if state.paused_by_command:
+    if state.requests.paused_by_command:
         return True
     open_sets = [
-        status for status in state.set_status.values() if status.progress is not SetProgress.ENDED
+        status
+        for status in state.requests.set_status.values()
+        if status.progress is not SetProgress.ENDED
     ]
     with_work = [
         status
         for status in open_sets
-        if next(iter(state.pending_resources(status.id)), None) is not None
+        if next(iter(state.resources.pending_for(status.id)), None) is not None
     ]
     return bool(with_work) and all(hold_reason(state, status) for status in with_work)
 
@@ -79,7 +82,7 @@ def checkpoints_due(state: UpgradeState, status: ChangeSetStatus) -> int:
         return 0
     total = len(status.resources)
     done = total - sum(
-        state.resource_states[id_].has_work_for(status.id) for id_ in status.resources
+        state.resources.states[id_].has_work_for(status.id) for id_ in status.resources
     )
     return sum(100 * done >= mark * total for mark in marks)
 
@@ -105,7 +108,7 @@ def longest_work_s(state: UpgradeState, set_: SetId) -> int:
     return max(
         (
             sum(work.risk_s for work in resource_state.levels[0].works)
-            for resource_state in state.resource_states.values()
+            for resource_state in state.resources.states.values()
             if resource_state.levels and resource_state.has_work_for(set_)
         ),
         default=0,
@@ -117,7 +120,7 @@ IN_USE_REASON = Reason("vms-running", "VMs run on it; they must move first")
 
 def groups_in_use(view: IterationView, candidates: dict[VertexId, None]) -> dict[VertexId, Reason]:
     """Rule 1: remove hosts with VMs, and resources without which such a host cannot work."""
-    residents = view.state.residents
+    residents = view.state.cluster.residents
     eliminated: dict[VertexId, Reason] = {}
     for vertex in candidates:
         group = view.control.groups[vertex]

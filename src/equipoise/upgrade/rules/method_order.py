@@ -9,7 +9,7 @@ from equipoise.upgrade.graph.dependencies import PRESENT_NOW, presence
 from equipoise.upgrade.graph.iteration_view import IterationView, has_unit_work, next_partition
 from equipoise.upgrade.reason import Reason
 from equipoise.upgrade.requests.compatibility import are_compatible
-from equipoise.upgrade.state import ResourceState, TrackedDependency, components_after
+from equipoise.upgrade.state.resources import ResourceState, TrackedDependency, components_after
 
 
 def waits_for_older(view: IterationView) -> dict[VertexId, dict[VertexId, ResourceId]]:
@@ -21,18 +21,18 @@ def waits_for_older(view: IterationView) -> dict[VertexId, dict[VertexId, Resour
     """
     state = view.state
     waits: dict[VertexId, dict[VertexId, ResourceId]] = {}
-    if state.requests_scheduled < 2:  # noqa: PLR2004  (one request is older than no other)
+    if state.requests.scheduled < 2:  # noqa: PLR2004  (one request is older than no other)
         return waits
-    for tracked in state.dependencies:
+    for tracked in state.resources.dependencies:
         ends = tracked.dependency.dependent, tracked.dependency.sponsor
         if not all(
-            end in state.resource_states and state.resource_states[end].levels for end in ends
+            end in state.resources.states and state.resources.states[end].levels for end in ends
         ):
             continue
         if presence(state, tracked) not in PRESENT_NOW:
             continue
         for newer, older in (ends, ends[::-1]):
-            newer_state, older_state = state.resource_states[newer], state.resource_states[older]
+            newer_state, older_state = state.resources.states[newer], state.resources.states[older]
             orders = _next_request(older_state), _next_request(newer_state)
             goes_first = 0 < orders[0] < orders[1] or (
                 orders[0] == orders[1] and (orders[0] == 0 or _is_ordered_by_versions(tracked))
@@ -90,7 +90,7 @@ def unit_order(view: IterationView, candidates: dict[VertexId, None]) -> dict[Ve
     state = view.state
     eliminated = _incompatible_returns(view, candidates) | _on_new_partition(view, candidates)
     eliminated |= after_older_requests(view, candidates)
-    for unit in state.units.values():
+    for unit in state.resources.units.values():
         current = next_partition(state, unit)
         if current is None:
             continue

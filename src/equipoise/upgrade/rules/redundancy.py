@@ -12,7 +12,8 @@ from equipoise.upgrade.graph.dependencies import is_down, protection_groups
 from equipoise.upgrade.graph.iteration_view import IterationView
 from equipoise.upgrade.reason import Reason
 from equipoise.upgrade.rules.dependency_order import removal_blocker, supports_vms
-from equipoise.upgrade.state import SetProgress, UpgradeState
+from equipoise.upgrade.state import UpgradeState
+from equipoise.upgrade.state.requests import SetProgress
 
 
 def keep_protection_groups(
@@ -53,7 +54,7 @@ def held_by_failures(
     """
     held: dict[VertexId, Reason] = {}
     for group in _guarded_groups(view):
-        resource_states = {member: view.state.resource_states[member] for member in group.members}
+        resource_states = {member: view.state.resources.states[member] for member in group.members}
         down = [
             member
             for member, resource_state in resource_states.items()
@@ -132,7 +133,7 @@ def _has_other_sponsors(
     for edge in view.graph.sponsor_edges.get(resource, ()):
         if not holds_now(edge) or edge.kind is DependencyKind.AGGREGATION:
             continue
-        resource_state = view.state.resource_states.get(edge.sponsor)
+        resource_state = view.state.resources.states.get(edge.sponsor)
         works = resource_state is not None and resource_state.active and resource_state.operational
         serves = works or edge.sponsor in returning
         serves = serves and edge.sponsor not in out and edge.link not in out
@@ -144,7 +145,9 @@ def _protection_rank(
     view: IterationView, vertex: VertexId, holders: set[ResourceId]
 ) -> tuple[bool, int, bool, int]:
     """Order undo work first, then urgent sets, then groups without an assignment."""
-    priority = max((view.state.set_status[set_].priority for set_ in view.sets(vertex)), default=0)
+    priority = max(
+        (view.state.requests.set_status[set_].priority for set_ in view.sets(vertex)), default=0
+    )
     holds = not holders.isdisjoint(view.control.groups[vertex].members)
     return not view.is_undoing(vertex), -priority, holds, view.position[vertex]
 
@@ -180,13 +183,15 @@ def _shortfall_reason(
 def unspareable_set(state: UpgradeState) -> SetUndoStarted | None:
     """Undo a set that needs a member which its group can never spare after permanent losses."""
     for group in protection_groups(state):
-        lost = [member for member in group.members if not state.resource_states[member].operational]
+        lost = [
+            member for member in group.members if not state.resources.states[member].operational
+        ]
         if not lost or not group.in_service_min or group.spare:
             continue
         for member in group.in_service:
-            levels = state.resource_states[member].levels
+            levels = state.resources.states[member].levels
             for work in levels[0].works if levels else ():
-                if state.set_status[work.set].progress is SetProgress.SCHEDULED:
+                if state.requests.set_status[work.set].progress is SetProgress.SCHEDULED:
                     reason = (
                         f"{member} cannot be taken out: protection group {group.id} "
                         f"needs all remaining members because {lost[0]} is lost"
@@ -251,7 +256,9 @@ def _comes_later(view: IterationView, vertex: VertexId, peer: VertexId) -> bool:
 
 
 def _peer_rank(view: IterationView, vertex: VertexId) -> tuple[int, int]:
-    priority = max((view.state.set_status[set_].priority for set_ in view.sets(vertex)), default=0)
+    priority = max(
+        (view.state.requests.set_status[set_].priority for set_ in view.sets(vertex)), default=0
+    )
     return -priority, view.position[vertex]
 
 

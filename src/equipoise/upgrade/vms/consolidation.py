@@ -32,7 +32,7 @@ from equipoise.upgrade.vms.vm_batch import can_move_vms, failover_reserve, vm_li
 
 def anti_affinity_key(state: UpgradeState, vm: VmId) -> str:
     """Return the group of a VM; a VM without a group is a group of its own."""
-    return state.placements[vm].group or vm
+    return state.cluster.placements[vm].group or vm
 
 
 def hosts_needed(groups: Iterable[int], capacities: Sequence[int]) -> int | None:
@@ -67,13 +67,13 @@ class VmPacking:
         self._on: dict[HostId, dict[str, VmId]] = {}
         for host in hosts:
             here = self._on[host] = {}
-            for vm in state.residents.get(host, ()):
+            for vm in state.cluster.residents.get(host, ()):
                 if (
                     here.setdefault(anti_affinity_key(state, vm), vm) != vm
                 ):  # two VMs of a group already share the host: both stay
                     here[vm] = vm
                     self._pinned[vm] = None
-        self._with_space = [host for host in self._on if state.vms_free(host) > 0]
+        self._with_space = [host for host in self._on if state.cluster.vms_free(host) > 0]
         self.target: dict[VmId, HostId] = {}
         """The targets of the VMs that move."""
 
@@ -100,7 +100,7 @@ class VmPacking:
         return bool(self._with_space) and self._make_room(vm)
 
     def _is_full(self, host: HostId) -> bool:
-        return len(self._on[host]) >= self._state.compute_hosts[host].vms_max
+        return len(self._on[host]) >= self._state.cluster.compute_hosts[host].vms_max
 
     def _put(self, vm: VmId, host: HostId) -> None:
         self._on[host][self._kin(vm)] = vm
@@ -154,10 +154,12 @@ def consolidate(view: IterationView, selection: BatchSelection) -> tuple[VmMove,
     stays.
     """
     state, host_partitions = view.state, view.host_partitions
-    if not state.consolidated_from and (selection.batch or can_move_vms(state, host_partitions)):
+    if not state.iteration.consolidated_from and (
+        selection.batch or can_move_vms(state, host_partitions)
+    ):
         return ()
     # A VM moves once per iteration for consolidation.
-    pinned = dict.fromkeys([*state.unmovable, *state.consolidated_from])
+    pinned = dict.fromkeys([*state.iteration.unmovable, *state.iteration.consolidated_from])
     while True:
         plan = _best_plan(view, pinned, len(selection.batch))
         moves = next_round(state, host_partitions, plan)
@@ -198,7 +200,8 @@ def _can_empty_a_host(view: IterationView) -> bool:
     """Return whether enough VMs can move to the new partition to empty a host."""
     state, host_partitions = view.state, view.host_partitions
     fewest = min(
-        (len(state.residents[host]) for host in used_hosts(state, host_partitions.old)), default=0
+        (len(state.cluster.residents[host]) for host in used_hosts(state, host_partitions.old)),
+        default=0,
     )
     return (
         host_partitions.divided
@@ -219,21 +222,21 @@ def _host_orders(
     stay in use. A reserve for failures needs the largest to be empty. The order does not change
     between rounds: VMs count where they were at the beginning.
     """
-    began = Counter(state.consolidated_from.values())
+    began = Counter(state.iteration.consolidated_from.values())
     began.update(
         placement.host
-        for placement in state.placements.values()
-        if placement.host is not None and placement.vm not in state.consolidated_from
+        for placement in state.cluster.placements.values()
+        if placement.host is not None and placement.vm not in state.iteration.consolidated_from
     )
     built_on = hosts_of_replaced_storage(state)
 
     def keep_rank(host: HostId) -> tuple[bool, bool, bool]:
-        here = state.residents.get(host, ())
-        held = any(vm in pinned and vm not in state.consolidated_from for vm in here)
+        here = state.cluster.residents.get(host, ())
+        held = any(vm in pinned and vm not in state.iteration.consolidated_from for vm in here)
         return not held, host in built_on, host in host_partitions.old
 
     def capacity(host: HostId) -> int:
-        return state.compute_hosts[host].vms_max
+        return state.cluster.compute_hosts[host].vms_max
 
     by_use = sorted(hosts, key=lambda host: (*keep_rank(host), -began[host]))
     if len({capacity(host) for host in hosts}) <= 1:
@@ -258,9 +261,11 @@ def _candidate_plans(
     and the smallest possible number.
     """
     state = view.state
-    capacities = [state.compute_hosts[host].vms_max for host in order]
+    capacities = [state.cluster.compute_hosts[host].vms_max for host in order]
     sizes = Counter(
-        anti_affinity_key(state, vm) for host in order for vm in state.residents.get(host, ())
+        anti_affinity_key(state, vm)
+        for host in order
+        for vm in state.cluster.residents.get(host, ())
     )
     expected = _expected_vms(view, order)
     enough = _hosts_in_use_max(state, view.host_partitions, order)
@@ -306,9 +311,9 @@ def _hosts_in_use_max(
     The other hosts, once changed, can take every VM that has to move, beside the reserves. Emptying
     more hosts would gain nothing.
     """
-    capacities = [state.compute_hosts[host].vms_max for host in order]
-    needed = sum(len(state.residents.get(host, ())) for host in host_partitions.old)
-    needed += sum(vms_left_to_scale(state, tenant) for tenant in state.tenants)
+    capacities = [state.cluster.compute_hosts[host].vms_max for host in order]
+    needed = sum(len(state.cluster.residents.get(host, ())) for host in host_partitions.old)
+    needed += sum(vms_left_to_scale(state, tenant) for tenant in state.cluster.tenants)
     needed += sum(sorted(capacities, reverse=True)[: failover_reserve(state, host_partitions)])
     for count in range(len(order) - 1, 0, -1):
         needed -= capacities[count]
@@ -331,7 +336,7 @@ def _pack_onto(
         # The smallest number is tried first, because it mostly works; then binary search.
         middle = low if low == count else (low + high) // 2
         packing = VmPacking(state, order[:middle], pinned)
-        leaving = [vm for host in order[middle:] for vm in state.residents.get(host, ())]
+        leaving = [vm for host in order[middle:] for vm in state.cluster.residents.get(host, ())]
         group_sizes = Counter(anti_affinity_key(state, vm) for vm in leaving)
         # Large groups are the hardest to place: they come first.
         leaving.sort(key=lambda vm: -group_sizes[anti_affinity_key(state, vm)])
@@ -346,9 +351,9 @@ def _pack_onto(
 
 def _ordered_moves(state: UpgradeState, target: Mapping[VmId, HostId]) -> list[VmMove]:
     """Order the moves of a packing: moves that make room, then by source, the emptiest first."""
-    sources = {vm: host for vm in target if (host := state.placements[vm].host) is not None}
+    sources = {vm: host for vm in target if (host := state.cluster.placements[vm].host) is not None}
     vms_leaving = Counter(sources.values())
-    position = {host: rank for rank, host in enumerate(state.compute_hosts)}
+    position = {host: rank for rank, host in enumerate(state.cluster.compute_hosts)}
     moves = [VmMove(vm=vm, source=source, target=target[vm]) for vm, source in sources.items()
             if target[vm] != source]  # fmt: skip
     waited_for = set(target.values())

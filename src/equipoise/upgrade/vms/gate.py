@@ -67,8 +67,8 @@ def _affected_snapshot(
     rules, named = _rules_about(state, set(moving))
     other_vms = moving | named
     if any(isinstance(rule, Satisfy) for rule in rules):  # a formula can read the whole cluster
-        hosts |= dict.fromkeys(state.compute_hosts)
-        other_vms = dict.fromkeys(state.placements)
+        hosts |= dict.fromkeys(state.cluster.compute_hosts)
+        other_vms = dict.fromkeys(state.cluster.placements)
     return Snapshot.of(partial_inventory(state, tuple(hosts), tuple(other_vms), (*rules, *apart)))
 
 
@@ -81,7 +81,7 @@ def _rules_about(state: UpgradeState, moving: set[VmId]) -> tuple[list[Rule], di
             rules.append(rule)
         elif not moving.isdisjoint(rule.vms):
             rules.append(rule)
-            named |= {vm: None for vm in rule.vms if vm in state.placements}
+            named |= {vm: None for vm in rule.vms if vm in state.cluster.placements}
     return rules, named
 
 
@@ -90,14 +90,16 @@ def _anti_affinity_rules(state: UpgradeState, moves: Sequence[VmMove]) -> Iterat
     members: dict[GroupId, dict[VmId, None]] = {}
     targets_of: dict[GroupId, dict[HostId, None]] = {}
     for move in moves:
-        group = state.placements[move.vm].group
+        group = state.cluster.placements[move.vm].group
         if group is not None:
             members.setdefault(group, {})[move.vm] = None
             targets_of.setdefault(group, {})[move.target] = None
     for group, targets in targets_of.items():
         for host in targets:
             residents = (
-                vm for vm in state.residents.get(host, ()) if state.placements[vm].group == group
+                vm
+                for vm in state.cluster.residents.get(host, ())
+                if state.cluster.placements[vm].group == group
             )
             members[group] |= dict.fromkeys(residents)
         if len(members[group]) > 1:

@@ -21,13 +21,15 @@ def ceil_div(amount: int, part: int) -> int:
 
 def scaling_in(state: UpgradeState, tenant: TenantId, duration_s: int) -> int:
     """Return by how many VMs a tenant may scale within a duration, ignoring its limit."""
-    sla = state.tenants[tenant].sla
+    sla = state.cluster.tenants[tenant].sla
     return sla.scaling_vms * (ceil_div(duration_s, sla.cooldown_s) if sla.cooldown_s else 1)
 
 
 def largest_scaling(state: UpgradeState, duration_s: int) -> int:
     """Return S of equation 3: the largest scaling of any tenant within a duration."""
-    return max((scaling_in(state, tenant, duration_s) for tenant in state.tenants), default=0)
+    return max(
+        (scaling_in(state, tenant, duration_s) for tenant in state.cluster.tenants), default=0
+    )
 
 
 def expected_growth(
@@ -48,7 +50,7 @@ def expected_growth(
 
 def vms_left_to_scale(state: UpgradeState, tenant: TenantId) -> int:
     """Return how many VMs a tenant may still request."""
-    return max(0, state.tenants[tenant].sla.vms_max - state.vm_counts[tenant])
+    return max(0, state.cluster.tenants[tenant].sla.vms_max - state.cluster.vm_counts[tenant])
 
 
 def scaling_reservation(
@@ -57,13 +59,13 @@ def scaling_reservation(
     """Return the hosts that stay empty for tenants that scale (equation 5)."""
     if not tenants or not hosts:
         return 0
-    smallest = min(state.compute_hosts[host].vms_max for host in hosts)
+    smallest = min(state.cluster.compute_hosts[host].vms_max for host in hosts)
     return largest_scaling(state, duration_s) * ceil_div(tenants, smallest)
 
 
 def scaling_group(state: UpgradeState, tenant: TenantId) -> GroupId | None:
     """Return the anti-affinity group that new VMs of a tenant join, or None."""
-    groups = state.tenants[tenant].anti_affinity
+    groups = state.cluster.tenants[tenant].anti_affinity
     return groups[0].id if groups else None
 
 
@@ -73,21 +75,24 @@ class FreeCapacity:
     def __init__(self, state: UpgradeState, hosts: Iterable[HostId]) -> None:
         """Start with the current VMs. Moving VMs count on their targets as well."""
         self._state = state
-        self.free: dict[HostId, int] = {host: state.vms_free(host) for host in hosts}
+        self.free: dict[HostId, int] = {host: state.cluster.vms_free(host) for host in hosts}
         self._groups: dict[HostId, set[GroupId]] = {}
         for vm, target in state.moving_vms():
             if target in self.free:
-                self.commit(target, state.placements[vm].group)
+                self.commit(target, state.cluster.placements[vm].group)
 
     def add(self, hosts: Iterable[HostId]) -> None:
         """Add further hosts with their current VMs."""
-        self.free |= {host: self._state.vms_free(host) for host in hosts}
+        self.free |= {host: self._state.cluster.vms_free(host) for host in hosts}
 
     def _on(self, host: HostId) -> set[GroupId]:
         """Return the groups on a host, computed on first use."""
         groups = self._groups.get(host)
         if groups is None:
-            placements = (self._state.placements[vm] for vm in self._state.residents.get(host, ()))
+            placements = (
+                self._state.cluster.placements[vm]
+                for vm in self._state.cluster.residents.get(host, ())
+            )
             groups = {placement.group for placement in placements if placement.group is not None}
             self._groups[host] = groups
         return groups
@@ -135,21 +140,25 @@ def reserve_hosts(
     fullest = max(
         (
             min(
-                state.compute_hosts[host].vms_max,
-                state.compute_hosts[host].vms_max - capacity.free[host] + more_vms,
+                state.cluster.compute_hosts[host].vms_max,
+                state.cluster.compute_hosts[host].vms_max - capacity.free[host] + more_vms,
             )
             for host in busy
         ),
         default=0,
     )
-    spare = [host for host in reversed(empty) if state.compute_hosts[host].vms_max >= fullest]
+    spare = [
+        host for host in reversed(empty) if state.cluster.compute_hosts[host].vms_max >= fullest
+    ]
     for host in spare[:failover]:
         kept[host] = None
     short = len(kept) < failover and bool(busy)
     if short:  # no host is large enough: reserve the last ones all the same
         kept |= dict.fromkeys([*reversed(empty)][:failover])
     # A host reserved for scaling may fail too: it gets no more VMs than a reserved host can take.
-    failover_capacity = min((state.compute_hosts[host].vms_max for host in kept), default=None)
+    failover_capacity = min(
+        (state.cluster.compute_hosts[host].vms_max for host in kept), default=None
+    )
     with_capacity = deque(host for host in busy if capacity.free[host] > 0)
     rest = [host for host in reversed(empty) if host not in kept]
     for tenant, more in sorted(wanted.items(), key=lambda item: -item[1]):

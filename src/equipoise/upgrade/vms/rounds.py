@@ -23,9 +23,9 @@ def within_disturbance(state: UpgradeState, moves: list[VmMove]) -> tuple[VmMove
     disturbed: dict[GroupId, int] = {}
     now: list[VmMove] = []
     for move in moves:
-        group = state.placements[move.vm].group
+        group = state.cluster.placements[move.vm].group
         if group is not None:
-            if disturbed.get(group, 0) >= state.disturbed_max[group]:
+            if disturbed.get(group, 0) >= state.cluster.disturbed_max[group]:
                 continue
             disturbed[group] = disturbed.get(group, 0) + 1
         now.append(move)
@@ -37,7 +37,7 @@ def with_free_target(state: UpgradeState, moves: Sequence[VmMove]) -> list[VmMov
     capacity = FreeCapacity(state, dict.fromkeys(move.target for move in moves))
     now: list[VmMove] = []
     for move in moves:
-        group = state.placements[move.vm].group
+        group = state.cluster.placements[move.vm].group
         if capacity.fits(move.target, group):
             capacity.commit(move.target, group)
             now.append(move)
@@ -109,14 +109,20 @@ def _reserve_shortage(
         capacity = FreeCapacity(state, hosts)
         for move in moves:
             if move.target in capacity.free:
-                capacity.commit(move.target, state.placements[move.vm].group)
-        empty = [host for host in hosts if capacity.free[host] == state.compute_hosts[host].vms_max]
+                capacity.commit(move.target, state.cluster.placements[move.vm].group)
+        empty = [
+            host
+            for host in hosts
+            if capacity.free[host] == state.cluster.compute_hosts[host].vms_max
+        ]
         reservation = reserve_hosts(
             state,
             capacity,
             expected_growth(state, tenants, vm_batch_risk_s(state, host_partitions)),
             busy=[
-                host for host in hosts if capacity.free[host] < state.compute_hosts[host].vms_max
+                host
+                for host in hosts
+                if capacity.free[host] < state.cluster.compute_hosts[host].vms_max
             ],
             empty=empty,
             failover=failover_reserve(state, host_partitions),
@@ -128,10 +134,4 @@ def _reserve_shortage(
 
 def after_moves(state: UpgradeState, moves: Iterable[VmMove]) -> UpgradeState:
     """Return a copy of the state in which the VMs have moved."""
-    residents = {host: dict(vms) for host, vms in state.residents.items()}
-    placements = dict(state.placements)
-    for move in moves:
-        residents[move.source].pop(move.vm, None)
-        residents.setdefault(move.target, {})[move.vm] = None
-        placements[move.vm] = replace(placements[move.vm], host=move.target)
-    return replace(state, residents=residents, placements=placements)
+    return replace(state, cluster=state.cluster.after_moves(moves))

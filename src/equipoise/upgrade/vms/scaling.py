@@ -6,7 +6,8 @@ from equipoise.model.quantity import GroupId, HostId, TenantId, VmId
 from equipoise.model.upgrade.event import ScalingAnswered, VmsRestarted
 from equipoise.upgrade.graph.host_partitions import HostPartitions, unused_hosts, used_hosts
 from equipoise.upgrade.graph.iteration_view import partition_hosts
-from equipoise.upgrade.state import IterationPhase, UpgradeState
+from equipoise.upgrade.state import UpgradeState
+from equipoise.upgrade.state.iteration import IterationPhase
 from equipoise.upgrade.vms.reserves import FreeCapacity, scaling_group, vms_left_to_scale
 
 
@@ -26,7 +27,7 @@ def answer_scaling(state: UpgradeState, tenant: TenantId, vms: int) -> ScalingAn
         if target is None:
             break
         capacity.commit(target, group)
-        added[VmId(f"{tenant}-new-{state.vms_added + count + 1}")] = target
+        added[VmId(f"{tenant}-new-{state.cluster.vms_added + count + 1}")] = target
     return ScalingAnswered(
         at_ms=state.at_ms, tenant=tenant, added=added, refused=number - len(added)
     )
@@ -42,10 +43,10 @@ def _start_hosts(
         return _best_first(state, [host for host in hosts if host not in in_work])
     new = [host for host in host_partitions.new if host not in in_work]
     old = [host for host in host_partitions.old if host not in in_work]
-    on_new = (vm for host in host_partitions.new for vm in state.residents.get(host, ()))
+    on_new = (vm for host in host_partitions.new for vm in state.cluster.residents.get(host, ()))
     # A tenant stays in its partition; a tenant without VMs starts in the new one.
-    has_new = any(state.placements[vm].tenant == tenant for vm in on_new)
-    is_new = tenant is not None and not state.vm_counts.get(tenant)
+    has_new = any(state.cluster.placements[vm].tenant == tenant for vm in on_new)
+    is_new = tenant is not None and not state.cluster.vm_counts.get(tenant)
     first, second = (new, old) if has_new or (is_new and new) else (old, new)
     return [*_best_first(state, first), *_best_first(state, second)]
 
@@ -56,21 +57,23 @@ def _best_first(state: UpgradeState, hosts: list[HostId]) -> list[HostId]:
 
 def hosts_in_work(state: UpgradeState) -> dict[HostId, None]:
     """Return compute hosts of the current batch: selected, changing, reverting or baking."""
-    under_way = state.phase in (
+    under_way = state.iteration.phase in (
         IterationPhase.CHANGING,
         IterationPhase.REVERTING,
         IterationPhase.BAKING,
     )
-    return state.hosts_out if under_way else {}
+    return state.iteration.hosts_out if under_way else {}
 
 
 def _vms_to_remove(
     state: UpgradeState, host_partitions: HostPartitions, tenant: TenantId, count: int
 ) -> tuple[VmId, ...]:
     """Return the VMs to remove: those of the old partition first, then the latest."""
-    vms_min = state.tenants[tenant].sla.vms_min
-    count = min(count, max(0, state.vm_counts[tenant] - vms_min))
-    own = [placement for placement in state.placements.values() if placement.tenant == tenant]
+    vms_min = state.cluster.tenants[tenant].sla.vms_min
+    count = min(count, max(0, state.cluster.vm_counts[tenant] - vms_min))
+    own = [
+        placement for placement in state.cluster.placements.values() if placement.tenant == tenant
+    ]
     # The sort is stable: within a partition the latest VMs come first.
     own.reverse()
     own.sort(
@@ -87,8 +90,8 @@ def restart_vms(state: UpgradeState, host: HostId) -> VmsRestarted:
     placed: dict[VmId, HostId] = {}
     unplaced: list[VmId] = []
     taken: dict[HostId, list[GroupId | None]] = {}
-    for vm in state.vms_to_restart[host]:
-        placement = state.placements.get(vm)
+    for vm in state.cluster.vms_to_restart[host]:
+        placement = state.cluster.placements.get(vm)
         if placement is None:
             continue
         hosts = _start_hosts(state, host_partitions, placement.tenant)

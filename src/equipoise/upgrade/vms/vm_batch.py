@@ -41,11 +41,17 @@ def vm_candidates(
     literal = state.settings.readings.drop_last_only
     residents: list[tuple[int, int, VmId]] = []
     for rank, host in enumerate(host_partitions.old):
-        movable = [vm for vm in state.residents.get(host, ()) if vm not in state.unmovable]
-        order = -len({state.placements[vm].group or vm for vm in movable})
+        movable = [
+            vm
+            for vm in state.cluster.residents.get(host, ())
+            if vm not in state.iteration.unmovable
+        ]
+        order = -len({state.cluster.placements[vm].group or vm for vm in movable})
         if not literal:  # a host with an unmovable VM cannot be emptied: it comes last
             order = (
-                len(movable) if len(movable) == len(state.residents.get(host, ())) else sys.maxsize
+                len(movable)
+                if len(movable) == len(state.cluster.residents.get(host, ()))
+                else sys.maxsize
             )
         residents += [(order, rank, vm) for vm in movable]
     residents.sort(key=lambda candidate: candidate[:2])
@@ -54,9 +60,9 @@ def vm_candidates(
     taken: dict[GroupId, int] = {}
     picked: list[tuple[int, VmId]] = []
     for _, rank, vm in residents:
-        group = state.placements[vm].group
+        group = state.cluster.placements[vm].group
         if group is not None:
-            if taken.get(group, 0) >= state.disturbed_max[group]:
+            if taken.get(group, 0) >= state.cluster.disturbed_max[group]:
                 continue
             taken[group] = taken.get(group, 0) + 1
         picked.append((rank, vm))
@@ -74,14 +80,16 @@ def _on_whole_hosts(
     by_host: dict[int, list[tuple[int, int, VmId]]] = {}
     for candidate in residents:
         by_host.setdefault(candidate[1], []).append(candidate)
-    groups = {group for *_, vm in residents if (group := state.placements[vm].group) is not None}
+    groups = {
+        group for *_, vm in residents if (group := state.cluster.placements[vm].group) is not None
+    }
     # Each group gets an equal share of the moves of this iteration.
     share = ceil_div(number, max(1, len(groups)))
     taken: Counter[GroupId | None] = Counter()
     fair: list[list[tuple[int, int, VmId]]] = []
     others: list[list[tuple[int, int, VmId]]] = []
     for on_host in by_host.values():
-        groups_here = [state.placements[vm].group for *_, vm in on_host]
+        groups_here = [state.cluster.placements[vm].group for *_, vm in on_host]
         if all(group is None or taken[group] < share for group in groups_here):
             taken.update(groups_here)
             fair.append(on_host)
@@ -99,11 +107,11 @@ def _by_tenant(
     state: UpgradeState, picked: list[tuple[int, VmId]], residents: list[tuple[int, int, VmId]]
 ) -> list[VmId]:
     """Return VMs of tenants with the most VMs still to move first, then by host and tenant."""
-    waiting = Counter(state.placements[vm].tenant for _, _, vm in residents)
-    positions = {tenant: position for position, tenant in enumerate(state.tenants)}
+    waiting = Counter(state.cluster.placements[vm].tenant for _, _, vm in residents)
+    positions = {tenant: position for position, tenant in enumerate(state.cluster.tenants)}
 
     def order(candidate: tuple[int, VmId]) -> tuple[int, int, int]:
-        tenant = state.placements[candidate[1]].tenant
+        tenant = state.cluster.placements[candidate[1]].tenant
         return -waiting[tenant], candidate[0], -1 if tenant is None else positions[tenant]
 
     return [vm for _, vm in sorted(picked, key=order)]
@@ -134,13 +142,14 @@ def vm_batch_risk_s(state: UpgradeState, host_partitions: HostPartitions) -> int
         return state.settings.vm_risk_s
     counts: dict[GroupId, int] = {}
     for host in host_partitions.old:
-        for vm in state.residents.get(host, ()):
-            group = state.placements[vm].group
+        for vm in state.cluster.residents.get(host, ()):
+            group = state.cluster.placements[vm].group
             if group is not None:
                 counts[group] = counts.get(group, 0) + 1
     # Each round moves at most ``disturbed_max`` VMs of a group.
     rounds = max(
-        (ceil_div(count, state.disturbed_max[group]) for group, count in counts.items()), default=1
+        (ceil_div(count, state.cluster.disturbed_max[group]) for group, count in counts.items()),
+        default=1,
     )
     return 2 * state.settings.vm_move_s * rounds
 
@@ -161,7 +170,7 @@ def vm_limit_of(state: UpgradeState, host_partitions: HostPartitions) -> int:
             state, new, len(tenants_with_new(state, host_partitions)), risk_s
         )
         empty = len(unused_hosts(state, new)) - reserved - failover_reserve(state, host_partitions)
-        return max(0, empty) * min(state.compute_hosts[host].vms_max for host in new)
+        return max(0, empty) * min(state.cluster.compute_hosts[host].vms_max for host in new)
     tenants = (
         tenants_with_new(state, host_partitions)
         if host_partitions.divided
@@ -170,12 +179,13 @@ def vm_limit_of(state: UpgradeState, host_partitions: HostPartitions) -> int:
     # Without a division tenants may scale on all hosts.
     hosts = new if host_partitions.divided else [*host_partitions.old, *new]
     growth = sum(expected_growth(state, tenants, risk_s).values())
-    capacity = sum(state.vms_free(host) for host in hosts)
+    capacity = sum(state.cluster.vms_free(host) for host in hosts)
     largest = sorted(
-        (state.compute_hosts[host].vms_max for host in unused_hosts(state, hosts)), reverse=True
+        (state.cluster.compute_hosts[host].vms_max for host in unused_hosts(state, hosts)),
+        reverse=True,
     )
     capacity -= growth + sum(largest[: failover_reserve(state, host_partitions)])
-    return max(0, min(capacity, sum(state.vms_free(host) for host in new)))
+    return max(0, min(capacity, sum(state.cluster.vms_free(host) for host in new)))
 
 
 def can_move_vms(state: UpgradeState, host_partitions: HostPartitions) -> bool:
@@ -224,7 +234,10 @@ class RefusedMoves:
         refused = self._hosts.get(vm)
         if refused is None:
             return True
-        capacity, group = FreeCapacity(state, host_partitions.new), state.placements[vm].group
+        capacity, group = (
+            FreeCapacity(state, host_partitions.new),
+            state.cluster.placements[vm].group,
+        )
         targets = (
             host
             for host in host_partitions.new
@@ -242,7 +255,7 @@ class RefusedMoves:
 def _select(
     state: UpgradeState, host_partitions: HostPartitions, v: int, refused: RefusedMoves
 ) -> VmBatchSelection:
-    remaining = max(0, v - state.vms_moved)
+    remaining = max(0, v - state.iteration.vms_moved)
     if not state.settings.readings.drop_last_only:
         selection = _select_among(
             state,
@@ -317,7 +330,7 @@ def _emptying_moves(state: UpgradeState, moves: tuple[VmMove, ...]) -> tuple[VmM
     for move in moves:
         leaving[move.source] = leaving.get(move.source, 0) + 1
     return tuple(
-        move for move in moves if leaving[move.source] == len(state.residents[move.source])
+        move for move in moves if leaving[move.source] == len(state.cluster.residents[move.source])
     )
 
 
@@ -331,14 +344,14 @@ def _shortage_reason(state: UpgradeState, host_partitions: HostPartitions) -> st
 
 def _needs_no_reservation(state: UpgradeState, vm: VmId, settled: set[TenantId]) -> bool:
     """Return whether the move of a VM adds no reservation for its tenant."""
-    tenant = state.placements[vm].tenant
+    tenant = state.cluster.placements[vm].tenant
     if tenant is None or tenant in settled:
         return True
-    return state.vm_counts[tenant] >= state.tenants[tenant].sla.vms_max
+    return state.cluster.vm_counts[tenant] >= state.cluster.tenants[tenant].sla.vms_max
 
 
 def _host_of(state: UpgradeState, vm: VmId) -> HostId:
-    host = state.placements[vm].host
+    host = state.cluster.placements[vm].host
     assert host is not None, "the VM is a resident of a host"
     return host
 
@@ -395,7 +408,7 @@ def _place_in_order(
     """Place each VM on the first host that fits, or return None if one VM fits nowhere."""
     moves: list[VmMove] = []
     for vm in vms:
-        group = state.placements[vm].group
+        group = state.cluster.placements[vm].group
         fitting = (
             host for host in order if capacity.fits(host, group) and refused.is_allowed(vm, host)
         )
@@ -424,12 +437,14 @@ def _target_orders(
         return [empty]
     busy = [
         host
-        for host in sorted(used_hosts(state, new), key=state.vms_free)
-        if state.vms_free(host) > 0
+        for host in sorted(used_hosts(state, new), key=state.cluster.vms_free)
+        if state.cluster.vms_free(host) > 0
     ]
     orders = [[*busy, *empty]]
-    if len({state.compute_hosts[host].vms_max for host in new}) > 1:
-        orders.append([*sorted(empty, key=lambda host: state.compute_hosts[host].vms_max), *busy])
+    if len({state.cluster.compute_hosts[host].vms_max for host in new}) > 1:
+        orders.append(
+            [*sorted(empty, key=lambda host: state.cluster.compute_hosts[host].vms_max), *busy]
+        )
     return orders
 
 
@@ -440,7 +455,7 @@ def _whole_hosts_left(
     new = list(host_partitions.new)
     if not new:
         return False
-    arriving = {state.placements[vm].tenant for vm in vms}
+    arriving = {state.cluster.placements[vm].tenant for vm in vms}
     risk_s = vm_batch_risk_s(state, host_partitions)
     if host_partitions.divided:
         growing = set(growing_tenants(state))
@@ -453,7 +468,7 @@ def _whole_hosts_left(
     reserved = scaling_reservation(state, hosts, len(tenants), risk_s) + failover_reserve(
         state, host_partitions
     )
-    smallest = min(state.compute_hosts[host].vms_max for host in new)
+    smallest = min(state.cluster.compute_hosts[host].vms_max for host in new)
     return ceil_div(len(vms), smallest) <= len(unused_hosts(state, hosts)) - reserved
 
 
@@ -467,16 +482,18 @@ def _keeps_reserves(
     new = list(host_partitions.new)
     growing = set(growing_tenants(state))
     settled = set(tenants_with_new(state, host_partitions)) | {
-        tenant for vm in vms if (tenant := state.placements[vm].tenant) in growing
+        tenant for vm in vms if (tenant := state.cluster.placements[vm].tenant) in growing
     }
-    tenants: list[TenantId] = [tenant for tenant in state.tenants if tenant in settled]
+    tenants: list[TenantId] = [tenant for tenant in state.cluster.tenants if tenant in settled]
     if not host_partitions.divided:
         capacity.add(host_partitions.old)
         new += host_partitions.old
         tenants = list(growing_tenants(state))
     wanted = expected_growth(state, tenants, vm_batch_risk_s(state, host_partitions))
-    busy = [host for host in new if capacity.free[host] < state.compute_hosts[host].vms_max]
-    empty = [host for host in new if capacity.free[host] == state.compute_hosts[host].vms_max]
+    busy = [host for host in new if capacity.free[host] < state.cluster.compute_hosts[host].vms_max]
+    empty = [
+        host for host in new if capacity.free[host] == state.cluster.compute_hosts[host].vms_max
+    ]
     reservation = reserve_hosts(
         state,
         capacity,

@@ -1,0 +1,82 @@
+"""The state of an upgrade: the result of the events so far, in five parts.
+
+A private, writable value, like a draft of a snapshot. ``apply.py`` and the functions that it calls
+change it by the methods of the parts. A part is written by its own module and by no other
+(``tests/unit/upgrade/test_state_writers.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from equipoise.model.quantity import HostId, VmId
+from equipoise.model.upgrade.campaign import UpgradeCampaign, UpgradeSettings
+from equipoise.model.upgrade.catalog import ComponentDescription, ComponentId
+from equipoise.model.upgrade.infrastructure import DependencyKind, DependencyPresence
+from equipoise.model.upgrade.work import VmBatch
+from equipoise.upgrade.state.attempts import UpgradeAttempts
+from equipoise.upgrade.state.cluster import UpgradeCluster
+from equipoise.upgrade.state.iteration import UpgradeIteration
+from equipoise.upgrade.state.requests import UpgradeRequests
+from equipoise.upgrade.state.resources import (
+    TrackedDependency,
+    UpgradeResources,
+    initial_resource_state,
+)
+
+
+@dataclass
+class UpgradeState:
+    """The whole state of the coordinator."""
+
+    campaign: UpgradeCampaign
+    settings: UpgradeSettings
+    catalog: Mapping[tuple[ComponentId, str], ComponentDescription]
+    resources: UpgradeResources
+    cluster: UpgradeCluster
+    requests: UpgradeRequests = field(default_factory=UpgradeRequests)
+    iteration: UpgradeIteration = field(default_factory=UpgradeIteration)
+    attempts: UpgradeAttempts = field(default_factory=UpgradeAttempts)
+    at_ms: int = 0
+    check_removal: Any = field(default=None, compare=False)
+    """The check of host roles (``RemovalChecker``); None if roles are not checked."""
+
+    def advance(self, at_ms: int) -> None:
+        """Set the time. It never goes back: the engine reports some events late."""
+        self.at_ms = max(self.at_ms, at_ms)
+
+    def moving_vms(self) -> Iterator[tuple[VmId, HostId]]:
+        """Yield VMs of the open VM batch that have not arrived, with their target."""
+        open_batch = self.iteration.open_batch
+        if open_batch is not None and isinstance(open_batch.schedule, VmBatch):
+            for move in open_batch.schedule.moves:
+                placement = self.cluster.placements.get(move.vm)
+                if placement is not None and placement.host == move.source:
+                    yield move.vm, move.target
+
+
+def initial_state(campaign: UpgradeCampaign, check_removal: Any = None) -> UpgradeState:
+    """Return the state before the first event."""
+    inventory = campaign.cluster
+    resources = UpgradeResources(
+        {resource.id: initial_resource_state(resource) for resource in inventory.resources}
+    )
+    for dependency in inventory.dependencies:
+        if (
+            dependency.kind is not DependencyKind.MIGRATION
+            and dependency.presence is not DependencyPresence.FUTURE
+        ):
+            resources.add_dependency(TrackedDependency(dependency))
+    return UpgradeState(
+        campaign=campaign,
+        settings=campaign.settings,
+        catalog={
+            (described.component, described.version): described
+            for described in campaign.catalog.descriptions
+        },
+        resources=resources,
+        cluster=UpgradeCluster.of(inventory),
+        check_removal=check_removal,
+    )

@@ -1,0 +1,234 @@
+"""The compute hosts and the VMs of tenants during an upgrade.
+
+This module is the only writer of ``UpgradeCluster``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from equipoise.model.host import Host, HostState
+from equipoise.model.inventory import Inventory, Tenant
+from equipoise.model.quantity import GroupId, HostId, ResourceName, TenantId, VmId
+from equipoise.model.upgrade.infrastructure import ResourceGroupKind
+from equipoise.model.upgrade.work import VmMove
+from equipoise.model.vm import Vm, VmState
+
+VM_CAPACITY: Final = ResourceName("vms")
+"""The capacity of a host, in VMs: ``capacity: {vms: 3}``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeHost:
+    """A compute host: its capacity in VMs, and whether it is up."""
+
+    host: HostId
+    vms_max: int
+    up: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class VmPlacement:
+    """A VM: its tenant, its anti-affinity group and its host."""
+
+    vm: VmId
+    tenant: TenantId | None
+    group: GroupId | None
+    host: HostId | None
+    moves: int = 0
+
+
+@dataclass
+class UpgradeCluster:
+    """Compute hosts, the VMs on them, and the VMs that wait for a host."""
+
+    tenants: dict[TenantId, Tenant]
+    compute_hosts: dict[HostId, ComputeHost]
+    hosts: dict[HostId, Host]
+    """The compute hosts as described. ``compute_hosts`` has their current state."""
+    vms: dict[VmId, Vm] = field(default_factory=dict)
+    """The VMs as described. ``placements`` has their current hosts."""
+    placements: dict[VmId, VmPlacement] = field(default_factory=dict)
+    residents: dict[HostId, dict[VmId, None]] = field(default_factory=dict)
+    """The VMs on each host: an index of ``placements``."""
+    vm_counts: dict[TenantId, int] = field(default_factory=dict)
+    """The VMs of each tenant: an index of ``placements``."""
+    first_vms: dict[TenantId, Vm] = field(default_factory=dict)
+    """The first VM of each tenant as described: scaling copies it, also after it was removed."""
+    disturbed_max: dict[GroupId, int] = field(default_factory=dict)
+    """How many VMs of each anti-affinity group may move at once."""
+    pending_scaling: list[tuple[TenantId, int]] = field(default_factory=list)
+    """Scaling requests without an answer."""
+    vms_added: int = 0
+    """How many VMs scaling has added. The number is part of their ids."""
+    vms_to_restart: dict[HostId, tuple[VmId, ...]] = field(default_factory=dict)
+    """VMs of failed hosts that wait for a restart."""
+    unplaced_vms: dict[HostId, tuple[VmId, ...]] = field(default_factory=dict)
+    """VMs of failed hosts that found no host."""
+
+    @classmethod
+    def of(cls, inventory: Inventory) -> UpgradeCluster:
+        """Return the hosts and VMs of an inventory."""
+        largest_mib = max((vm.memory_mib for vm in inventory.vms), default=1)
+        cluster = cls(
+            tenants={tenant.id: tenant for tenant in inventory.tenants},
+            compute_hosts={
+                host.id: ComputeHost(
+                    host.id, _vms_max(host, largest_mib), host.state is HostState.ON
+                )
+                for host in inventory.hosts
+            },
+            hosts={host.id: host for host in inventory.hosts},
+        )
+        group_of = _declared_groups(inventory)
+        cluster.disturbed_max = dict.fromkeys(group_of.values(), 1)
+        for tenant in inventory.tenants:
+            cluster.vm_counts[tenant.id] = 0
+            for group in tenant.anti_affinity:
+                cluster.disturbed_max[group.id] = group.disturbed_max
+                group_of |= dict.fromkeys(group.vms, group.id)
+        for vm in inventory.vms:
+            host = vm.host if vm.state is VmState.RUNNING else None
+            cluster._add(VmPlacement(vm.id, vm.tenant, group_of.get(vm.id), host), vm)
+            if vm.tenant is not None:
+                cluster.first_vms.setdefault(vm.tenant, vm)
+        return cluster
+
+    def vms_free(self, host: HostId) -> int:
+        """Return how many more VMs a host can run."""
+        return self.compute_hosts[host].vms_max - len(self.residents.get(host, ()))
+
+    def _add(self, placement: VmPlacement, described: Vm) -> None:
+        self.placements[placement.vm] = placement
+        self.vms[placement.vm] = described
+        if placement.tenant is not None:
+            self.vm_counts[placement.tenant] = self.vm_counts.get(placement.tenant, 0) + 1
+        if placement.host is not None:
+            self.residents.setdefault(placement.host, {})[placement.vm] = None
+
+    def add_vm(self, vm: Vm, host: HostId | None) -> None:
+        """Add a VM. It joins the first anti-affinity group of its tenant."""
+        if vm.id in self.placements:
+            return
+        tenant = self.tenants.get(vm.tenant) if vm.tenant is not None else None
+        group = tenant.anti_affinity[0].id if tenant is not None and tenant.anti_affinity else None
+        self._add(VmPlacement(vm.id, None if tenant is None else tenant.id, group, host), vm)
+
+    def remove_vm(self, vm: VmId) -> None:
+        """Remove a VM."""
+        placement = self.placements.pop(vm, None)
+        self.vms.pop(vm, None)
+        if placement is None:
+            return
+        if placement.tenant is not None:
+            self.vm_counts[placement.tenant] -= 1
+        if placement.host is not None:
+            self.residents[placement.host].pop(vm, None)
+
+    def move_vm(self, vm: VmId, host: HostId | None, *, counts: bool) -> None:
+        """Set the host of a VM. A move of the upgrade counts, a restart does not."""
+        placement = self.placements.get(vm)
+        if placement is None:
+            return
+        if placement.host is not None:
+            self.residents[placement.host].pop(vm, None)
+        if host is not None:
+            self.residents.setdefault(host, {})[vm] = None
+        self.placements[vm] = replace(placement, host=host, moves=placement.moves + counts)
+
+    def after_moves(self, moves: Iterable[VmMove]) -> UpgradeCluster:
+        """Return a copy in which VMs have moved; nothing else may change in the copy."""
+        copy = replace(
+            self,
+            residents={host: dict(vms) for host, vms in self.residents.items()},
+            placements=dict(self.placements),
+        )
+        for move in moves:
+            copy.move_vm(move.vm, move.target, counts=False)
+        return copy
+
+    # Scaling of tenants
+
+    def request_scaling(self, tenant: TenantId, vms: int) -> None:
+        """Keep a scaling request until it is answered."""
+        # Unknown tenants and empty requests need no answer.
+        if tenant in self.tenants and vms:
+            self.pending_scaling.append((tenant, vms))
+
+    def scale(
+        self, tenant: TenantId, added: Mapping[VmId, HostId], removed: Iterable[VmId]
+    ) -> None:
+        """Apply the answer to the oldest scaling request."""
+        self.pending_scaling = self.pending_scaling[1:]
+        for vm, host in added.items():
+            self.vms_added += 1
+            self.add_vm(self._vm_like_first(tenant, vm), host)
+        for vm in removed:
+            self.remove_vm(vm)
+
+    def _vm_like_first(self, tenant: TenantId, id_: VmId) -> Vm:
+        """Return a description for a VM of scaling: a copy of the first VM of its tenant."""
+        first = self.first_vms.get(tenant)
+        if first is None:  # the tenant had no VM to copy
+            return Vm(id=id_, vcpus=1, memory_mib=1, tenant=tenant)
+        return first.but(id=id_, ft_pair=None, agent=False)
+
+    # Failures of hosts
+
+    def fail_host(self, host: HostId) -> None:
+        """Record that a host is down. Its VMs wait for a restart."""
+        if host not in self.compute_hosts or not self.compute_hosts[host].up:
+            return
+        self.compute_hosts[host] = replace(self.compute_hosts[host], up=False)
+        lost = tuple(self.residents.get(host, ()))
+        for vm in lost:
+            self.move_vm(vm, None, counts=False)
+        if lost:
+            self.vms_to_restart[host] = lost
+
+    def recover_host(self, host: HostId) -> None:
+        """Record that a host is up again."""
+        self.compute_hosts[host] = replace(self.compute_hosts[host], up=True)
+
+    def join_host(self, host: Host) -> None:
+        """Add a host. Without a declared number of VMs it runs none."""
+        vms_max = host.capacity.get(VM_CAPACITY, 0)
+        self.compute_hosts.setdefault(host.id, ComputeHost(host.id, vms_max))
+        self.hosts.setdefault(host.id, host)
+
+    def restarted(
+        self, failed: HostId, placed: Mapping[VmId, HostId], unplaced: tuple[VmId, ...]
+    ) -> None:
+        """Place the VMs of a failed host, as far as they found a host."""
+        for vm, host in placed.items():
+            self.move_vm(vm, host, counts=False)
+        self.vms_to_restart.pop(failed, None)
+        if unplaced:
+            self.unplaced_vms[failed] = unplaced
+
+    def retry_unplaced(self) -> None:
+        """Let the next decision try again to restart unplaced VMs: capacity may be free now."""
+        self.vms_to_restart |= self.unplaced_vms
+        self.unplaced_vms = {}
+
+
+def _vms_max(host: Host, largest_mib: int) -> int:
+    """Return the capacity of a host in VMs: declared, or its memory divided by the largest VM."""
+    declared = host.capacity.get(VM_CAPACITY)
+    return host.usable_memory_mib // largest_mib if declared is None else declared
+
+
+def _declared_groups(inventory: Inventory) -> dict[VmId, GroupId]:
+    """Return the anti-affinity groups of VMs that are declared as resources."""
+    vm_of = {
+        resource.id: resource.vm for resource in inventory.resources if resource.vm is not None
+    }
+    return {
+        vm_of[resource]: group.id
+        for group in inventory.groups
+        if group.kind is ResourceGroupKind.ANTI_AFFINITY
+        for resource in group.resources
+        if resource in vm_of
+    }
