@@ -53,12 +53,12 @@ class PlainBalance:
     # How uneven it is
 
     def has(self, host: HostId, resource: str) -> float:
-        one = self.state.hosts[host]
+        known_host = self.state.hosts[host]
         if resource == "cpu":
-            return one.usable_cpu_mhz
+            return known_host.usable_cpu_mhz
         if resource == "memory":
-            return one.usable_memory_mib
-        return one.capacity.get(ResourceName(resource), 0)
+            return known_host.usable_memory_mib
+        return known_host.capacity.get(ResourceName(resource), 0)
 
     def due(self, vm: VmId, resource: str) -> float:
         """The entitlement of a VM; of what has no shares, all it asks for."""
@@ -105,10 +105,10 @@ class PlainBalance:
     # What may be done
 
     def allows(self, vm: VmId, host: HostId) -> bool:
-        one, target = self.state.vms[vm], self.state.hosts[host]
-        if host == self.where[vm] or one.agent or one.vcpus > target.cores:
+        guest, target = self.state.vms[vm], self.state.hosts[host]
+        if host == self.where[vm] or guest.agent or guest.vcpus > target.cores:
             return False
-        return self.has_room(one, host) and self.keeps_rules(vm, host)
+        return self.has_room(guest, host) and self.keeps_rules(vm, host)
 
     def has_room(self, vm: Vm, host: HostId) -> bool:
         there = [self.state.vms[other] for other, at in self.where.items() if at == host]
@@ -170,9 +170,9 @@ class PlainBalance:
 
     def cost(self, vm: VmId) -> float:
         """MHz-seconds: both hosts work for it, and the VM is slower, as long as it takes."""
-        one = self.state.vms[vm]
-        mhz = 2 * self.policy.migration_cpu_mhz + self.policy.slowdown * one.demand.cpu_mhz
-        return mhz * self._estimates.move_ms(one) / 1000
+        guest = self.state.vms[vm]
+        mhz = 2 * self.policy.migration_cpu_mhz + self.policy.slowdown * guest.demand.cpu_mhz
+        return mhz * self._estimates.move_ms(guest) / 1000
 
     def short(self, demand: float, host: HostId, resource: str) -> float:
         """What is missing on average if demand is spread about what was measured."""
@@ -215,9 +215,9 @@ class PlainBalance:
 
     def past(self, vm: VmId, resource: str) -> list[float]:
         """What it asked for within the last hour."""
-        one = self.state.vms[vm]
-        demands = [frame.demand.get(vm, one.demand) for frame in self.state.history]
-        return [asked(one, demand, resource) for demand in (*demands, one.demand)]
+        guest = self.state.vms[vm]
+        demands = [frame.demand.get(vm, guest.demand) for frame in self.state.history]
+        return [asked(guest, demand, resource) for demand in (*demands, guest.demand)]
 
     def stable_s(self, host: HostId) -> float:
         """How long CPU demand stayed about the same on those who are on a host at first."""

@@ -165,7 +165,7 @@ class PlainWorld:
         self.joules = self.joules_saved = self.asleep_s = 0.0
         self.now_ms = 0
         self._cues = list(asked)
-        self._events = sorted(scenario.events, key=lambda one: one.at_ms)
+        self._events = sorted(scenario.events, key=lambda event: event.at_ms)
         self._changes = list(self._take_loads())
         self._settle()
         self._sample()

@@ -44,7 +44,9 @@ def trials(constraint: str, rng: Random, arguments_max: int = 4) -> Iterator[Tri
         initial = _a_state(rng)
         steps = _a_plan(rng, initial)
         for given in arguments(declared, initial, rng, arguments_max):
-            mark = rng.choice([one for one in declared.marks if one in ("discrete", "continuous")])
+            mark = rng.choice(
+                [mark for mark in declared.marks if mark in ("discrete", "continuous")]
+            )
             demand = Requirement(specification, constraint, given, continuous=mark == "continuous")
             yield Trial(demand, initial, steps)
 

@@ -193,20 +193,24 @@ def scheduled_events(
     present = {host.id: host for host in inventory.hosts}
     there = {vm.id: vm for vm in inventory.vms}
     # A fleet may have more members than are here.
-    taken = [name for one in (*present, *there) for name in (one, one.rpartition("-")[0]) if name]
-    fresh = [name for name in draw(names(4)) if not any(name.startswith(one) for one in taken)]
+    taken = [
+        name for known in (*present, *there) for name in (known, known.rpartition("-")[0]) if name
+    ]
+    fresh = [
+        name for name in draw(names(4)) if not any(name.startswith(prefix) for prefix in taken)
+    ]
     scheduled: list[Any] = []
     for at in sorted(draw(st.lists(up_to(end_ms), max_size=4, unique=True))):
-        one = draw(a_scheduled_event(present, there, fresh, at))
-        scheduled.append(one)
-        if isinstance(one, event.HostJoined):
-            present[one.host.id] = one.host
-        elif isinstance(one, event.HostLeft):
-            del present[one.host]
-        elif isinstance(one, event.VmArrived):
-            there[one.vm.id] = one.vm
-        elif isinstance(one, event.VmLeft):
-            del there[one.vm]
+        occurrence = draw(a_scheduled_event(present, there, fresh, at))
+        scheduled.append(occurrence)
+        if isinstance(occurrence, event.HostJoined):
+            present[occurrence.host.id] = occurrence.host
+        elif isinstance(occurrence, event.HostLeft):
+            del present[occurrence.host]
+        elif isinstance(occurrence, event.VmArrived):
+            there[occurrence.vm.id] = occurrence.vm
+        elif isinstance(occurrence, event.VmLeft):
+            del there[occurrence.vm]
     return tuple(draw(st.permutations(scheduled)))
 
 

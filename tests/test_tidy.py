@@ -26,6 +26,10 @@ def test_a_class_name_has_one_meaning() -> None:
     assert list(tidy_checks.class_name_problems(ROOT)) == []
 
 
+def test_a_loop_variable_names_the_thing() -> None:
+    assert list(tidy_checks.loop_variable_problems(ROOT)) == []
+
+
 def test_no_file_has_a_banned_word() -> None:
     assert list(tidy_checks.word_problems(ROOT)) == []
 

@@ -99,6 +99,16 @@ def class_name_problems(root: Path) -> Iterator[str]:
     yield from (f"{name}: defined {times} times" for name, times in names.items() if times > 1)
 
 
+def loop_variable_problems(root: Path) -> Iterator[str]:
+    """Yield loops over ``one``: the variable must name the thing that it holds."""
+    for path in tracked(root, "*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.For | ast.comprehension):
+                for target in ast.walk(node.target):
+                    if isinstance(target, ast.Name) and target.id == "one":
+                        yield f"{path}:{target.lineno}: one names no thing (vm, host, move)"
+
+
 def word_problems(root: Path) -> Iterator[str]:
     """Yield banned words in prose, in names and in the names of files."""
     for path in tracked(root):
@@ -184,6 +194,7 @@ def all_problems(root: Path) -> list[str]:
         *(problem for path in modules(root) for problem in module_problems(path)),
         *package_problems(root),
         *class_name_problems(root),
+        *loop_variable_problems(root),
         *word_problems(root),
         *machine_path_problems(root),
         *link_problems(root),

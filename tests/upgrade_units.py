@@ -48,7 +48,7 @@ def wired(
 
 
 def _peers(*pairs: tuple[int, int]) -> list[Wire]:
-    return [(one, other, PEER, True) for one, other in pairs]
+    return [(pair, other, PEER, True) for pair, other in pairs]
 
 
 def _all_need(
@@ -107,4 +107,7 @@ def units(
 
 def chain(count: int, kind: DependencyKind) -> ResourceGraph:
     """Return a chain: each resource needs the next one."""
-    return wired(count, [(one, two, kind, True) for one, two in pairwise(range(1, count + 1))])
+    return wired(
+        count,
+        [(number, following, kind, True) for number, following in pairwise(range(1, count + 1))],
+    )

@@ -160,7 +160,7 @@ class Mill:
         except InvalidInput as error:
             return f"refused by the checker: {_said(error)}"
         self._start("judge", JUDGING_SECONDS_MAX)
-        answers = {self._judge(specification, one) for one in constraints}
+        answers = {self._judge(specification, constraint) for constraint in constraints}
         return f"accepted: {', '.join(sorted(answers)) or 'nothing in it'}"
 
     def _start(self, phase: str, seconds: float) -> None:
@@ -168,7 +168,7 @@ class Mill:
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
     def _judge(self, specification: Specification, constraint: Constraint) -> str:
-        arguments = {one.name: _argument(one) for one in constraint.parameters}
+        arguments = {parameter.name: _argument(parameter) for parameter in constraint.parameters}
         if None in arguments.values():
             return "not asked"
         context = context_of(self._state, steps=self._steps)

@@ -52,7 +52,7 @@ def main(wanted: list[str]) -> int:
         if not wanted or name in wanted:
             row, survived = row_of(origin, name)
             rows.append(row)
-            sys.stdout.write(row.told(name) + "".join(f"    {one}\n" for one in survived))
+            sys.stdout.write(row.told(name) + "".join(f"    {mutant}\n" for mutant in survived))
     total = Row(*map(sum, zip(*rows, strict=True))) if rows else Row(0, 0, 0, 0)
     possible = total.mutants - total.equivalent
     score = 100 * total.killed / possible if possible else 100.0

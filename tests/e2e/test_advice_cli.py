@@ -23,10 +23,13 @@ def test_recommend_shows_moves_reasons_and_alternatives() -> None:
     assert 1 <= first["priority"] <= 5
     assert first["gain"] > 0 < first["cost"]
     assert "CPU" in first["reason"]
-    assert {one["code"] for one in first["considered"]} <= {"second-best", "cost-exceeds-benefit"}
+    assert {candidate["code"] for candidate in first["considered"]} <= {
+        "second-best",
+        "cost-exceeds-benefit",
+    }
     assert found["wall_s"] >= 0
-    assert {one["pool"] for one in found["host_pools"]} == {"production", "batch"}
-    moved = {(one["host"], one["pool"]): one for one in found["host_pool_changes"]}
+    assert {share["pool"] for share in found["host_pools"]} == {"production", "batch"}
+    moved = {(change["host"], change["pool"]): change for change in found["host_pool_changes"]}
     assert moved["r2", "batch"]["after"] is None, "build-1 has left"
     assert moved["r3", "batch"]["before"] is None, "and has come"
     said = call("recommend", SMALL).stdout
@@ -35,7 +38,8 @@ def test_recommend_shows_moves_reasons_and_alternatives() -> None:
 
 def test_why_explains_every_vm_and_host() -> None:
     told = {
-        one["subject"]: one for one in answer("recommend", SMALL, "--why", "all")["explanations"]
+        explanation["subject"]: explanation
+        for explanation in answer("recommend", SMALL, "--why", "all")["explanations"]
     }
     assert told["build-1"]["code"] == "moves"
     assert told["web-1"]["code"] == "keep-apart"
@@ -50,9 +54,9 @@ def test_the_dry_run_is_the_run(tmp_path: Path) -> None:
     """What recommend says is what the gate accepts, in that order."""
     found = answer("recommend", SMALL)
     steps = [
-        f"  - {{id: s{n}, action: {{do: migrate, vm: {one['vm']}, source: {one['from']}, "
-        f"target: {one['to']}}}, end_ms: 20000}}"
-        for n, one in enumerate(found["recommendations"])
+        f"  - {{id: s{n}, action: {{do: migrate, vm: {move['vm']}, source: {move['from']}, "
+        f"target: {move['to']}}}, end_ms: 20000}}"
+        for n, move in enumerate(found["recommendations"])
     ]
     plan = tmp_path / "plan.yaml"
     plan.write_text("id: p\nsteps:\n" + "\n".join(steps) + "\n")
@@ -75,11 +79,11 @@ def test_a_host_is_evacuated_and_a_vm_that_cannot_leave_is_a_fault(tmp_path: Pat
 
 def test_new_vms_get_hosts_or_a_fault(tmp_path: Path) -> None:
     found = answer("place", SMALL, "--vms", NEW)
-    hosts = {one["vm"]: one["host"] for one in found["placements"]}
+    hosts = {placement["vm"]: placement["host"] for placement in found["placements"]}
     assert set(hosts) == {"report-1", "ledger-1", "ledger-2"}
     assert hosts["ledger-1"] != hosts["ledger-2"], "the halves of a pair are apart"
     assert not found["faults"]
-    ranked = [one["imbalance"] for one in found["placements"][-1]["alternatives"]]
+    ranked = [alternative["imbalance"] for alternative in found["placements"][-1]["alternatives"]]
     assert ranked == sorted(ranked)
     huge = tmp_path / "huge.yaml"
     huge.write_text("vms: [{id: huge, vcpus: 64, memory_mib: 1024}]\n")
@@ -102,12 +106,12 @@ def test_a_placement_frees_capacity_or_powers_hosts_on(tmp_path: Path) -> None:
 
 def test_what_if_a_host_dies_or_goes() -> None:
     lost = answer("whatif", SMALL, "--fail", "r1")
-    assert {one["vm"] for one in lost["restarts"]} == {"web-1", "db-1"}
+    assert {restart["vm"] for restart in lost["restarts"]} == {"web-1", "db-1"}
     assert lost["unplaced"] == []
     assert lost["power_ons"] == ["r4"], "the web servers stay apart"
     gone = answer("whatif", SMALL, "--remove", "r1", code=1)
     assert gone["unplaced"] == ["web-1"]
-    assert [one["vm"] for one in gone["recommendations"]] == ["db-1"]
+    assert [recommendation["vm"] for recommendation in gone["recommendations"]] == ["db-1"]
     everything = answer("whatif", SMALL, "--fail", "r1,r2,r3", code=1)
     assert len(everything["restarts"]) + len(everything["unplaced"]) == 7
 
@@ -127,17 +131,17 @@ def test_the_failover_reserve_is_enough_for_a_failure(tmp_path: Path) -> None:
     file.write_text(f"hosts:\n{hosts}vms:\n{vms}rules:\n  - {rule}\n")
     assert not answer("recommend", str(file))["faults"]
     lost = answer("whatif", str(file), "--fail", "a")
-    assert {one["vm"] for one in lost["restarts"]} == {"a1", "a2"}
+    assert {restart["vm"] for restart in lost["restarts"]} == {"a1", "a2"}
     again = answer("whatif", str(file), "--fail", "a,b", code=1)
     assert again["unplaced"], "two failures are more than was asked for"
 
 
 def test_what_if_a_host_comes_and_demand_grows() -> None:
     found = answer("whatif", SMALL, "--add", GROWTH)
-    moves = {one["vm"]: one for one in found["recommendations"]}
+    moves = {recommendation["vm"]: recommendation for recommendation in found["recommendations"]}
     assert moves["db-1"]["priority"] == 1
     assert "db-rack-b" in moves["db-1"]["reason"]
-    assert "r5" in {one["to"] for one in moves.values()}
+    assert "r5" in {move["to"] for move in moves.values()}
 
 
 def test_wrong_files_and_names_are_reported_with_place_and_cure(tmp_path: Path) -> None:

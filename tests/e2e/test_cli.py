@@ -86,7 +86,7 @@ def test_check_says_where_and_when_a_bad_plan_goes_wrong(tmp_path: Path) -> None
 
 
 def test_scenarios_are_listed_and_run() -> None:
-    names = [one["name"] for one in answer("scenarios")]
+    names = [row["name"] for row in answer("scenarios")]
     assert set(names) >= {"broken-drain", "first-steps", "drs-table1", "chaos"}
     good, broken = (answer("simulate", name) for name in ("first-steps", "broken-drain"))
     assert (good["migrations"], good["power_ons"], good["violations"]) == (3, 1, [])

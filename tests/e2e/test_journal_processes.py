@@ -60,7 +60,7 @@ def test_two_writers_get_conflicts_and_never_a_gap_or_a_double(
     assert len(told) == 2 * 2 * EACH
     assert told[::2] == told[1::2], "a batch of two was split"
     for name in ("a", "b"):
-        assert [one.at_ms for one in told[::2] if one.host == name] == list(range(EACH))
+        assert [event.at_ms for event in told[::2] if event.host == name] == list(range(EACH))
 
 
 PROGRAM = """

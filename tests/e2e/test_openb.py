@@ -76,7 +76,7 @@ def scenario() -> Scenario:
 )
 def test_a_day_of_a_real_cluster_is_simulated_and_every_vm_is_accounted_for() -> None:
     replayed = scenario()
-    arrivals = sum(isinstance(one, VmArrived) for one in replayed.events)
+    arrivals = sum(isinstance(event, VmArrived) for event in replayed.events)
     assert arrivals > 1000
     journal = MemoryJournal()
     play = ScenarioRunner(replayed, journal)

@@ -15,8 +15,8 @@ def test_recommend_shows_hosts_for_standby_and_why_the_others_stay_on() -> None:
     power = found["power"]
     assert power["sleeps"] == ["old-1", "h2", "h4"]
     assert power["watts_saved"] == 394
-    kept = {one["host"]: one for one in power["kept"]}
-    assert {host: one["code"] for host, one in kept.items()} == {
+    kept = {host["host"]: host for host in power["kept"]}
+    assert {host: entry["code"] for host, entry in kept.items()} == {
         "h1": "breaks-rule",
         "h3": "breaks-rule",
         "h5": "stays-on",
@@ -25,7 +25,7 @@ def test_recommend_shows_hosts_for_standby_and_why_the_others_stay_on() -> None:
     }
     assert "ceph-quorum" in kept["h1"]["sentence"]
     rows = found["recommendations"]
-    assert [(one["action"], one["vm"], one["from"]) for one in rows] == [
+    assert [(row["action"], row["vm"], row["from"]) for row in rows] == [
         ("migrate", "build", "old-1"),
         ("power_off", None, "old-1"),
         ("migrate", "web-1", "h2"),
@@ -43,12 +43,12 @@ def test_recommend_shows_hosts_for_standby_and_why_the_others_stay_on() -> None:
 def test_what_is_recommended_passes_the_gate(tmp_path: Path) -> None:
     rows = answer("recommend", NIGHT, "--with", "power")["recommendations"]
     steps = []
-    for number, one in enumerate(rows):
-        if one["action"] == "migrate":
-            action = f"do: migrate, vm: {one['vm']}, source: {one['from']}, target: {one['to']}"
+    for number, row in enumerate(rows):
+        if row["action"] == "migrate":
+            action = f"do: migrate, vm: {row['vm']}, source: {row['from']}, target: {row['to']}"
             times = "start_ms: 0, end_ms: 60000"
         else:
-            action, times = f"do: power_off, host: {one['from']}", "start_ms: 60000, end_ms: 90000"
+            action, times = f"do: power_off, host: {row['from']}", "start_ms: 60000, end_ms: 90000"
         steps.append(f"  - {{id: s{number}, action: {{{action}}}, {times}}}")
     plan = tmp_path / "plan.yaml"
     plan.write_text("id: p\nsteps:\n" + "\n".join(steps) + "\n")

@@ -45,7 +45,7 @@ def test_the_power_testbed() -> None:
     assert watts[SURGE_S - 60] < 0.4 * alone.record.cluster["watts"][0]
     assert on[SURGE_S + 2 * PASS_S + POWER_ON_S // 60 * 60] == 8, "all are back within two passes"
     only = played("dpm-testbed-no-hpm", "power")
-    energy = [one.measures.energy_kwh for one in (both, only, alone)]
+    energy = [result.measures.energy_kwh for result in (both, only, alone)]
     assert energy == sorted(energy), "both together save most"
 
 

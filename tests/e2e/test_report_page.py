@@ -66,12 +66,12 @@ def opened(page: Path) -> Element:
 def marks(figure: Element) -> int:
     """How many marks a chart has, the axes and the legend not counted."""
     if "heat" in figure.attributes["class"]:
-        looks = [one.attributes.get("class", "") for one in figure.all("path")]
+        looks = [element.attributes.get("class", "") for element in figure.all("path")]
         return sum(bool(re.match(r"h\d|state", look)) for look in looks)
     inside = figure.all("svg")[-1]
     return sum(
-        bool(MARKS.get(one.name, set()) & set(one.attributes.get("class", "").split()))
-        for one in inside.all()
+        bool(MARKS.get(element.name, set()) & set(element.attributes.get("class", "").split()))
+        for element in inside.all()
     )
 
 
@@ -96,13 +96,13 @@ def test_values_are_read_out_and_the_table_is_filtered(tmp_path: Path) -> None:
     visited = tmp_path / "visited.html"
     visited.write_text(content.replace("</body>", f"{A_VISITOR}</body>"))
     made = opened(visited)
-    said = [one.text for one in made.all("p", "readout")]
+    said = [element.text for element in made.all("p", "readout")]
     assert all(said)
     assert re.fullmatch(r"[\d:]+ · used [\d,.]+ GHz · demand .* · capacity .*",
                         " ".join(said[0].split()))  # fmt: skip
     heat = made.one("pre").text
     assert re.search(r"esx-\d+ +· +memory \d+ %; .* esx-\d+ +· +power \d+ W;", heat)
-    decided = next(one for one in made.all() if one.attributes.get("id") == "rows")
+    decided = next(element for element in made.all() if element.attributes.get("id") == "rows")
     rows = decided.one("tbody").all("tr")
     shown = [row for row in rows if "hidden" not in row.attributes.get("class", "")]
     assert len(rows) > len(shown) == 1
@@ -118,6 +118,6 @@ def test_the_page_has_the_same_bytes_whatever_the_hash_seed(tmp_path: Path) -> N
         )
         for seed in ("1", "2")
     ]
-    assert [one.wait(timeout=60) for one in running] == [0, 0]
+    assert [process.wait(timeout=60) for process in running] == [0, 0]
     for path in sorted((tmp_path / "1").iterdir()):
         assert path.read_bytes() == (tmp_path / "2" / path.name).read_bytes(), path.name

@@ -19,7 +19,7 @@ SOUND = sorted(path.name for path in EXAMPLES.glob("*.yaml") if path != DEFECTS)
 def test_every_defect_is_named_with_its_line_and_its_cure() -> None:
     found = answer("roles", "check", str(DEFECTS), code=1)
     assert not found["clean"]
-    assert {one["code"] for one in found["defects"]} == {
+    assert {defect["code"] for defect in found["defects"]} == {
         "application-in-two-roles",
         "contradiction",
         "coverage-lost-by-joining",
@@ -33,10 +33,10 @@ def test_every_defect_is_named_with_its_line_and_its_cure() -> None:
         "unknown-name",
     }
     lines = DEFECTS.read_text().splitlines()
-    for one in found["defects"]:
-        assert one["cure"], one
-        named = re.findall(r'"([^"]+)"', one["what"])
-        assert not named or any(word in lines[one["line"] - 1] for word in named), one
+    for defect in found["defects"]:
+        assert defect["cure"], defect
+        named = re.findall(r'"([^"]+)"', defect["what"])
+        assert not named or any(word in lines[defect["line"] - 1] for word in named), defect
 
 
 def test_the_defects_are_printed_with_file_and_line() -> None:
@@ -54,8 +54,8 @@ def test_an_example_is_sound_and_its_run_ends_well(name: str) -> None:
     assert not list(find_defects(*read_layout_file(path)))
     told = answer("roles", "run", str(path))
     assert told["events"] > 10
-    assert all(one["reason"] for one in told["story"] if one["event"] == "action_started")
-    assert all(one["most_holders"] >= 1 for one in told["roles"])
+    assert all(event["reason"] for event in told["story"] if event["event"] == "action_started")
+    assert all(role["most_holders"] >= 1 for role in told["roles"])
 
 
 def test_the_mated_pair_shows_a_failover_and_a_return_with_reasons() -> None:
@@ -81,10 +81,10 @@ def test_the_same_seed_gives_the_same_journal() -> None:
 
 def test_a_plan_says_what_would_be_done_and_does_nothing() -> None:
     first = answer("roles", "plan", PAIR)
-    assert [one["event"] for one in first["actions"]].count("action_started") == 5
+    assert [action["event"] for action in first["actions"]].count("action_started") == 5
     assert first["uncovered"] == []
     after = answer("roles", "plan", PAIR, "--fail", "cp-1")
-    assert [one["what"] for one in after["actions"]] == [
+    assert [action["what"] for action in after["actions"]] == [
         "start active of pair on cp-2",
         "start oam of pair on cp-2",
         "stop standby of pair on cp-2",

@@ -81,7 +81,7 @@ def test_a_plan_is_written_as_btrplace_writes_it_in_whole_seconds(tmp_path: Path
     path = tmp_path / "plan.json.gz"
     answer("solve", SWAP, "-o", str(path), "--btrplace")
     written = json.loads(gzip.decompress(path.read_bytes()))
-    assert [one["id"] for one in written["actions"]].count("migrateVM") == 3
+    assert [action["id"] for action in written["actions"]].count("migrateVM") == 3
     assert answer("check", str(path), "--instance", SWAP)["accepted"] is True
 
 
@@ -180,7 +180,7 @@ def test_check_judges_a_plan_for_a_problem_with_its_goals(tmp_path: Path) -> Non
     nothing.write_text("id: p\nsteps: []\n")
     assert answer("check", str(ours), "--instance", SWAP)["accepted"] is True
     refused = answer("check", str(nothing), "--instance", SWAP, code=1)
-    assert {one["constraint"] for one in refused["violations"]} == {
+    assert {violation["constraint"] for violation in refused["violations"]} == {
         "web-1 must be running",
         "db-1-on-2",
         "db-2-on-1",

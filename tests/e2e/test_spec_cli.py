@@ -35,7 +35,7 @@ def test_a_specification_is_checked(tmp_path: Path) -> None:
     good.write_text("Few(ns <: nodes, nb : int, x : vms) ::= card(ns) <= nb\n")
     checked = answer("spec", "check", str(good))
     assert checked["constraints"] == ["Few"]
-    assert [one["what"] for one in checked["warnings"]] == ["Few never uses its argument x"]
+    assert [warning["what"] for warning in checked["warnings"]] == ["Few never uses its argument x"]
     assert "warning: line 1, column 28" in call("spec", "check", str(good)).stdout
     bad.write_text("Few(ns <: nodes) ::= sum({card(running(n)). n : ns}) <= 3\n")
     (problem,) = answer("spec", "check", str(bad), code=2)["problems"]
@@ -129,7 +129,7 @@ rules:
 """
     plan, cluster = ruled(tmp_path, rules)
     problems = answer("check", plan, "--instance", cluster, code=2)["problems"]
-    assert [(one["line"], one["what"]) for one in problems] == [
+    assert [(problem["line"], problem["what"]) for problem in problems] == [
         (9, "there is no such constraint"),
         (14, "there is no vm web-9"),
         (15, "the cluster has no such hosts: h9"),

@@ -23,28 +23,34 @@ def upgraded(*arguments: str) -> dict[str, Any]:
 
 
 def batches(document: dict[str, Any]) -> list[set[str]]:
-    return [set(one["batch"]) for one in document["iterations"]]
+    return [set(iteration["batch"]) for iteration in document["iterations"]]
 
 
 def test_ten_compute_hosts_take_the_steps_of_the_thesis() -> None:
     made = upgraded("nabi-compute", "--paper")
     steps = made["iterations"]
     assert made["status"] == "completed"
-    assert [one["z"] for one in steps] == [4, 3, 1, 0, 0, 2]
-    assert [one["v"] for one in steps] == [9, 6, 0, 0, 0, None]
+    assert [step["z"] for step in steps] == [4, 3, 1, 0, 0, 2]
+    assert [step["v"] for step in steps] == [9, 6, 0, 0, 0, None]
     assert batches(made) == [
         {"n7", "n8", "n9", "n10"}, {"n4", "n5", "n6"}, {"n3"}, set(), set(), {"n1", "n2"}
     ]  # fmt: skip
-    assert [[len(batch) for batch in one["vm_batches"]] for one in steps] == [
+    assert [[len(batch) for batch in step["vm_batches"]] for step in steps] == [
         [3, 3], [3], [], [], [], []
     ]  # fmt: skip
-    assert [(one["wanted"], one["size"]) for one in steps[0]["w"]] == [(4, 3), (3, 3), (3, 0)]
-    assert [(one["wanted"], one["size"]) for one in steps[1]["w"]] == [(3, 3), (1, 0)]
-    assert [bool(one["paused"]) for one in steps] == [False, False, False, True, True, False]
-    refused = [one["reason"] for step in steps[:2] for one in step["w"] if not one["size"]]
+    assert [(attempt["wanted"], attempt["size"]) for attempt in steps[0]["w"]] == [
+        (4, 3),
+        (3, 3),
+        (3, 0),
+    ]
+    assert [(attempt["wanted"], attempt["size"]) for attempt in steps[1]["w"]] == [(3, 3), (1, 0)]
+    assert [bool(step["paused"]) for step in steps] == [False, False, False, True, True, False]
+    refused = [
+        attempt["reason"] for step in steps[:2] for attempt in step["w"] if not attempt["size"]
+    ]
     assert [words.split(" changed")[0] for words in refused] == ["2", "3"], "empty, and too few"
     assert {tuple(sorted(each["tenants"])) for each in steps} == {("t1", "t2", "t3", "t4")}
-    assert [[*one["tenants"].values()] for one in steps] == [
+    assert [[*step["tenants"].values()] for step in steps] == [
         [2, 3, 3, 1], [3, 4, 4, 2], [4, 5, 5, 3], [4, 5, 5, 3], [5, 6, 4, 4], [5, 6, 4, 3]
     ]  # fmt: skip
     assert made["sla_violations"] == 0
@@ -54,29 +60,32 @@ def test_tenants_reach_their_most_while_ten_hosts_pause(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     upgraded("nabi-compute", "--paper", "--journal", str(path))
     with open_journal(str(path)) as journal:
-        answers = [one for one in journal.events() if isinstance(one, ScalingAnswered)]
+        answers = [event for event in journal.events() if isinstance(event, ScalingAnswered)]
     sizes = {"t1": 2, "t2": 3, "t3": 3, "t4": 1}
     most = dict(sizes)
-    for one in answers:
-        assert not one.refused
-        sizes[one.tenant] += len(one.added) - len(one.removed)
-        most[one.tenant] = max(most[one.tenant], sizes[one.tenant])
+    for scaling in answers:
+        assert not scaling.refused
+        sizes[scaling.tenant] += len(scaling.added) - len(scaling.removed)
+        most[scaling.tenant] = max(most[scaling.tenant], sizes[scaling.tenant])
     assert most == {"t1": 6, "t2": 7, "t3": 5, "t4": 4}
 
 
 def test_ceph_and_ipv6_take_the_fourteen_batches_of_the_thesis() -> None:
     made = upgraded("nabi-ceph-ipv6", "--paper")
-    assert [one["z"] for one in made["iterations"]] == [4] * 11 + [2, 3, 4]
-    values = [one["v"] for one in made["iterations"] if one["v"] is not None]
+    assert [iteration["z"] for iteration in made["iterations"]] == [4] * 11 + [2, 3, 4]
+    values = [iteration["v"] for iteration in made["iterations"] if iteration["v"] is not None]
     assert values == [6, 4, 2]
     assert batches(made) == [
         {"R37"}, {"R38"}, {"R31", "R33", "R35"}, {"R32", "R34", "R36"},
         {"GR1"}, {"GR2"}, {"GR3"}, {"GR4"}, {"GR5"}, {"R45"},
         {"GR6", "GR10", "GR11", "GR12"}, {"GR13"}, {"GR14"}, {"GR15", "GR7", "GR8", "GR9", "R46"},
     ]  # fmt: skip
-    asked = [(one["w"][0]["wanted"], one["w"][0]["size"]) for one in made["iterations"][10:13]]
+    asked = [
+        (iteration["w"][0]["wanted"], iteration["w"][0]["size"])
+        for iteration in made["iterations"][10:13]
+    ]
     assert asked == [(4, 2), (4, 2), (2, 2)]
-    moved = [one["vm_batches"] for one in made["iterations"][10:]]
+    moved = [iteration["vm_batches"] for iteration in made["iterations"][10:]]
     assert moved == [[["R39", "R40"]], [["R41", "R42"]], [["R43", "R44"]], []]
     assert made["sets"][0]["complementary"] == ["remove R46: it is replaced by R45"]
 
@@ -85,8 +94,8 @@ def test_every_resource_that_waits_has_the_rule_of_the_thesis() -> None:
     steps = upgraded("nabi-ceph-ipv6", "--paper")["iterations"]
 
     def rules(step: dict[str, Any]) -> dict[str, int]:
-        assert all(one["reason"] for one in step["eliminated"])
-        return {one["resource"]: one["rule"] for one in step["eliminated"]}
+        assert all(exclusion["reason"] for exclusion in step["eliminated"])
+        return {exclusion["resource"]: exclusion["rule"] for exclusion in step["eliminated"]}
 
     first = rules(steps[0])
     hosts = {f"GR{n}": 4 for n in range(1, 13)} | {f"GR{n}": 1 for n in (13, 14, 15)}
@@ -98,17 +107,17 @@ def test_every_resource_that_waits_has_the_rule_of_the_thesis() -> None:
     assert {fifth[f"GR{n}"] for n in range(2, 6)} == {6}
     assert {rules(steps[11])[f"GR{n}"] for n in (7, 8, 9)} == {6}
     reasons = {
-        (number, one["resource"]): one["reason"]
+        (number, exclusion["resource"]): exclusion["reason"]
         for number in (1, 5, 12)
-        for one in steps[number - 1]["eliminated"]
+        for exclusion in steps[number - 1]["eliminated"]
     }
     assert all("(case 1a)" in reasons[1, f"GR{n}"] for n in range(1, 13))
     assert all("(case 1a)" in reasons[1, f"R{n}"] for n in range(31, 37))
     assert all("(case 3b)" in reasons[5, f"GR{n}"] for n in range(6, 13))
     assert reasons[12, "GR7"] == "R46 needs 3 constituents; 3 are in service"
-    assert {one["code"] for one in steps[11]["eliminated"] if one["resource"] == "GR7"} == {
-        "constituents-short"
-    }
+    assert {
+        exclusion["code"] for exclusion in steps[11]["eliminated"] if exclusion["resource"] == "GR7"
+    } == {"constituents-short"}
 
 
 HOSTS_AND_STORAGE = [
@@ -126,15 +135,20 @@ def test_a_switch_that_fails_undoes_its_set_and_no_other() -> None:
         {"R33", "R35", "GR1"}, {"R34", "R36", "GR2"}, *HOSTS_AND_STORAGE,
     ]  # fmt: skip
     steps = made["iterations"]
-    assert [one["z"] for one in steps] == [4] * 13 + [2, 3, 4]
-    assert [one["v"] for one in steps if one["v"] is not None] == [6, 4, 2]
-    failed = {one["i"]: [each["resource"] for each in one["failed"]] for one in steps}
+    assert [step["z"] for step in steps] == [4] * 13 + [2, 3, 4]
+    assert [step["v"] for step in steps if step["v"] is not None] == [6, 4, 2]
+    failed = {step["i"]: [each["resource"] for each in step["failed"]] for step in steps}
     assert {i: those for i, those in failed.items() if those} == {3: ["R31"], 4: ["R31"]}
-    assert {one["set"]: (one["outcome"], one["code"]) for one in made["sets"]} == {
+    assert {
+        change_set["set"]: (change_set["outcome"], change_set["code"])
+        for change_set in made["sets"]
+    } == {
         "set-1": ("applied", ""),
         "set-2": ("undone", "too-few-operational"),
     }
-    assert "5 of 6 are operational, 6 must be: R31" in [one["reason"] for one in made["sets"]]
+    assert "5 of 6 are operational, 6 must be: R31" in [
+        change_set["reason"] for change_set in made["sets"]
+    ]
     assert made["isolated"] == []
 
 
@@ -145,16 +159,16 @@ def test_a_new_request_comes_behind_the_work_under_way() -> None:
         {"GR1"}, {"GR2"}, *HOSTS_AND_STORAGE,
     ]  # fmt: skip
     steps = made["iterations"]
-    assert [one["z"] for one in steps] == [4] * 13 + [2, 3, 4]
-    assert [one["v"] for one in steps if one["v"] is not None] == [6, 4, 2]
-    assert {one["outcome"] for one in made["sets"]} == {"applied"}
+    assert [step["z"] for step in steps] == [4] * 13 + [2, 3, 4]
+    assert [step["v"] for step in steps if step["v"] is not None] == [6, 4, 2]
+    assert {change_set["outcome"] for change_set in made["sets"]} == {"applied"}
 
 
 @pytest.mark.parametrize("paper", [True, False])
 def test_case_a_takes_as_long_as_the_thesis_measured(paper: bool) -> None:
     made = upgraded("nabi-case-a", *(["--paper"] if paper else []))
     assert made["duration_s"] == pytest.approx(192.69)
-    assert [len(one["batch"]) for one in made["iterations"]] == [4, 4, 2]
+    assert [len(iteration["batch"]) for iteration in made["iterations"]] == [4, 4, 2]
     assert made["moves"] == 9
     assert made["moves_per_vm_max"] == 1
     assert made["outages"] == {"t4": 0.6}
@@ -219,7 +233,7 @@ def test_in_a_dry_run_no_time_passes_until_a_checkpoint_is_approved(tmp_path: Pa
     timed = "completion_s_max: 900, checkpoints_pct"
     campaign.write_text(PEERS.replace("ALL", "[s1, s2, s3]").replace("checkpoints_pct", timed))
     made = answer("upgrade", str(campaign), "--dry-run")
-    assert [one["outcome"] for one in made["sets"]] == ["applied"]
+    assert [change_set["outcome"] for change_set in made["sets"]] == ["applied"]
     assert made["duration_s"] == 40
     lasting = "windows: [{opens_s: 0, closes_s: 900}], checkpoints_pct"
     campaign.write_text(PEERS.replace("ALL", "[s1, s2, s3]").replace("checkpoints_pct", lasting))
@@ -234,7 +248,7 @@ def test_what_can_never_succeed_is_refused_before_anything_is_touched(tmp_path: 
     assert made["sets"][0]["outcome"] == "refused"
     assert made["sets"][0]["code"] == "duration-too-long"
     assert "20 s" in made["sets"][0]["reason"]
-    assert [one["batch"] for one in made["iterations"]] == [[]]
+    assert [iteration["batch"] for iteration in made["iterations"]] == [[]]
     campaign.write_text(text.replace("version: v2}]}", "version: v3}]}"))
     done = call("upgrade", str(campaign))
     assert done.returncode == 2
@@ -260,10 +274,10 @@ def test_a_journal_is_replayed_to_the_campaign_as_it_stood(tmp_path: Path) -> No
     upgraded("nabi-failure", "--journal", url)
     end = answer("replay", url)
     assert (end["status"], end["phase"]) == ("completed", "idle")
-    assert {one["id"]: one["progress"] for one in end["sets"]} == {
+    assert {change_set["id"]: change_set["progress"] for change_set in end["sets"]} == {
         "set-1": "applied", "set-2": "undone"
     }  # fmt: skip
-    versions = {one["id"]: one["version"] for one in end["cluster"]["resources"]}
+    versions = {resource["id"]: resource["version"] for resource in end["cluster"]["resources"]}
     assert versions["R31"] == versions["R36"]
     assert "R46" not in versions, "the old storage is gone"
     assert versions["R45"] == "V1-CEPH"
@@ -279,7 +293,7 @@ def test_a_journal_is_replayed_to_the_campaign_as_it_stood(tmp_path: Path) -> No
     assert early["under_way"]["unanswered"] == ["apply R37"]
     (first, second) = early["sets"]
     assert first["progress"] == second["progress"] == "scheduled"
-    assert "R37" in {one["id"] for one in early["cluster"]["resources"]}
+    assert "R37" in {resource["id"] for resource in early["cluster"]["resources"]}
     cluster = tmp_path / "cluster.yaml"
     cluster.write_text(call("replay", url).stdout.partition("\ncluster:\n")[2])
     assert answer("show", str(cluster))["name"] == "nabi-failure"

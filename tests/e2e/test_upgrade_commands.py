@@ -98,7 +98,7 @@ def until(true: Callable[[], bool]) -> None:
 
 
 def has(url: str, words: str) -> Callable[[], bool]:
-    return lambda: any(words in one for one in journal_lines(url))
+    return lambda: any(words in line for line in journal_lines(url))
 
 
 def test_a_run_under_way_takes_orders_from_another_terminal(url: str, campaign: str) -> None:
@@ -113,7 +113,7 @@ def test_a_run_under_way_takes_orders_from_another_terminal(url: str, campaign: 
         (unknown,) = ordered("--command", "undo:swiches", code=1)
         assert unknown["code"] == "unknown-set"
         assert "switches" in unknown["refused"]
-        assert not any("swiches" in one for one in journal_lines(url)), "it was not even posted"
+        assert not any("swiches" in line for line in journal_lines(url)), "it was not even posted"
 
         more = str(Path(campaign).with_name("more.yaml"))
         (posted,) = ordered("--request", more)
@@ -126,7 +126,7 @@ def test_a_run_under_way_takes_orders_from_another_terminal(url: str, campaign: 
         assert twice["code"] == "duplicate-set"
 
         several = ordered("--command", "priority:switches=5", "--command", "pause")
-        assert [one["number"] for one in several] == [2, 3]
+        assert [command["number"] for command in several] == [2, 3]
         second = call("upgrade", *line)
         assert second.returncode == 3, "two runs with one journal would both act"
         assert "another process runs this campaign" in second.stderr
@@ -135,11 +135,11 @@ def test_a_run_under_way_takes_orders_from_another_terminal(url: str, campaign: 
 
     before = journal_lines(url)
     told = answer("upgrade", *line, "--command", "resume", "--command", "approve:switches")
-    assert {one["set"]: one["outcome"] for one in told["sets"]} == {
+    assert {change_set["set"]: change_set["outcome"] for change_set in told["sets"]} == {
         "switches": "applied", "router": "applied"
     }  # fmt: skip
     assert journal_lines(url)[: len(before)] == before
-    commands = [one for one in journal_lines(url) if one.startswith("command: ")]
+    commands = [line for line in journal_lines(url) if line.startswith("command: ")]
     assert commands == [
         "command: priority:switches=5", "command: pause", "command: resume",
         "command: approve:switches",

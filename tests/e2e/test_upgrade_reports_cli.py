@@ -78,7 +78,7 @@ def test_the_graphs_of_an_iteration_are_drawn(tmp_path: Path) -> None:
     for words in ("GR10 · host10", "VMs on host13", "rule 6"):
         assert words in drawn
     graphs = json.loads((tmp_path / "graph.json").read_text())
-    chosen = [one["id"] for one in graphs["control_graph"]["vertices"] if one["in_batch"]]
+    chosen = [vertex["id"] for vertex in graphs["control_graph"]["vertices"] if vertex["in_batch"]]
     assert sorted(chosen) == ["GR10", "GR11", "GR12", "GR6"]
     dot = (tmp_path / "graph.dot").read_text()
     assert '"GR6" -> "R46"' in dot
@@ -113,7 +113,7 @@ def test_the_page_tells_every_iteration_and_every_reason(tmp_path: Path) -> None
     path = tmp_path / "page.html"
     made = answer("upgrade", "nabi-failure", "--paper", "--report", str(path))
     page = path.read_text()
-    for one in made["iterations"]:
-        assert f'id="iteration-{one["i"]}"' in page
+    for iteration in made["iterations"]:
+        assert f'id="iteration-{iteration["i"]}"' in page
     assert "apply of R31 failed" in page
     assert all(f">{tenant}</h3>" in page for tenant in "abcd")

@@ -467,10 +467,10 @@ def the_ledger_knows_what_a_new_one_would(chance: Random) -> None:
         same_books(ledger, CapacityLedger(after))
         flying = after.in_flight.items()
         for vm in VMS:
-            expected = {name for name, one in flying if vm_of(one.step.action) == vm}
+            expected = {name for name, flight in flying if vm_of(flight.step.action) == vm}
             assert {running.step.id for running in ledger.draft.actions_on_vm(vm)} == expected
         for host in HOSTS:
-            expected = {name for name, one in flying if host in hosts_of(one.step.action)}
+            expected = {name for name, flight in flying if host in hosts_of(flight.step.action)}
             assert {running.step.id for running in ledger.draft.actions_on_host(host)} == expected
             assert set(ledger.draft.residents(host)) == set(after.residents.get(host, ()))
 

@@ -162,7 +162,7 @@ def _mutants_row() -> BenchmarkRow:
     names = tuple(mutants())
     with open_pool(str(cores)) as pool:
         seconds = list(pool.run_all(_seconds_to_find, names))
-    missed = [name for name, one in zip(names, seconds, strict=True) if one is None]
+    missed = [name for name, second in zip(names, seconds, strict=True) if second is None]
     times: Sequence[float] = sorted(value for value in seconds if value is not None)
     return BenchmarkRow(
         f"mutants of our planner found within {FOUND_S_MAX:g} s each, {cores} at a time",

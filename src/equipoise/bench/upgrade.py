@@ -234,11 +234,11 @@ def _tenants(vms: list[Vm]) -> tuple[Tenant, ...]:
         own.setdefault(vm.tenant, []).append(vm.id)
     return tuple(
         Tenant(
-            id=one,
+            id=tenant,
             sla=Sla(vms_min=len(those) // 2, vms_max=len(those) + 10, cooldown_s=600),
-            anti_affinity=(AntiAffinityGroup(id=GroupId(one), vms=tuple(those)),),
+            anti_affinity=(AntiAffinityGroup(id=GroupId(tenant), vms=tuple(those)),),
         )
-        for one, those in own.items()
+        for tenant, those in own.items()
     )
 
 

@@ -12,7 +12,7 @@ from command import answer, call
 def test_without_a_name_the_experiments_are_listed() -> None:
     assert "discrete and continuous mode" in call("fuzz", "experiment").stdout
     found = answer("fuzz", "experiment")
-    assert [one["name"] for one in found] == ["modes", "repair", "oracle", "causes"]
+    assert [row["name"] for row in found] == ["modes", "repair", "oracle", "causes"]
 
 
 def test_an_experiment_supports_any_suitable_scheduler() -> None:

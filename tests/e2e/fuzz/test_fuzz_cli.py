@@ -55,9 +55,9 @@ def test_a_saved_case_gives_the_same_verdict_again(tmp_path: Path) -> None:
     found = answer("faulty-C", "--tests", "200", "--save", str(path), code=1)
     again = answer("faulty-C", "--replay", str(path), code=1)
     assert again["tests"] == len(found["defects"])
-    assert [(one["class"], one["constraint"], one["mode"]) for one in again["defects"]] == [
-        (one["class"], one["constraint"], one["mode"]) for one in found["defects"]
-    ]
+    assert [
+        (defect["class"], defect["constraint"], defect["mode"]) for defect in again["defects"]
+    ] == [(defect["class"], defect["constraint"], defect["mode"]) for defect in found["defects"]]
     assert answer("planner", "--replay", str(path))["agreed"] == again["tests"]
 
 
@@ -79,8 +79,8 @@ def test_a_fault_about_networks_is_found_and_saved_with_the_network(
     assert len(shrunk["network"]["links"]) == len(shrunk["cluster"]["hosts"]) == 2
     assert "link or switch" in page.read_text()
     again = answer("faulty-unwired", "--replay", str(saved), code=1)
-    assert [one["shrunk"] for one in again["defects"]] == [
-        one["shrunk"] for one in found["defects"]
+    assert [defect["shrunk"] for defect in again["defects"]] == [
+        defect["shrunk"] for defect in found["defects"]
     ]
     assert answer("planner", "--replay", str(saved))["defects"] == []
     told = call("fuzz", "faulty-departing", "--tests", "500", code=1).stdout
@@ -96,7 +96,7 @@ def test_findings_are_printed() -> None:
 
 
 def test_the_targets_are_listed() -> None:
-    named = {one["target"] for one in json.loads(call("fuzz", "--list", "--json").stdout)}
+    named = {row["target"] for row in json.loads(call("fuzz", "--list", "--json").stdout)}
     assert {"planner", "faulty-A", "faulty-F"} <= named
     assert "our exact planner" in call("fuzz", "--list").stdout
 
@@ -142,7 +142,7 @@ def test_an_invalid_file_of_trials_is_reported_with_its_line(tmp_path: Path) -> 
 
 def test_a_mutant_is_tested_with_its_altered_constraint() -> None:
     found = answer("mutant-Spread-moment", "--tests", "1000", "--failures", "1", code=1)
-    assert {one["constraint"] for one in found["defects"]} == {"Spread"}
+    assert {defect["constraint"] for defect in found["defects"]} == {"Spread"}
 
 
 def test_constraints_without_possible_trials_are_left_out_and_named() -> None:

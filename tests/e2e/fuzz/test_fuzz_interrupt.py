@@ -75,11 +75,11 @@ def test_an_interrupted_campaign_writes_its_findings(tmp_path: Path, workers: st
     assert len((tmp_path / "f.csv").read_text().splitlines()) == len(found["defects"]) + 1
     assert "; interrupted" in (tmp_path / "f.html").read_text()
     facts = ElementTree.parse(tmp_path / "f.xml").getroot().iter("property")
-    assert ("interrupted", "true") in [(one.get("name"), one.get("value")) for one in facts]
+    assert ("interrupted", "true") in [(fact.get("name"), fact.get("value")) for fact in facts]
     again = answer("fuzz", "faulty-C", "--replay", str(tmp_path / "found.jsonl"), code=1)
     assert again["interrupted"] is False
-    assert [(one["class"], one["constraint"]) for one in again["defects"]] == [
-        (one["class"], one["constraint"]) for one in found["defects"]
+    assert [(defect["class"], defect["constraint"]) for defect in again["defects"]] == [
+        (defect["class"], defect["constraint"]) for defect in found["defects"]
     ]
 
 

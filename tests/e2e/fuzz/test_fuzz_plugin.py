@@ -26,7 +26,7 @@ def run(folder: Path, said: str, *words: str) -> subprocess.CompletedProcess[str
     (lines,) = re.findall(r"```python\n(.*?)```", HANDBOOK.read_text(), re.S)
     assert len(lines.splitlines()) == 3
     (folder / "test_mine.py").write_text(BEFORE.format(said=said) + lines)
-    clean = {key: one for key, one in os.environ.items() if not key.startswith("PYTEST")}
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words],
         cwd=folder, env=clean, capture_output=True, text=True, check=False,

@@ -49,24 +49,24 @@ def test_all_files_are_written_beside_the_json(tmp_path: Path) -> None:
         rows = list(csv.DictReader(lines))
     keys = ("class", "constraint", "mode", "message", "why", "harm")
     assert [[row[key] for key in keys] for row in rows] == [
-        [one[key] for key in keys] for one in found["defects"]
+        [defect[key] for key in keys] for defect in found["defects"]
     ]
     suite = ElementTree.parse(suites).getroot().find("testsuite")
     assert suite is not None
     failed = {case.attrib["name"] for case in suite if case.find("failure") is not None}
-    assert failed == {one["constraint"] for one in found["defects"]}
+    assert failed == {defect["constraint"] for defect in found["defects"]}
     assert suite.attrib["tests"] == "2"
     seen = opened(page)
     assert len(seen.all("article")) == len(found["defects"]) > 0
-    drawn = [one for one in seen.all("svg") if one.attributes.get("role") == "img"]
+    drawn = [element for element in seen.all("svg") if element.attributes.get("role") == "img"]
     assert len(drawn) == len(found["defects"])
-    assert all(one.all("rect", "presence") for one in drawn)
+    assert all(drawing.all("rect", "presence") for drawing in drawn)
 
 
 def test_the_line_on_the_page_gives_the_same_verdict_again(tmp_path: Path) -> None:
     page = tmp_path / "found.html"
     found = answer(*TARGET, "--report", str(page), code=1)
-    lines = [one.text for one in opened(page).all("pre", "copied")]
+    lines = [element.text for element in opened(page).all("pre", "copied")]
     for line, defect in zip(lines, found["defects"], strict=True):
         again = subprocess.run(
             f'PATH="{COMMAND.parent}:$PATH"; {line} --json',

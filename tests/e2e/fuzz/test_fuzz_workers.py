@@ -88,7 +88,7 @@ def test_constraints_of_ones_own_are_tried_saved_and_judged_again(tmp_path: Path
     spec.write_text(SPEC)
     own = ("--spec", str(spec), "--tests", "300", "--workers", "2")
     found = answer("fuzz", "faulty-C", *own, "--save", str(saved), code=1)
-    assert {one["constraint"] for one in found["defects"]} == {"Aloof"}
+    assert {defect["constraint"] for defect in found["defects"]} == {"Aloof"}
     spec.unlink()
     again = answer("fuzz", "faulty-C", "--replay", str(saved), code=1)
     assert len(again["defects"]) == len(found["defects"])

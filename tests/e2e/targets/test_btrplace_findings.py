@@ -345,7 +345,7 @@ def test_of_several_capacities_only_the_first_counts(
     line = require_build().line(instance, plan, repair=False, search_s_max=10, heap_mib=256)
     subprocess.run(line, check=True, capture_output=True, timeout=60)
     actions = json.loads(plan.read_text())["actions"]
-    assert [one["start"] for one in actions if one["id"] == "resumeVM"] == [start]
+    assert [action["start"] for action in actions if action["id"] == "resumeVM"] == [start]
 
 
 @pytest.mark.parametrize(

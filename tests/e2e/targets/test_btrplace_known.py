@@ -45,8 +45,8 @@ def key(line: StoredTrial) -> tuple[object, ...]:
 @pytest.mark.parametrize("version", VERSIONS, ids=lambda one: one.version)
 def test_a_findings_file_has_one_line_for_each_kind_and_setting(version: PinnedTarget) -> None:
     lines = list(read_lines(version.findings.read_bytes(), str(version.findings)))
-    assert {one.target_version for one in lines} == {version.version}
-    assert {tuple(one.settings.items()) for one in lines} == {(), (("repair", "on"),)}
+    assert {line.target_version for line in lines} == {version.version}
+    assert {tuple(line.settings.items()) for line in lines} == {(), (("repair", "on"),)}
     keys = list(map(key, lines))
     assert len(set(keys)) == len(keys)
 
@@ -58,11 +58,11 @@ def test_all_that_is_known_is_seen_again_and_nothing_else(worker: Worker, repair
     assert known.findings is not None
     wanted = {"repair": "on"} if repair == "on" else {}
     lines = read_lines(known.findings.read_bytes(), str(known.findings))
-    mine = [one for one in lines if dict(one.settings) == wanted]
+    mine = [line for line in lines if dict(line.settings) == wanted]
     btrplace = BtrPlace(repair=repair == "on", starter=lambda: worker)
     found = judge_baseline(btrplace, mine)
     assert found.disappeared == ()
-    assert found.kinds == {key(one)[1:] for one in mine}
+    assert found.kinds == {key(line)[1:] for line in mine}
     campaign = FuzzCampaign(
         "btrplace", btrplace, known.constraints, TRIAL_OPTIONS, 5, CampaignLimits(tests=250)
     )
@@ -88,7 +88,7 @@ def told(defect: dict[str, Any]) -> list[Any]:
 
 
 def test_findings_of_another_version_are_not_compared_with(worker: Worker) -> None:
-    other = next(one for one in VERSIONS if one.version != worker.version)
+    other = next(version for version in VERSIONS if version.version != worker.version)
     done = call("fuzz", "btrplace", "--tests", "1", "--known", str(other.findings))
     assert done.returncode == 2
     assert (

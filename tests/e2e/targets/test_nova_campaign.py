@@ -72,7 +72,10 @@ def made(known: SchedulerEntry, worker: Worker, **settings: str) -> Scheduler:
 
 
 def found(report: CampaignReport) -> set[tuple[str, str, str]]:
-    return {(one.constraint, one.verdict.outcome, one.verdict.message) for one in report.findings}
+    return {
+        (finding.constraint, finding.verdict.outcome, finding.verdict.message)
+        for finding in report.findings
+    }
 
 
 @pytest.mark.parametrize(
@@ -87,9 +90,9 @@ def test_a_campaign_finds_all_that_is_known_and_shows_it_by_few_machines(
     asked, limits = made(known, worker), CampaignLimits(tests=tests)
     report = FuzzCampaign(known.name, asked, names, known.options, 0, limits).run()
     assert found(report) == wrong
-    shown = [one.shrunk.initial for one in report.findings]
-    assert sum(len(one.vms) for one in shown) <= 3 * len(shown)
-    assert all(len(one.hosts) <= 2 for one in shown)
+    shown = [finding.shrunk.initial for finding in report.findings]
+    assert sum(len(state.vms) for state in shown) <= 3 * len(shown)
+    assert all(len(state.hosts) <= 2 for state in shown)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +101,7 @@ def test_a_campaign_finds_all_that_is_known_and_shows_it_by_few_machines(
 def test_nova_is_right_elsewhere_and_few_trials_are_unsupported(
     worker: Worker, known: SchedulerEntry, wrong: set[tuple[str, str, str]]
 ) -> None:
-    names = [name for name in known.constraints if name not in {one for one, _, _ in wrong}]
+    names = [name for name in known.constraints if name not in {admit for admit, _, _ in wrong}]
     asked, limits = made(known, worker), CampaignLimits(tests=1000)
     report = FuzzCampaign(known.name, asked, names, known.options, 1, limits).run()
     assert report.findings == []
@@ -107,13 +110,15 @@ def test_nova_is_right_elsewhere_and_few_trials_are_unsupported(
 
 def test_the_saved_findings_are_found_again_and_cannot_be_made_smaller(worker: Worker) -> None:
     stored = list(read_lines(FINDINGS.read_bytes(), str(FINDINGS)))
-    assert {(one.constraint, one.outcome, one.message) for one in stored} == ADMITS | PLACE
+    assert {
+        (finding.constraint, finding.outcome, finding.message) for finding in stored
+    } == ADMITS | PLACE
     for known in (NOVA, NOVA_PIPELINE):
-        own = [one for one in stored if one.target == known.name]
-        for one in own:
-            asked = made(known, worker, **one.settings)
-            report = FuzzCampaign(known.name, asked, ()).replay([trial_of(one)])
-            assert [again(one, report)] == [one]
+        own = [finding for finding in stored if finding.target == known.name]
+        for finding in own:
+            asked = made(known, worker, **finding.settings)
+            report = FuzzCampaign(known.name, asked, ()).replay([trial_of(finding)])
+            assert [again(finding, report)] == [finding]
 
 
 def again(saved: StoredTrial, report: CampaignReport) -> StoredTrial:
@@ -134,14 +139,14 @@ def test_no_question_leaves_a_trace_in_another(worker: Worker) -> None:
     backwards = nova.accepts_many(trials[::-1])[::-1]
     alone = [nova.accepts_many([trial])[0] for trial in trials]
     assert list(map(str, together)) == list(map(str, backwards)) == list(map(str, alone))
-    assert {True, False} <= {one for one in together if isinstance(one, bool)}
+    assert {True, False} <= {answer for answer in together if isinstance(answer, bool)}
 
 
 def test_extra_specs_break_capabilities_as_well(worker: Worker) -> None:
     nova = Nova(starter=lambda: worker, extra_specs=EXTRA_SPECS[1])
     limits = CampaignLimits(tests=400)
     report = FuzzCampaign("nova", nova, ("ExtraSpecs",), NOVA.options, 0, limits).run()
-    assert found(report) == {one for one in ADMITS if one[0] == "ExtraSpecs"}
+    assert found(report) == {admit for admit in ADMITS if admit[0] == "ExtraSpecs"}
 
 
 @pytest.mark.parametrize(

@@ -49,14 +49,14 @@ def made(engine: str, rules: str, worker: Worker) -> Scheduler:
 def saved(engine: str, rules: str) -> list[StoredTrial]:
     lines = read_lines(TARGET.findings.read_bytes(), str(TARGET.findings))
     wanted = {"engine": engine, "rules": rules}
-    return [one for one in lines if USUAL | dict(one.settings) == wanted]
+    return [line for line in lines if USUAL | dict(line.settings) == wanted]
 
 
 @pytest.mark.parametrize(("engine", "rules"), SETTINGS)
 def test_the_saved_findings_are_found_again(worker: Worker, engine: str, rules: str) -> None:
     known = saved(engine, rules)
-    assert {one.outcome for one in known} == {TrialOutcome.UNDER}
-    assert {(one.constraint, one.message) for one in known} == KNOWN[engine]
+    assert {finding.outcome for finding in known} == {TrialOutcome.UNDER}
+    assert {(finding.constraint, finding.message) for finding in known} == KNOWN[engine]
     assert judge_baseline(made(engine, rules, worker), known).disappeared == ()
 
 
@@ -97,6 +97,8 @@ def test_the_command_says_that_all_it_finds_is_known(worker: Worker) -> None:
 
 def test_the_solver_reads_the_data_of_the_greedy_engine(worker: Worker) -> None:
     """It believes that a node is as large as all that the greedy engine has put there."""
-    (stored,) = [one for one in saved("cpsat", "tags") if one.constraint == "Maintenance"]
+    (stored,) = [
+        finding for finding in saved("cpsat", "tags") if finding.constraint == "Maintenance"
+    ]
     found = judge(made("cpsat", "tags", worker), trial_of(stored))
     assert (found.outcome, found.message) == (TrialOutcome.UNDER, "capacity")

@@ -66,18 +66,21 @@ def made(strategy: str, worker: Worker) -> Scheduler:
 def saved(strategy: str) -> list[StoredTrial]:
     lines = read_lines(TARGET.findings.read_bytes(), str(TARGET.findings))
     usual = {"strategy": WATCHER.settings["strategy"][0]}
-    return [one for one in lines if usual | dict(one.settings) == {"strategy": strategy}]
+    return [line for line in lines if usual | dict(line.settings) == {"strategy": strategy}]
 
 
 @pytest.mark.parametrize("strategy", list(STRATEGIES))
 def test_the_saved_findings_are_found_again(worker: Worker, strategy: str) -> None:
     known = saved(strategy)
-    found = {(one.constraint, one.outcome, sub(r"\d+", "#", one.message)) for one in known}
+    found = {
+        (finding.constraint, finding.outcome, sub(r"\d+", "#", finding.message))
+        for finding in known
+    }
     assert found == KNOWN.get(strategy, set())
     assert judge_baseline(made(strategy, worker), known).disappeared == ()
-    for one in known:
-        assert len(one.case.cluster.hosts) <= 3
-        assert len(one.case.cluster.vms) <= 3
+    for finding in known:
+        assert len(finding.case.cluster.hosts) <= 3
+        assert len(finding.case.cluster.vms) <= 3
 
 
 @pytest.mark.parametrize("strategy", ["vm_workload_consolidation", "basic", "workload_balance"])

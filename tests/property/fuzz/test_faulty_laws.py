@@ -34,7 +34,9 @@ def broken_at_first(trial: Trial) -> bool:
 
 
 def empty_argument(trial: Trial) -> bool:
-    return any(len(one) == 0 for one in collections(tuple(trial.demand.arguments.values())))
+    return any(
+        len(collection) == 0 for collection in collections(tuple(trial.demand.arguments.values()))
+    )
 
 
 def collections(values: tuple[Any, ...]) -> Iterator[frozenset[Any] | tuple[Any, ...]]:

@@ -68,7 +68,10 @@ def at_whim(salt: int) -> Callable[[Trial], bool]:
 def told_values(trial: Trial) -> list[Any]:
     """The arguments with lists for sets, whose order differs between processes."""
     return [
-        [in_order(one) if isinstance(one, frozenset) else one for one in in_order(value)]
+        [
+            in_order(member) if isinstance(member, frozenset) else member
+            for member in in_order(value)
+        ]
         if isinstance(value, frozenset)
         else value
         for value in trial.demand.arguments.values()
@@ -120,21 +123,23 @@ def test_a_defect_stays_the_same_and_is_the_smallest(chance: Random, forgotten: 
 def test_every_reduction_is_smaller_and_could_have_been_generated(chance: Random) -> None:
     trial = a_trial(chance)
     constraint = trial.demand.specification.constraints[trial.demand.name]
-    for one in reductions(trial):
-        assert TrialSize.of(one) < TrialSize.of(trial)
-        assert bind_arguments(constraint, one.demand.arguments, one.initial) == (
-            one.demand.arguments,
+    for reduction in reductions(trial):
+        assert TrialSize.of(reduction) < TrialSize.of(trial)
+        assert bind_arguments(constraint, reduction.demand.arguments, reduction.initial) == (
+            reduction.demand.arguments,
             [],
         )
-        assert one.initial == Snapshot.of(one.initial.inventory())
-        assert one.initial.settings == trial.initial.settings
-        assert one.initial.hosts
-        for step in one.steps:
-            assert step.footprint.vm is None or step.footprint.vm in one.initial.vms
-            assert one.initial.hosts.keys() >= set(step.footprint.hosts)
-        hosts = {link.host for link in one.network.links} if one.network else set()
-        assert hosts <= {None, *one.initial.hosts}
-        assert {vm.host for vm in one.initial.vms.values()} - {None} <= one.initial.hosts.keys()
+        assert reduction.initial == Snapshot.of(reduction.initial.inventory())
+        assert reduction.initial.settings == trial.initial.settings
+        assert reduction.initial.hosts
+        for step in reduction.steps:
+            assert step.footprint.vm is None or step.footprint.vm in reduction.initial.vms
+            assert reduction.initial.hosts.keys() >= set(step.footprint.hosts)
+        hosts = {link.host for link in reduction.network.links} if reduction.network else set()
+        assert hosts <= {None, *reduction.initial.hosts}
+        assert {vm.host for vm in reduction.initial.vms.values()} - {
+            None
+        } <= reduction.initial.hosts.keys()
 
 
 @FEWER

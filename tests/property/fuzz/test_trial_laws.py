@@ -55,7 +55,7 @@ def test_machines_can_carry_it_out(trial: Trial) -> None:
 @given(trial=trials())
 def test_links_carry_what_is_on_its_way_by_listing_all_ways(trial: Trial) -> None:
     network = trial.network or Network()
-    moves = [one for one in trial.steps if isinstance(one.action, Migrate)]
+    moves = [step for step in trial.steps if isinstance(step.action, Migrate)]
     assert trial.network is None or not network_violations(network, trial.initial, moves)
 
 

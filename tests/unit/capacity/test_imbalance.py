@@ -14,7 +14,7 @@ from equipoise.capacity.imbalance import imbalance, resource_weights
 from equipoise.capacity.waterfill import Floats
 
 loads = st.lists(st.tuples(st.floats(0, 3), st.floats(0, 3)), min_size=1, max_size=8).map(
-    lambda pairs: of([one for one, _ in pairs], [two for _, two in pairs])
+    lambda pairs: of([load for load, _ in pairs], [capacity for _, capacity in pairs])
 )
 
 

@@ -38,7 +38,7 @@ def test_two_options_make_one_task() -> None:
 
 def test_outcomes_keep_the_order_of_the_hosts() -> None:
     seen = [PowerReading(by=str(n), power=HostPower.ON) for n in range(3 * HOSTS_IN_PARALLEL)]
-    assert _run_in_threads([lambda one=one: one for one in seen]) == seen  # type: ignore[misc]
+    assert _run_in_threads([lambda number=number: number for number in seen]) == seen  # type: ignore[misc]
     assert _run_in_threads([]) == []
 
 

@@ -34,20 +34,20 @@ def said(stored: StoredTrial) -> tuple[str, TrialOutcome, TrialOutcome]:
 @pytest.mark.parametrize("name", ["faulty.jsonl", "mutants.jsonl"])
 def test_every_case_shows_its_defect_and_our_planner_is_right(name: str) -> None:
     kept = lines(name)
-    assert [said(one) for one in kept] == [
-        (one.target, one.outcome, TrialOutcome.AGREE) for one in kept
+    assert [said(stored) for stored in kept] == [
+        (stored.target, stored.outcome, TrialOutcome.AGREE) for stored in kept
     ]
     assert len(kept) > 20
-    assert all(one.outcome.is_defect for one in kept)
+    assert all(stored.outcome.is_defect for stored in kept)
 
 
 def test_every_faulty_scheduler_and_hundreds_of_mutants_are_in_it() -> None:
-    assert {one.target for one in lines("faulty.jsonl")} == {*FAULTY, *FAULTY_NETWORK}
-    assert len({one.target for one in lines("mutants.jsonl")}) > 200
+    assert {line.target for line in lines("faulty.jsonl")} == {*FAULTY, *FAULTY_NETWORK}
+    assert len({line.target for line in lines("mutants.jsonl")}) > 200
 
 
 def test_every_case_is_as_small_as_it_can_be() -> None:
-    for one in (*lines("faulty.jsonl"), *lines("mutants.jsonl")):
-        cluster = one.case.cluster
-        assert len(cluster.hosts) <= 4, one.target
-        assert len(cluster.vms) <= 4, one.target
+    for stored in (*lines("faulty.jsonl"), *lines("mutants.jsonl")):
+        cluster = stored.case.cluster
+        assert len(cluster.hosts) <= 4, stored.target
+        assert len(cluster.vms) <= 4, stored.target

@@ -325,7 +325,7 @@ def test_a_host_that_needs_approval_does_not_block_others() -> None:
     hosts = [known(f"h{n}") for n in range(3)]
     policy = EAGER.but(hosts={"h0": PowerOverride.MANUAL}, hosts_on_min=2)
     asleep = advice_for(a_cluster(*hosts, power=policy)).standbys
-    assert [(one.host, one.automatic) for one in asleep] == [("h1", True)]
+    assert [(standby.host, standby.automatic) for standby in asleep] == [("h1", True)]
 
 
 def test_a_plan_that_wakes_hosts_is_not_stopped() -> None:
@@ -371,7 +371,7 @@ def test_no_vm_leaves_a_host_that_arbitration_keeps_on() -> None:
         PlanId("p"),
     )
     assert [intent.id for intent in found.intents] == ["p/balance/1"]
-    assert [one.code for one in found.dropped] == ["intent-conflict", "evacuation-pointless"]
+    assert [intent.code for intent in found.dropped] == ["intent-conflict", "evacuation-pointless"]
 
 
 @pytest.mark.parametrize("continuous", [False, True])

@@ -114,7 +114,7 @@ def _row(
         if theirs.ended.wall_s and ours.ended.wall_s:
             figures["ratio_of_processes"] = theirs.ended.wall_s / ours.ended.wall_s
     sides = (("ours", ours), ("BtrPlace", theirs))
-    notes += [f"{who} found no plan: {one.why}" for who, one in sides if one and one.why]
+    notes += [f"{who} found no plan: {side.why}" for who, side in sides if side and side.why]
     comparable = theirs is not None and theirs.amount is not None and ours.amount is not None
     return BenchmarkRow(
         f"plan {_name(instance)}, repair",

@@ -85,9 +85,9 @@ def _layouts(source: Scenario | Inventory) -> Iterator[tuple[KeyPath, RoleLayout
     if layout is not None:
         yield (*above, "layout"), layout
     if isinstance(source, Scenario):
-        for place, one in enumerate(source.events):
-            if isinstance(one, LayoutChanged):
-                yield ("events", place, "layout"), one.layout
+        for place, event in enumerate(source.events):
+            if isinstance(event, LayoutChanged):
+                yield ("events", place, "layout"), event.layout
 
 
 def _unknown_names(source: Scenario) -> Iterator[LayoutDefect]:
@@ -95,19 +95,19 @@ def _unknown_names(source: Scenario) -> Iterator[LayoutDefect]:
     layouts = [layout for _, layout in _layouts(source)]
     roles = [role.id for layout in layouts for role in layout.roles]
     teams = {team.id: team for layout in layouts for team in layout.groups}
-    for place, one in enumerate(source.events):
+    for place, event in enumerate(source.events):
         path: KeyPath = ("events", place)
-        role = one.role if isinstance(one, RoleMoveRequested | RoleStartsFail) else None
+        role = event.role if isinstance(event, RoleMoveRequested | RoleStartsFail) else None
         if role is not None and role not in roles:
             yield unknown_name((*path, "role"), "role", role, dict.fromkeys(roles))
-        if not isinstance(one, RoleMoveRequested):
+        if not isinstance(event, RoleMoveRequested):
             continue
-        if one.group not in teams:
-            yield unknown_name((*path, "group"), "group", one.group, teams)
-        elif one.slot is not None:
-            slots = [slot.id for slot in teams[one.group].slots]
-            if one.slot not in slots:
-                yield unknown_name((*path, "slot"), "slot", one.slot, slots)
+        if event.group not in teams:
+            yield unknown_name((*path, "group"), "group", event.group, teams)
+        elif event.slot is not None:
+            slots = [slot.id for slot in teams[event.group].slots]
+            if event.slot not in slots:
+                yield unknown_name((*path, "slot"), "slot", event.slot, slots)
 
 
 def _locate(defect: LayoutDefect, above: KeyPath, line_of: LineLookup) -> LocatedDefect:

@@ -161,8 +161,8 @@ def post(open_queue: OpenQueue, wanted: Sequence[Posting]) -> list[CommandReply]
             last = orders.append(wanted)
             first = last - len(wanted) + 1
             return [
-                CommandReply(order=_posting_text(one), number=number)
-                for number, one in enumerate(wanted, first)
+                CommandReply(order=_posting_text(command), number=number)
+                for number, command in enumerate(wanted, first)
             ]
     raise Conflict("other processes post at the same time; try again")
 

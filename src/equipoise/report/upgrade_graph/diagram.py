@@ -109,10 +109,10 @@ def _vms_by_host(
     resources: ResourceGraph, box_of: Mapping[ResourceId, str]
 ) -> dict[str, list[ResourceId]]:
     found: dict[str, list[ResourceId]] = {}
-    for one, vertex in resources.vertices.items():
-        if one not in box_of:
+    for resource, vertex in resources.vertices.items():
+        if resource not in box_of:
             name = f"VMs on {vertex.host}" if vertex.host is not None else "VMs on no host"
-            found.setdefault(name, []).append(one)
+            found.setdefault(name, []).append(resource)
     return found
 
 
@@ -226,7 +226,7 @@ def _neighbours(diagram: Diagram) -> dict[str, Hashable]:
     for tie in diagram.ties:
         found[tie.dependent].add((tie.kind, "to", _likeness(by_id[tie.sponsor])))
         found[tie.sponsor].add((tie.kind, "from", _likeness(by_id[tie.dependent])))
-    return {one: frozenset(those) for one, those in found.items()}
+    return {vertex: frozenset(those) for vertex, those in found.items()}
 
 
 def _fold(diagram: Diagram, alike: Likeness) -> Diagram:

@@ -30,8 +30,8 @@ def resource_graph_dot(resources: ResourceGraph, control: ControlGraph, title: s
 def control_graph_dot(control: ControlGraph, title: str) -> str:
     """Return the control graph."""
     lines = [
-        _node(one, f"{one}\\n{len(group.members)}", group.modification, active=group.active)
-        for one, group in control.groups.items()
+        _node(vertex, f"{vertex}\\n{len(group.members)}", group.modification, active=group.active)
+        for vertex, group in control.groups.items()
     ]
     return _digraph(title, [*lines, *_edges(control.edges)])
 

@@ -49,16 +49,16 @@ def _ranks(diagram: Diagram) -> dict[str, int]:
     """Return the layer of each box: the longest chain of sponsors; cycles are cut."""
     users, waiting = _users(diagram)
     ranks = dict.fromkeys(users, 0)
-    ready = [one for one, count in waiting.items() if not count]
+    ready = [node for node, count in waiting.items() if not count]
     while waiting:
         if not ready:
-            ready = [min(waiting, key=lambda one: waiting[one])]
-        one = ready.pop(0)
-        if waiting.pop(one, None) is None:
+            ready = [min(waiting, key=lambda other: waiting[other])]
+        node = ready.pop(0)
+        if waiting.pop(node, None) is None:
             continue
-        for user in users[one]:
+        for user in users[node]:
             if user in waiting:
-                ranks[user] = max(ranks[user], ranks[one] + 1)
+                ranks[user] = max(ranks[user], ranks[node] + 1)
                 waiting[user] -= 1
                 ready += [] if waiting[user] else [user]
     return ranks
@@ -93,16 +93,16 @@ def _ordered(ranks: Mapping[str, int], near: Mapping[str, Sequence[str]]) -> lis
     """Return the lines from the top; boxes are ordered by the middle of their neighbours."""
     top = max(ranks.values(), default=0)
     lines: list[list[str]] = [[] for _ in range(top + 1)]
-    for one, rank in ranks.items():
-        lines[top - rank].append(one)
+    for node, rank in ranks.items():
+        lines[top - rank].append(node)
     for sweep in range(_SWEEPS):
         numbers = range(len(lines)) if sweep % 2 else reversed(range(len(lines)))
         for number in numbers:
             at = {
-                one: (place + 0.5) / len(line) for line in lines for place, one in enumerate(line)
+                cell: (place + 0.5) / len(line) for line in lines for place, cell in enumerate(line)
             }
             here = set(lines[number])
-            lines[number].sort(key=lambda one: _neighbour_mean(one, near, at, here))
+            lines[number].sort(key=lambda cell: _neighbour_mean(cell, near, at, here))
     return lines
 
 

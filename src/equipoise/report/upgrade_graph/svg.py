@@ -278,7 +278,7 @@ def diagram_svg(diagram: Diagram, title: str, *, with_rows: bool) -> str:
         if lines
         else _HEAD_HEIGHT
     )
-    corners = {one: (at.x + shift - at.wide / 2, tops[at.line]) for one, at in flat.items()}
+    corners = {vertex: (at.x + shift - at.wide / 2, tops[at.line]) for vertex, at in flat.items()}
     high = bottom + _LEGEND_HEIGHT + _MARGIN
     picture = tag(
         "svg",
@@ -328,8 +328,8 @@ def _tops(lines: Sequence[Sequence[PlacedBox]]) -> list[float]:
 def _boxes(
     placed: Mapping[str, PlacedBox], corners: Mapping[str, tuple[float, float]], *, with_rows: bool
 ) -> Iterator[Markup]:
-    for one, at in placed.items():
-        x, y = corners[one]
+    for vertex, at in placed.items():
+        x, y = corners[vertex]
         yield _box(at, x, y, with_rows=with_rows)
 
 

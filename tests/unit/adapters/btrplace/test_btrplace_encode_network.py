@@ -56,9 +56,9 @@ def wired(network: Network, *steps: Step) -> Trial:
 def test_the_network_has_links_and_the_memory_copied_in_time() -> None:
     network = star("h1", "h2", switch=a_switch("sw", 9000), h1=4500)
     told = encode_question(wired(network.but(), do(move("x", "h1", "h2"), 0, 9)), repair=False)
-    (view,) = (one for one in told["origin"]["views"] if one["id"] == "net")
-    assert [one["capacity"] for one in view["links"]] == [4500, 1000]
-    assert [one["capacity"] for one in view["switches"]] == [9000]
+    (view,) = (view for view in told["origin"]["views"] if view["id"] == "net")
+    assert [link["capacity"] for link in view["links"]] == [4500, 1000]
+    assert [switch["capacity"] for switch in view["switches"]] == [9000]
     assert view["routing"] == {"type": "default"}
     vms = told["origin"]["attributes"]["vms"]
     assert (vms["0"]["memUsed"], vms["0"]["hotDirtySize"]) == (1000, 0.0)
@@ -69,7 +69,7 @@ def test_btrplace_knows_overloaded_links() -> None:
     steps = (do(move("x", "h1", "h2"), 0, 9), do(move("y", "h2", "h1"), 0, 9))
     narrow = star("h1", "h2", switch=a_switch("sw", 1500))
     trial = wired(narrow, *steps)
-    assert [one.constraint for one in trial.objections] == ["network"]
+    assert [objection.constraint for objection in trial.objections] == ["network"]
     assert encode_question(trial, repair=False)["actions"]
 
 

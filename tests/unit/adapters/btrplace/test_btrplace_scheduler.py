@@ -61,7 +61,7 @@ def test_each_trial_has_its_own_answer_in_its_own_place(tmp_path: Path) -> None:
 def test_a_single_trial_is_judged(tmp_path: Path) -> None:
     with BtrPlace(repair=False, starter=beginning(tmp_path, EACH)) as btrplace:
         verdicts = [judge(btrplace, trial) for trial in LIMITS]
-    assert [one.outcome for one in verdicts] == [
+    assert [verdict.outcome for verdict in verdicts] == [
         TrialOutcome.AGREE,
         TrialOutcome.OVER,
         TrialOutcome.CRASH,

@@ -121,7 +121,7 @@ def test_isolated_vms_have_one_image_and_the_others_another(name: str, restricte
         }
     )
     assert no_images["config"]["isolated_images"] == []
-    assert [one["vm"]["image"] for one in (isolated, free, no_images)] == [
+    assert [row["vm"]["image"] for row in (isolated, free, no_images)] == [
         "isolated",
         "open",
         "open",
@@ -240,18 +240,18 @@ class TestOthersInThePlan:
 
     def test_a_constraint_about_all_vms_is_judged_for_each_placement(self) -> None:
         trial = a_placement(a_demand("NumInstances", nb=3), **self.OTHERS)
-        asked = [one.message for one in encode_questions(trial)]
-        assert [one["vm"]["id"] for one in asked] == ["w", "x", "y", "z", "v"]
-        assert [len(one["hosts"][0]["instances"]) for one in asked] == [1, 1, 1, 1, 2]
+        asked = [question.message for question in encode_questions(trial)]
+        assert [request["vm"]["id"] for request in asked] == ["w", "x", "y", "z", "v"]
+        assert [len(request["hosts"][0]["instances"]) for request in asked] == [1, 1, 1, 1, 2]
 
     def test_boots_are_judged_after_simultaneous_migrations(self) -> None:
         asked = [
-            one.message
-            for one in encode_questions(a_placement(a_demand("IoOps", nb=4), **self.OTHERS))
+            question.message
+            for question in encode_questions(a_placement(a_demand("IoOps", nb=4), **self.OTHERS))
         ]
-        assert [one["vm"]["id"] for one in asked] == ["w", "z", "v"]
+        assert [request["vm"]["id"] for request in asked] == ["w", "z", "v"]
         moving = {"vm_state": "active", "task_state": "migrating"}
-        assert [one["hosts"][0]["instances"] for one in asked[:2]] == [
+        assert [request["hosts"][0]["instances"] for request in asked[:2]] == [
             [{"id": "x", **moving}],
             [{"id": "y", **moving}],
         ]

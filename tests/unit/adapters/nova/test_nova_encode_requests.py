@@ -51,19 +51,22 @@ def test_equal_vms_are_one_request() -> None:
 
 def test_vms_of_another_group_size_tenant_or_label_are_another_request() -> None:
     group = ready(a_demand("ServerGroupAntiAffinity", vs=["v", "x"], nb=1), *map(a_vm, "vwx"))
-    assert [one["vms"] for one in requests(group)] == [["v", "x"], ["w"]]
-    assert [one["group"] and one["group"]["members"] for one in requests(group)] == [
+    assert [request["vms"] for request in requests(group)] == [["v", "x"], ["w"]]
+    assert [request["group"] and request["group"]["members"] for request in requests(group)] == [
         ["v", "x"],
         None,
     ]
     sized = ready(NUM, a_vm("v"), a_vm("w", vcpus=4))
-    assert [one["vms"] for one in requests(sized)] == [["v"], ["w"]]
+    assert [request["vms"] for request in requests(sized)] == [["v"], ["w"]]
     owned = ready(a_demand("MultiTenancy"), a_vm("v", tenant="t"), a_vm("w", tenant="u"))
-    assert [one["vm"]["project"] for one in requests(owned)] == ["t", "u"]
+    assert [request["vm"]["project"] for request in requests(owned)] == ["t", "u"]
     labelled = ready(
         a_demand("ImageIsolation", key="os_distro"), a_vm("v", labels={"os_distro": "d"}), a_vm("w")
     )
-    assert [one["vm"].get("properties") for one in requests(labelled)] == [{"os_distro": "d"}, None]
+    assert [request["vm"].get("properties") for request in requests(labelled)] == [
+        {"os_distro": "d"},
+        None,
+    ]
 
 
 def test_hosts_are_encoded_with_labels_and_states() -> None:
@@ -71,13 +74,13 @@ def test_hosts_are_encoded_with_labels_and_states() -> None:
     message = encode_requests(
         ready(a_demand("ImageIsolation", key="os_distro"), a_vm("v"), host=host)
     ).message["hosts"]
-    assert [one.get("aggregates") for one in message] == [[{"os_distro": "d"}], None]
-    assert [one["service"] for one in message] == ["disabled", "up"]
+    assert [request.get("aggregates") for request in message] == [[{"os_distro": "d"}], None]
+    assert [request["service"] for request in message] == ["disabled", "up"]
 
 
 def test_a_vm_that_names_others_is_placed_after_them() -> None:
     message = requests(ready(a_demand("SameHost", v="v", others=["w"]), a_vm("v"), a_vm("w")))
-    assert [one["vms"] for one in message] == [["w"], ["v"]]
+    assert [request["vms"] for request in message] == [["w"], ["v"]]
     assert message[1]["vm"]["vm_hints"] == {"same_host": ["w"]}
     assert "vm_hints" not in message[0]["vm"]
 

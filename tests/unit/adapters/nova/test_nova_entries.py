@@ -32,9 +32,9 @@ def test_a_missing_target_is_reported_with_its_cure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EQUIPOISE_TARGETS", str(tmp_path))
-    for one in (NOVA, NOVA_PIPELINE):
-        assert str(tmp_path) in one.missing()
-        assert one.missing().endswith("run 'python -m equipoise.adapters.targets nova'")
+    for scheduler in (NOVA, NOVA_PIPELINE):
+        assert str(tmp_path) in scheduler.missing()
+        assert scheduler.missing().endswith("run 'python -m equipoise.adapters.targets nova'")
 
 
 def is_encoded(known: SchedulerEntry, trial: Trial) -> bool:
@@ -45,7 +45,7 @@ def is_encoded(known: SchedulerEntry, trial: Trial) -> bool:
     return True
 
 
-@pytest.mark.parametrize("known", [NOVA, NOVA_PIPELINE], ids=lambda one: one.name)
+@pytest.mark.parametrize("known", [NOVA, NOVA_PIPELINE], ids=lambda scheduler: scheduler.name)
 def test_nine_of_ten_trials_can_be_put_to_it_and_some_of_every_constraint(
     known: SchedulerEntry,
 ) -> None:

@@ -72,7 +72,7 @@ def test_answers_keep_their_order_over_several_lines(tmp_path: Path) -> None:
 def test_a_single_trial_is_judged(tmp_path: Path) -> None:
     with Nova(starter=beginning(tmp_path, ODD)) as nova:
         verdicts = [judge(nova, trial) for trial in LIMITS]
-    assert [one.outcome for one in verdicts] == [
+    assert [verdict.outcome for verdict in verdicts] == [
         TrialOutcome.UNSUPPORTED, TrialOutcome.AGREE, TrialOutcome.CRASH, TrialOutcome.OVER,
     ]  # fmt: skip
     assert verdicts[2].message == "KeyError (here)"
@@ -153,7 +153,7 @@ TWO = a_placement(
 def test_all_placements_of_a_trial_must_be_admitted(
     tmp_path: Path, said: list[list[bool] | None], outcome: TrialOutcome
 ) -> None:
-    answers = [{"crash": "alas"} if one is None else {"passes": one} for one in said]
+    answers = [{"crash": "alas"} if answer is None else {"passes": answer} for answer in said]
     with Nova(starter=beginning(tmp_path, f"return {{'answers': {answers}}}")) as nova:
         assert judge(nova, TWO).outcome is outcome
 
@@ -175,7 +175,9 @@ class TestPipeline:
         self, tmp_path: Path, there: tuple[str, ...], harm: str
     ) -> None:
         body = "return {'answers': [{'placed': {'v': 'h', 'w': 'h'}}]}"
-        trial = unplaced(READY.demand, a_vm("v"), a_vm("w"), *(a_vm(one, "g") for one in there))
+        trial = unplaced(
+            READY.demand, a_vm("v"), a_vm("w"), *(a_vm(vm_name, "g") for vm_name in there)
+        )
         with NovaPipeline(starter=beginning(tmp_path, body)) as nova:
             verdict = judge(nova, trial)
         assert (verdict.outcome, verdict.harm) == (TrialOutcome.UNDER, harm)

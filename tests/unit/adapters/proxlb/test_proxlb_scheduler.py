@@ -37,7 +37,7 @@ def anyhow(hosts: Any = HOSTS, vms: Any = VMS) -> Trial:
 
 
 def tags(told: dict[str, Any]) -> list[list[str]]:
-    return [one["tags"] for one in told["guests"]]
+    return [row["tags"] for row in told["guests"]]
 
 
 def test_the_entry_reports_a_missing_environment_with_its_cure(
@@ -77,16 +77,16 @@ def test_constraints_are_encoded_as_tags() -> None:
 def test_constraints_are_encoded_as_pools() -> None:
     told = encode_question(a_balancer_trial("Spread", HOSTS, VMS, vs=["a", "b"]), "cpsat", "pools")
     assert told["pools"] == {"trial": {"type": "anti-affinity"}}
-    assert [one["pools"] for one in told["guests"]] == [["trial"], ["trial"]]
+    assert [row["pools"] for row in told["guests"]] == [["trial"], ["trial"]]
     told = encode_question(a_balancer_trial("Fence", HOSTS, VMS, v="a", ns=["g"]), "cpsat", "pools")
     assert told["pools"] == {"trial": {"pin": ["g"]}}
-    assert [one["pools"] for one in told["guests"]] == [["trial"], []]
+    assert [row["pools"] for row in told["guests"]] == [["trial"], []]
 
 
 @pytest.mark.parametrize("name", ["Cordon", "Maintenance"])
 def test_the_host_of_the_constraint_is_in_maintenance(name: str) -> None:
     told = encode_question(a_balancer_trial(name, HOSTS, VMS, n="h"), "greedy", "tags")
-    assert [one["is_maintained"] for one in told["nodes"]] == [False, True, False]
+    assert [row["is_maintained"] for row in told["nodes"]] == [False, True, False]
 
 
 def test_hosts_are_maintained_by_their_labels_where_a_guest_is_pinned() -> None:
@@ -94,10 +94,10 @@ def test_hosts_are_maintained_by_their_labels_where_a_guest_is_pinned() -> None:
     told = encode_question(
         a_balancer_trial("Fence", hosts, VMS, v="a", ns=["g", "k"]), "greedy", "tags"
     )
-    assert [one["is_maintained"] for one in told["nodes"]] == [True, False, False]
+    assert [row["is_maintained"] for row in told["nodes"]] == [True, False, False]
     assert tags(told) == [["plb_pin_k"], []]
     told = encode_question(anyhow(hosts), "greedy", "tags")
-    assert not any(one["is_maintained"] for one in told["nodes"])
+    assert not any(row["is_maintained"] for row in told["nodes"])
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_a_plan_without_a_valid_order_is_judged_as_stated(told: dict[str, Any], 
     hosts = [node("g"), node("h"), node("k"), node("off", state=HostState.STANDBY)]
     trial = running(hosts, vms)
     steps = executable_order(trial, read_actions([told]))
-    assert {one.constraint for one in replace(trial, steps=steps).objections} == {why}
+    assert {objection.constraint for objection in replace(trial, steps=steps).objections} == {why}
 
 
 def test_only_targets_of_moves_count_as_overcommitted() -> None:

@@ -79,5 +79,5 @@ def test_a_crash_is_described_by_its_place() -> None:
         with pytest.raises(json.JSONDecodeError) as caught:
             json.loads(text)
         found.add(normalised(caught.value, "json"))
-    assert all(one.startswith("JSONDecodeError (json/decoder.py:") for one in found)
-    assert not any("char" in one for one in found)
+    assert all(crash.startswith("JSONDecodeError (json/decoder.py:") for crash in found)
+    assert not any("char" in crash for crash in found)

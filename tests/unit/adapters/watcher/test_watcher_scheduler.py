@@ -56,24 +56,24 @@ def test_sizes_states_and_measures_are_encoded() -> None:
     )
     assert told["strategy"] == "workload_stabilization"
     assert told["parameters"] == {"host_choice": "fullsearch"}
-    assert [(one["status"], one["state"]) for one in told["hosts"]] == [
+    assert [(host["status"], host["state"]) for host in told["hosts"]] == [
         ("enabled", "up"), ("enabled", "down"), ("disabled", "up"),
     ]  # fmt: skip
-    assert [one["is_measured"] for one in told["hosts"]] == [False, True, True]
+    assert [host["is_measured"] for host in told["hosts"]] == [False, True, True]
     sizes = {"vcpus": 8, "memory_mib": 4096, "disk_gb": 8}
     assert told["hosts"][0].items() >= sizes.items()
     first, second = told["vms"]
     assert (first["cpu_percent"], first["memory_used_mib"], first["memory_mib"]) == (50, 1024, 2048)
     assert (second["cpu_percent"], second["memory_used_mib"]) == (None, None)
-    assert [one["state"] for one in told["vms"]] == ["active", "suspended"]
-    assert [one["is_excluded"] for one in told["vms"]] == [True, False]
+    assert [vm["state"] for vm in told["vms"]] == ["active", "suspended"]
+    assert [vm["is_excluded"] for vm in told["vms"]] == [True, False]
 
 
 def test_constraints_are_encoded_as_scope_service_and_parameters() -> None:
     told = encode_question(a_balancer_trial("Root", HOSTS, VMS, continuous=True, v="b"), "basic")
-    assert [one["is_excluded"] for one in told["vms"]] == [False, True]
+    assert [vm["is_excluded"] for vm in told["vms"]] == [False, True]
     told = encode_question(a_balancer_trial("Cordon", HOSTS, VMS, n="k"), "workload_balance")
-    assert [one["status"] for one in told["hosts"]] == ["enabled", "enabled", "disabled"]
+    assert [host["status"] for host in told["hosts"]] == ["enabled", "enabled", "disabled"]
     hosts = [node("g", labels={"backup": "yes"}), node("h"), node("k", labels={"backup": "yes"})]
     told = encode_question(a_balancer_trial("Maintenance", hosts, VMS, n="g"), "host_maintenance")
     assert told["parameters"] == {"maintenance_node": "g", "backup_node": "k"}

@@ -47,14 +47,14 @@ def test_orders_that_are_posted_at_the_same_time_are_all_kept(tmp_path: Path) ->
     def order(place: int) -> None:
         command = UpgradeCommand(order=CommandKind.PRIORITY, set=SetId("a"), priority=place)
         told = post(open_list, [UpgradeCommanded(at_ms=0, command=command)] * 2)
-        numbers.extend(one.number for one in told)
+        numbers.extend(event.number for event in told)
 
     threads = [Thread(target=order, args=(place,)) for place in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(one for one in numbers if one is not None) == list(range(1, 13))
+    assert sorted(number for number in numbers if number is not None) == list(range(1, 13))
     with open_list() as listed:
-        given = [one.command.priority for one in listed.events()]  # type: ignore[union-attr]
+        given = [event.command.priority for event in listed.events()]  # type: ignore[union-attr]
     assert given[::2] == given[1::2], "each post is kept together"

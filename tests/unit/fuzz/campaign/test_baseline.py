@@ -39,34 +39,36 @@ def report_of(scheduler: Blind | Right | Fragile) -> CampaignReport:
 
 def test_a_known_finding_is_not_new() -> None:
     report = report_of(Blind())
-    known = judge_baseline(Blind(), [stored_finding(one, report) for one in report.findings])
+    known = judge_baseline(
+        Blind(), [stored_finding(finding, report) for finding in report.findings]
+    )
     assert known.new(report) == []
     assert known.disappeared == ()
 
 
 def test_another_cause_of_a_known_sort_is_new() -> None:
     report = report_of(Blind())
-    one, other = next(
-        (one, other)
-        for one in report.findings
+    first, other = next(
+        (finding, other)
+        for finding in report.findings
         for other in report.findings
-        if one.signature == other.signature and one.cause != other.cause
+        if finding.signature == other.signature and finding.cause != other.cause
     )
-    known = judge_baseline(Blind(), [stored_finding(one, report)])
-    assert one not in known.new(report)
+    known = judge_baseline(Blind(), [stored_finding(first, report)])
+    assert first not in known.new(report)
     assert other in known.new(report)
 
 
 def test_a_case_without_its_defect_has_disappeared() -> None:
     report = report_of(Blind())
-    stored = [stored_finding(one, report) for one in report.findings]
+    stored = [stored_finding(finding, report) for finding in report.findings]
     known = judge_baseline(Right(), stored)
     assert (known.kinds, known.disappeared) == (frozenset(), tuple(stored))
 
 
 def test_crash_messages_are_compared_without_numbers() -> None:
     report = report_of(Fragile("line 7"))
-    stored = [stored_finding(one, report) for one in report.findings]
+    stored = [stored_finding(finding, report) for finding in report.findings]
     assert judge_baseline(Fragile("line 8"), stored).disappeared == ()
     elsewhere = Fragile("page 7")
     known = judge_baseline(elsewhere, stored)

@@ -117,18 +117,22 @@ def test_it_ends_at_whatever_comes_first() -> None:
 
 
 def test_the_same_seed_finds_the_same() -> None:
-    one, other = found(Blind()), found(Blind())
-    assert one.outcomes == other.outcomes
-    assert [(each.number, each.shrunk.steps) for each in one.findings] == [
+    first, other = found(Blind()), found(Blind())
+    assert first.outcomes == other.outcomes
+    assert [(each.number, each.shrunk.steps) for each in first.findings] == [
         (each.number, each.shrunk.steps) for each in other.findings
     ]
 
 
 def test_trials_are_judged_again() -> None:
     report = found(Blind())
-    again = FuzzCampaign("t", Right(), ("Spread",)).replay(one.shrunk for one in report.findings)
+    again = FuzzCampaign("t", Right(), ("Spread",)).replay(
+        finding.shrunk for finding in report.findings
+    )
     assert (again.tests, again.agreed) == (len(report.findings), len(report.findings))
-    blind = FuzzCampaign("t", Blind(), ("Spread",)).replay(one.shrunk for one in report.findings)
+    blind = FuzzCampaign("t", Blind(), ("Spread",)).replay(
+        finding.shrunk for finding in report.findings
+    )
     assert blind.defects == len(report.findings)
 
 
@@ -189,7 +193,7 @@ def test_a_planner_that_does_nothing_leaves_violations_in_place() -> None:
 def test_the_finding_of_a_wrong_plan_has_that_plan() -> None:
     options = WITHOUT_PLANS.but(host_states={HostState.ON: 1}, resources={})
     report = FuzzCampaign("t", Packing(), ("Spread",), options, 0, CampaignLimits(tests=200)).run()
-    (finding,) = [one for one in report.findings if one.verdict.harm == "introduced"]
+    (finding,) = [finding for finding in report.findings if finding.verdict.harm == "introduced"]
     assert finding.shrunk.steps == ()
     assert [type(step.action) for step in finding.shown.steps] == [Migrate]
     assert (len(finding.shrunk.initial.vms), len(finding.shrunk.initial.hosts)) == (2, 2)
@@ -211,7 +215,7 @@ class Forgetful(Right):
 
 
 def test_an_invalid_plan_is_a_crash_of_the_scheduler() -> None:
-    whys = {one.why for one in found(Babbling()).findings}
+    whys = {finding.why for finding in found(Babbling()).findings}
     assert whys == {"the scheduler crashes: its plan has str where a step should be"}
     assert found(Forgetful()).defects == 0
 
@@ -233,8 +237,8 @@ def test_a_plan_for_unknown_machines_is_a_defect() -> None:
 
 def test_defects_with_different_causes_are_different_findings() -> None:
     report = found(Blind(), "Spread", "Among", "RunningCapacity", tests=400)
-    told_apart = [(one.signature, one.cause) for one in report.findings]
+    told_apart = [(finding.signature, finding.cause) for finding in report.findings]
     assert len(set(told_apart)) == len(told_apart)
     assert len({signature for signature, _ in told_apart}) < len(told_apart)
     for signature, count in report.seen.items():
-        assert count >= sum(one == signature for one, _ in told_apart) >= 1
+        assert count >= sum(other == signature for other, _ in told_apart) >= 1

@@ -57,18 +57,20 @@ def test_an_interrupted_shrink_keeps_one_finding_of_each_kind() -> None:
     assert not whole.interrupted
     report, _ = interrupted(129, tests=128)
     assert (report.interrupted, report.tests) == (True, 128)
-    assert {one.signature for one in report.findings} == {one.signature for one in whole.findings}
+    assert {finding.signature for finding in report.findings} == {
+        finding.signature for finding in whole.findings
+    }
 
 
 def test_no_case_is_shrunk_after_the_grace_period(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stopping, "SHRINK_GRACE_S", -1.0)
     report, _ = interrupted(150)
     assert report.findings
-    assert all(one.shrunk == one.trial for one in report.findings)
+    assert all(finding.shrunk == finding.trial for finding in report.findings)
     monkeypatch.undo()
     small, _ = interrupted(150)
-    for one, other in zip(report.findings, small.findings, strict=False):
-        assert TrialSize.of(other.shrunk) < TrialSize.of(one.shrunk)
+    for finding, other in zip(report.findings, small.findings, strict=False):
+        assert TrialSize.of(other.shrunk) < TrialSize.of(finding.shrunk)
 
 
 def test_trials_of_a_file_are_left_out_after_it() -> None:

@@ -67,19 +67,21 @@ def run(name: str, made: Subject) -> ExperimentResult:
 
 
 def row(table: ResultTable, first: str) -> Mapping[str, Any]:
-    (found,) = [one for one in table.rows if one[table.columns[0]] == first]
+    (found,) = [row for row in table.rows if row[table.columns[0]] == first]
     return found
 
 
 class TestSubject:
     def test_a_sample_has_its_size_and_depends_on_the_seed(self) -> None:
-        one, other = subject(Scripted, tests=33), subject(Scripted, tests=33)
-        assert len(one.trials) == 33
-        assert [trial.demand.name for trial in one.trials[:3]] == ["Spread", "Lonely", "Spread"]
-        third = subject_of(one.known, one.known.constraints, tests=33, seed=4)
-        first, again, different = (list(map(case_of, some.trials)) for some in (one, other, third))
-        assert first == again
-        assert first != different
+        first, other = subject(Scripted, tests=33), subject(Scripted, tests=33)
+        assert len(first.trials) == 33
+        assert [trial.demand.name for trial in first.trials[:3]] == ["Spread", "Lonely", "Spread"]
+        third = subject_of(first.known, first.known.constraints, tests=33, seed=4)
+        cases, again, different = (
+            list(map(case_of, some.trials)) for some in (first, other, third)
+        )
+        assert cases == again
+        assert cases != different
 
     def test_a_scheduler_is_closed_also_if_something_goes_wrong(self) -> None:
         made = Scripted()
@@ -99,7 +101,7 @@ class TestSubject:
             return [True for _ in trials]
 
         answers = some.each(slow, some.trials, "arm")
-        assert [one is True for one in answers] == [True, True, False, True, True, True]
+        assert [answer is True for answer in answers] == [True, True, False, True, True, True]
         assert isinstance(answers[2], SchedulerTimeout)
 
     def test_a_trial_that_ends_the_worker_raises(self) -> None:
@@ -139,19 +141,19 @@ class TestModes:
         assert (total["trials"], total["discrete"]) == (60, 0)
         assert total["continuous"] > 0
         assert row(by_verdict, "under-filtering")["continuous"] == total["continuous"]
-        assert sum(int(one["continuous"]) for one in by_cause.rows) == total["continuous"]
+        assert sum(int(row["continuous"]) for row in by_cause.rows) == total["continuous"]
 
     def test_both_arms_are_the_same_trials_but_for_the_mode(self) -> None:
         made = Scripted()
         run("modes", subject(lambda **_: made, tests=20))
         discrete, continuous = made.asked[:20], made.asked[20:]
         assert {trial.demand.continuous for trial in discrete} == {False}
-        as_continuous = [case_of(one).but(continuous=True) for one in discrete]
+        as_continuous = [case_of(trial).but(continuous=True) for trial in discrete]
         assert as_continuous == list(map(case_of, continuous))
 
     def test_trials_without_an_answer_in_both_modes_do_not_count(self) -> None:
         result = run("modes", subject(WordlessInOneMode, tests=40))
-        assert [one["constraint"] for one in result.tables[0].rows] == ["Spread", TOTAL]
+        assert [row["constraint"] for row in result.tables[0].rows] == ["Spread", TOTAL]
         assert row(result.tables[0], TOTAL)["trials"] == 20
         assert "Never answered in both modes: Lonely." in result.notes
 
@@ -190,17 +192,17 @@ class TestRepair:
     def test_differences_of_repair_are_listed_for_both_questions(self) -> None:
         some = subject(Stuck)
         imposed, apart, ways, ways_apart = run("repair", some).tables
-        moving = sum(bool(_moves(one.steps)) for one in some.trials if one.is_acceptable)
+        moving = sum(bool(_moves(trial.steps)) for trial in some.trials if trial.is_acceptable)
         assert moving > 0
         assert row(imposed, "over-filtering") == {
             "verdict": "over-filtering", "repair off": 0, "repair on": moving,
         }  # fmt: skip
-        assert sum(int(one["trials"]) for one in apart.rows) == moving
+        assert sum(int(row["trials"]) for row in apart.rows) == moving
         assert row(ways, "finds none")["repair on"] == moving
         assert row(ways, "makes a right plan")["repair off"] == sum(
-            one.is_acceptable for one in some.trials
+            trial.is_acceptable for trial in some.trials
         )
-        assert sum(int(one["trials"]) for one in ways_apart.rows) == moving
+        assert sum(int(row["trials"]) for row in ways_apart.rows) == moving
 
     def test_no_difference_of_repair_lists_no_trial(self) -> None:
         _, apart, _, ways_apart = run("repair", subject(Scripted, tests=30)).tables
@@ -224,9 +226,9 @@ class TestOracle:
     def test_defects_are_counted_by_judge(self) -> None:
         some = subject(Blind)
         by_verdict, by_constraint = run("oracle", some).tables
-        busy = [one for one in some.trials if one.steps]
-        wrong = [one for one in busy if not one.is_acceptable]
-        seen = [one for one in wrong if one.demand.name == "Spread"]
+        busy = [trial for trial in some.trials if trial.steps]
+        wrong = [trial for trial in busy if not trial.is_acceptable]
+        seen = [admit for admit in wrong if admit.demand.name == "Spread"]
         assert 0 < len(seen) < len(wrong)
         assert row(by_verdict, "under-filtering") == {
             "verdict": "under-filtering", "specification": len(wrong), "checker": len(seen),
@@ -244,7 +246,7 @@ class TestOracle:
 
         some = subject(Strict, tests=40)
         by_verdict, _ = run("oracle", some).tables
-        right = sum(one.is_acceptable for one in some.trials)
+        right = sum(trial.is_acceptable for trial in some.trials)
         assert row(by_verdict, TOTAL)["specification"] == 0
         assert row(by_verdict, "under-filtering")["only the checker"] == right
 
@@ -262,7 +264,7 @@ class TestCauses:
     def test_defects_are_counted_by_their_cause_beside_the_figures_of_the_paper(self) -> None:
         some = subject(Fragile)
         by_cause, by_verdict = run("causes", some).tables
-        empty = sum(not one.demand.arguments["vs"] for one in some.trials)
+        empty = sum(not trial.demand.arguments["vs"] for trial in some.trials)
         assert empty > 0
         total = row(by_cause, TOTAL)
         assert (total["B"], total["sum"]) == (empty, empty)
@@ -270,7 +272,7 @@ class TestCauses:
         assert row(by_cause, "paper: trials")["A"] == 704
         assert row(by_cause, "paper: trials")["sum"] == 1431
         assert row(by_verdict, "crash")["trials"] == empty
-        assert sum(int(one["paper: trials"]) for one in by_verdict.rows) == 1641
+        assert sum(int(row["paper: trials"]) for row in by_verdict.rows) == 1641
 
 
 @pytest.mark.parametrize(

@@ -32,32 +32,32 @@ def some(count: int, options: TrialOptions, seed: int = 0) -> list[Trial]:
 
 
 def networks(count: int, wires: NetworkOptions, **fields: tuple[int, int]) -> list[Network]:
-    found = [one.network for one in some(count, TrialOptions(network=wires, **fields))]  # type: ignore[arg-type]
+    found = [trial.network for trial in some(count, TrialOptions(network=wires, **fields))]  # type: ignore[arg-type]
     assert None not in found
-    return [one for one in found if one is not None]
+    return [network for network in found if network is not None]
 
 
 def test_trials_have_no_network_by_default() -> None:
-    assert {one.network for one in some(50, TrialOptions())} == {None}
+    assert {trial.network for trial in some(50, TrialOptions())} == {None}
 
 
 def test_a_network_changes_nothing_but_when_migrations_happen() -> None:
     plain, wired = some(200, TrialOptions()), some(200, TrialOptions(network=NetworkOptions()))
-    assert [one.initial for one in plain] == [one.initial for one in wired]
-    actions = [[[step.action for step in one.steps] for one in some] for some in (plain, wired)]
+    assert [trial.initial for trial in plain] == [trial.initial for trial in wired]
+    actions = [[[step.action for step in trial.steps] for trial in some] for some in (plain, wired)]
     assert actions[0] == actions[1]
-    still = [not any(isinstance(step.action, Migrate) for step in one.steps) for one in plain]
+    still = [not any(isinstance(step.action, Migrate) for step in trial.steps) for trial in plain]
     assert sum(still) > 50
-    for one, other, is_still in zip(plain, wired, still, strict=True):
-        assert not is_still or one.steps == other.steps
+    for trial, other, is_still in zip(plain, wired, still, strict=True):
+        assert not is_still or trial.steps == other.steps
 
 
 def test_a_network_is_the_same_whether_drawn_alone_or_with_others() -> None:
     options = TrialOptions(network=SEVERAL)
     maker = Generator(library_constraints()["Spread"], "Spread", options)
-    for number, one in enumerate(some(30, options)):
+    for number, trial in enumerate(some(30, options)):
         alone = maker.trial(number)
-        assert (alone.network, alone.steps) == (one.network, one.steps)
+        assert (alone.network, alone.steps) == (trial.network, trial.steps)
 
 
 def test_networks_meet_their_options() -> None:
@@ -69,16 +69,16 @@ def test_networks_meet_their_options() -> None:
         switches_mbps=(7000, 14_000),
     )
     found = networks(200, wires)
-    assert {len(one.switches) for one in found} == {2, 3, 4}
-    links = [link for one in found for link in one.links]
+    assert {len(network.switches) for network in found} == {2, 3, 4}
+    links = [link for network in found for link in network.links]
     assert {link.capacity_mbps for link in links if link.host} == {1000, 2000, 3000}
     assert {link.capacity_mbps for link in links if link.to} == {500}
-    assert {one.capacity_mbps for net in found for one in net.switches} == {7000, 14_000}
+    assert {switch.capacity_mbps for net in found for switch in net.switches} == {7000, 14_000}
 
 
 def test_every_host_has_one_link_and_a_path_to_every_other_host() -> None:
     for trial in some(200, TrialOptions(network=SEVERAL, hosts=(1, 6), vms=(0, 2))):
-        found = [one.key for one in find_problems(case_of(trial))]
+        found = [problem.key for problem in find_problems(case_of(trial))]
         assert [key for key in found if key.startswith("network")] == []
 
 
@@ -105,27 +105,27 @@ def test_ways_are_drawn_as_they_are_judged() -> None:
         assert trial.network is not None
         judged, names = JudgedWays(trial.network), list(trial.initial.hosts)
         for source, target in permutations(range(4), 2):
-            lanes, mbps = ways.between(*(np.array([one]) for one in (place, source, target)))
+            lanes, mbps = ways.between(*(np.array([index]) for index in (place, source, target)))
             way = judged.between(names[source], names[target])
             assert way is not None
             assert way.mbps == mbps[0]
-            links = sum(one.startswith("link") for one in way.lanes)
+            links = sum(lane.startswith("link") for lane in way.lanes)
             assert lanes[0].sum() == links + (links - 1), "every link, and all switches between"
 
 
 def test_careful_plans_wait_for_each_other_and_take_their_time() -> None:
     wires = NetworkOptions(switches=(1, 2), hosts_mbps=(1000, 3000), trunks_mbps=(1000, 2000))
     narrow = some(300, TrialOptions(network=wires))
-    assert all(not one.objections for one in narrow)
-    moves = [step for one in narrow for step in one.steps if isinstance(step.action, Migrate)]
-    assert max(one.duration_ms for one in moves) == 9000
+    assert all(not trial.objections for trial in narrow)
+    moves = [step for trial in narrow for step in trial.steps if isinstance(step.action, Migrate)]
+    assert max(move.duration_ms for move in moves) == 9000
     together = [
-        one
+        step
         for trial in narrow
-        for one in trial.steps
+        for step in trial.steps
         for other in trial.steps
-        if isinstance(one.action, Migrate) and isinstance(other.action, Migrate)
-        if one is not other and one.start_ms <= other.start_ms < one.end_ms
+        if isinstance(step.action, Migrate) and isinstance(other.action, Migrate)
+        if step is not other and step.start_ms <= other.start_ms < step.end_ms
     ]
     assert len(together) > 20
 
@@ -134,8 +134,8 @@ def test_careful_plans_wait_for_each_other_and_take_their_time() -> None:
 def test_plans_are_drawn_anyhow_and_rejected_or_not(plans: PlanSampling) -> None:
     said = Counter(
         objection.constraint
-        for one in some(300, TrialOptions(network=NetworkOptions(), plans=plans))
-        for objection in one.objections[:1]
+        for trial in some(300, TrialOptions(network=NetworkOptions(), plans=plans))
+        for objection in trial.objections[:1]
     )
     if plans is PlanSampling.REJECTED:
         assert not said
@@ -145,7 +145,7 @@ def test_plans_are_drawn_anyhow_and_rejected_or_not(plans: PlanSampling) -> None
 
 def test_no_migration_is_hurried_with_hurried_0() -> None:
     options = TrialOptions(network=NetworkOptions(hurried=0.0), plans=PlanSampling.ANY)
-    seen = {objection.constraint for one in some(300, options) for objection in one.objections}
+    seen = {objection.constraint for trial in some(300, options) for objection in trial.objections}
     assert NETWORK_OVERLOADED in seen
     assert COPY_TOO_FAST not in seen
 

@@ -38,27 +38,33 @@ def test_a_trial_depends_on_the_seed_and_its_number_and_on_nothing_else() -> Non
 
 def test_the_numbers_of_hosts_and_vms_meet_the_options() -> None:
     options = TrialOptions(hosts=(2, 5), vms=(3, 3))
-    sizes = {(len(one.initial.hosts), len(one.initial.vms)) for one in some("Spread", 60, options)}
+    sizes = {
+        (len(trial.initial.hosts), len(trial.initial.vms)) for trial in some("Spread", 60, options)
+    }
     assert sizes == {(hosts, 3) for hosts in range(2, 6)}
 
 
 def test_every_action_and_every_state_comes_up() -> None:
     trials = some("Spread", 1500)
-    kinds = Counter(type(step.action).__name__ for one in trials for step in one.steps)
+    kinds = Counter(type(step.action).__name__ for trial in trials for step in trial.steps)
     assert set(kinds) == {
         *("PowerOn", "PowerOff", "Forge", "Boot", "Shutdown", "Migrate", "Suspend", "Resume"),
         *("Allocate", "Kill", "Reinstantiate", "EnterMaintenance", "LeaveMaintenance"),
     }
     assert min(kinds.values()) > 10
-    states = {vm.state for one in trials for vm in one.initial.vms.values()}
+    states = {vm.state for trial in trials for vm in trial.initial.vms.values()}
     assert states == {VmState.RUNNING, VmState.READY, VmState.SLEEPING, VmState.INIT}
 
 
 def test_actions_are_interleaved_and_often_begin_or_end_together() -> None:
     trials = some("Spread", 300)
-    several = [one for one in trials if len(one.steps) > 1]
-    ties = [one for one in several if len({step.start_ms for step in one.steps}) < len(one.steps)]
-    acted = [[step.footprint.vm for step in one.steps if step.footprint.vm] for one in several]
+    several = [trial for trial in trials if len(trial.steps) > 1]
+    ties = [
+        trial
+        for trial in several
+        if len({step.start_ms for step in trial.steps}) < len(trial.steps)
+    ]
+    acted = [[step.footprint.vm for step in trial.steps if step.footprint.vm] for trial in several]
     twice = [vms for vms in acted if len(set(vms)) < len(vms)]
     assert len(ties) > len(several) / 5
     assert len(twice) > 20
@@ -68,8 +74,8 @@ def test_actions_are_interleaved_and_often_begin_or_end_together() -> None:
 def test_unusual_arguments_come_up(name: str) -> None:
     sizes = Counter(
         len(value)
-        for one in some(name, 200)
-        for value in one.demand.arguments.values()
+        for trial in some(name, 200)
+        for value in trial.demand.arguments.values()
         if isinstance(value, frozenset | tuple)
     )
     assert sizes[0] > 10
@@ -78,19 +84,19 @@ def test_unusual_arguments_come_up(name: str) -> None:
 
 def test_no_argument_is_unusual_if_none_is_to_be() -> None:
     options = TrialOptions(vms=(4, 4), unusual=0.0, given={"nb": (3,)})
-    assert {one.demand.arguments["nb"] for one in some("RunningCapacity", 30, options)} == {3}
+    assert {trial.demand.arguments["nb"] for trial in some("RunningCapacity", 30, options)} == {3}
 
 
 @pytest.mark.parametrize("broken", [True, False])
 def test_the_constraint_is_broken_at_first_or_not(broken: bool) -> None:
     trials = some("Spread", 30, TrialOptions(broken_at_first=broken))
-    assert {one.is_broken_at_first for one in trials} == {broken}
+    assert {trial.is_broken_at_first for trial in trials} == {broken}
 
 
 @pytest.mark.parametrize("continuous", [True, False])
 def test_every_moment_counts_or_only_the_end(continuous: bool) -> None:
     trials = some("Spread", 10, TrialOptions(continuous=continuous))
-    assert {one.demand.continuous for one in trials} == {continuous}
+    assert {trial.demand.continuous for trial in trials} == {continuous}
 
 
 def test_impossible_options_are_rejected() -> None:
@@ -105,22 +111,22 @@ def test_hosts_may_all_sleep_and_a_resource_may_be_rare() -> None:
         host_states={HostState.STANDBY: 1},
         resources={"gpus": ResourceOptions(capacity=(0, 1), consumption=(0, 1), offered=0.5)},
     )
-    for one in some("Spread", 40, options):
-        assert all(host.state is HostState.STANDBY for host in one.initial.hosts.values())
-        assert not one.objections
+    for trial in some("Spread", 40, options):
+        assert all(host.state is HostState.STANDBY for host in trial.initial.hosts.values())
+        assert not trial.objections
 
 
 def test_no_more_happens_at_once_than_may_however_large_it_is() -> None:
     """The planner counts what is under way, and must not be blamed for refusing too much of it."""
     options = TrialOptions(hosts=(30, 30), vms=(60, 60), actions=(2, 3), waits=(0, 0))
-    for one in some("Spread", 2, options, seed=2):
-        limits = one.initial.settings.limits
-        for step in one.steps:
+    for trial in some("Spread", 2, options, seed=2):
+        limits = trial.initial.settings.limits
+        for step in trial.steps:
             others = [
-                other for other in one.steps if other.start_ms <= step.start_ms < other.end_ms
+                other for other in trial.steps if other.start_ms <= step.start_ms < other.end_ms
             ]
             assert len(others) <= limits.actions_total
-        assert judge(Planner(), one).outcome is TrialOutcome.AGREE
+        assert judge(Planner(), trial).outcome is TrialOutcome.AGREE
 
 
 @pytest.mark.parametrize("name", sorted(library_constraints()))
@@ -158,8 +164,8 @@ def test_labels_and_tenants_are_those_of_the_options() -> None:
     options = TrialOptions(labels={"colour": ("red",)}, labelled=1, tenants=("t",), owned=1)
     for trial in some("Spread", 20, options):
         hosts, vms = trial.initial.hosts.values(), trial.initial.vms.values()
-        labels = [one.labels for one in hosts] + [one.labels for one in vms]
-        assert all(dict(one) == {"colour": "red"} for one in labels)
+        labels = [host.labels for host in hosts] + [vm.labels for vm in vms]
+        assert all(dict(label) == {"colour": "red"} for label in labels)
         assert all(vm.tenant == "t" for vm in trial.initial.vms.values())
 
 

@@ -33,10 +33,10 @@ def an_account(
 ) -> CampaignAccount:
     """An account in which each finding was seen twice, among agreement about Fence."""
     report = CampaignReport(target, 3, tests=100, seconds=2.0, findings=list(findings))
-    for one in findings:
-        report.seen[one.signature] += 2
-        report.outcomes[one.verdict.outcome] += 2
-        report.verdicts[one.constraint, one.verdict.outcome] += 2
+    for finding in findings:
+        report.seen[finding.signature] += 2
+        report.outcomes[finding.verdict.outcome] += 2
+        report.verdicts[finding.constraint, finding.verdict.outcome] += 2
     left = report.tests - sum(report.outcomes.values())
     report.outcomes[TrialOutcome.AGREE] += left
     report.verdicts["Fence", TrialOutcome.AGREE] += left

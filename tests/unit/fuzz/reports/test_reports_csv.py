@@ -49,7 +49,7 @@ def test_several_campaigns_share_one_table_with_one_header() -> None:
         an_account(a_finding(TrialOutcome.OVER, a_trial("Gather"))),
         an_account(a_finding(TrialOutcome.CRASH, message="a\r\nb"), target="other"),
     )
-    assert [(one["target"], one["class"], one["harm"]) for one in both] == [
+    assert [(document["target"], document["class"], document["harm"]) for document in both] == [
         ("mine", "over-filtering", ""),
         ("other", "crash", ""),
     ]

@@ -49,7 +49,7 @@ def test_a_target_is_a_suite_and_a_constraint_a_case() -> None:
     }
     skipped = [part.get("message") for part in one.iter("skipped")]
     assert skipped == ["no answer in 4 trials", "no trials"]
-    known = {one.get("name"): one.get("value") for one in one.iter("property")}
+    known = {element.get("name"): element.get("value") for element in one.iter("property")}
     assert known == {"version": "1.2", "seed": "3", "trials": "100"}
 
 

@@ -25,14 +25,14 @@ def page(account: CampaignAccount) -> Element:
 
 
 def section(found: Element, name: str) -> Element:
-    return next(one for one in found.all("section") if one.attributes["id"] == name)
+    return next(element for element in found.all("section") if element.attributes["id"] == name)
 
 
 def test_the_head_has_counts_and_outcomes() -> None:
     found = page(an_account(a_finding(TrialOutcome.UNDER), version="1.2"))
     assert found.one("h1").text == "mine"
     assert found.one("header").one("p", "facts").text == "version 1.2; seed 3; 2 constraints; 2 s"
-    tiles = [" ".join(one.text.split()) for one in found.one("ul", "tiles").all("li")]
+    tiles = [" ".join(element.text.split()) for element in found.one("ul", "tiles").all("li")]
     assert tiles == [
         "trials 100 50 a second",
         "findings 1 equal defects count once",
@@ -46,10 +46,10 @@ def test_each_finding_is_in_the_table_and_has_its_case() -> None:
     found = page(an_account(a_finding(TrialOutcome.UNDER), over))
     links = section(found, "findings").all("a")
     articles = found.all("article")
-    assert [one.attributes["href"] for one in links] == [
-        f"#{one.attributes['id']}" for one in articles
+    assert [link.attributes["href"] for link in links] == [
+        f"#{article.attributes['id']}" for article in articles
     ]
-    assert [one.text for one in links] == ["1. Spread", "2. Gather"]
+    assert [link.text for link in links] == ["1. Spread", "2. Gather"]
     first, second = articles
     told = " ".join(first.text.split())
     assert "Spread(vs = {v1, v2})" in told
@@ -109,7 +109,7 @@ def test_names_of_any_kind_change_no_element(target: str, message: str, vm: str,
     plain = a_finding(TrialOutcome.CRASH, a_trial(), "message")
     found = page(an_account(odd, target=target, version=message))
     usual = page(an_account(plain, target="mine", version="1"))
-    assert [one.name for one in found.all()] == [one.name for one in usual.all()]
+    assert [element.name for element in found.all()] == [element.name for element in usual.all()]
 
 
 def test_the_picture_is_there_in_letters_too_unless_it_is_too_wide() -> None:
@@ -136,7 +136,7 @@ def test_a_network_is_in_the_picture_and_in_a_table() -> None:
     steps = (trial.steps[0], second.steps[0].but(id="s2"))
     wired = replace(trial, initial=initial, steps=steps, network=star("h1", "h2"))
     (article,) = page(an_account(a_finding(TrialOutcome.UNDER, wired))).all("article")
-    looks = [one.attributes.get("class", "") for one in article.all("rect")]
+    looks = [element.attributes.get("class", "") for element in article.all("rect")]
     assert looks.count("presence overloaded") == 2 + 1, "and one in the legend"
     assert "link l-h1 towards sw" in article.one("div", "placement").text
     rows = article.all("table")[-1].all("tr")

@@ -63,7 +63,7 @@ def wanting(vm: str, source: str, target: str) -> Callable[[], tuple[Decider]]:
     return lambda: (Stubborn(),)
 
 
-@pytest.mark.parametrize("known", [BALANCE, POWER], ids=lambda one: one.name)
+@pytest.mark.parametrize("known", [BALANCE, POWER], ids=lambda entry: entry.name)
 def test_they_are_registered_and_make_plans_of_their_own(known: SchedulerEntry) -> None:
     assert find_scheduler(known.name) is known
     assert known.question == "plan"
@@ -81,7 +81,7 @@ def test_sizes_demands_and_requests_are_derived_from_drawn_resources() -> None:
     shown = decider_snapshot(Trial(demand, a_cluster(*hosts, vms=vms), ()))
     g, h, k = shown.hosts.values()
     assert (g.memory_mib, g.cpu_mhz) == (6144, 3000)
-    assert [one.requested for one in (g, h, k)] == [RequestedHostState.MAINTENANCE, None, None]
+    assert [host.requested for host in (g, h, k)] == [RequestedHostState.MAINTENANCE, None, None]
     a, b = shown.vms.values()
     assert (a.memory.reservation_mib, a.cpu.reservation_mhz, a.demand.cpu_mhz) == (2048, 1000, 2000)
     assert (b.memory.reservation_mib, b.cpu.reservation_mhz, b.demand.cpu_mhz) == (0, 0, 0)
@@ -112,7 +112,7 @@ def test_a_fit_by_sizes_is_a_fit_by_resources() -> None:
     home, roomy = library_constraints()["Spread"], 0
     for trial in Generator(home, "Spread", BALANCE.options, seed=3).block(range(60)).trials:
         shown = decider_snapshot(trial)
-        for vm in [one for one in trial.initial.vms.values() if one.host is not None][:2]:
+        for vm in [vm for vm in trial.initial.vms.values() if vm.host is not None][:2]:
             for host in trial.initial.hosts:
                 move = Migrate(vm=vm.id, source=HostId(str(vm.host)), target=host)
                 plan = a_plan(a_step("s", move, 0, 1000))

@@ -46,20 +46,20 @@ def test_each_is_found_and_the_network_is_left_in_the_smallest_case(
     assert known is not None
     report = campaign(known.make(), known.options)
     assert report.findings
-    for one in report.findings:
-        assert one.verdict.outcome is outcome
-        assert one.verdict.message in messages
-        assert one.cause.letter == ""
-        assert one.shrunk.network is not None
-        assert len(one.shrunk.network.switches) == 1
-        assert len(one.shrunk.network.links) == len(one.shrunk.initial.hosts) <= 3
-        assert moves(one.shrunk) == len(one.shrunk.steps) <= 3
-        assert judge(Planner(), one.shrunk).outcome is TrialOutcome.AGREE
+    for finding in report.findings:
+        assert finding.verdict.outcome is outcome
+        assert finding.verdict.message in messages
+        assert finding.cause.letter == ""
+        assert finding.shrunk.network is not None
+        assert len(finding.shrunk.network.switches) == 1
+        assert len(finding.shrunk.network.links) == len(finding.shrunk.initial.hosts) <= 3
+        assert moves(finding.shrunk) == len(finding.shrunk.steps) <= 3
+        assert judge(Planner(), finding.shrunk).outcome is TrialOutcome.AGREE
 
 
 def test_overload_names_the_link_and_short_copies_the_amount() -> None:
     report = campaign(FAULTY_NETWORK["faulty-unwired"](), tests=200)
-    told = {one.verdict.message: one.why for one in report.findings}
+    told = {finding.verdict.message: finding.why for finding in report.findings}
     assert "Mbit/s" in told[NETWORK_OVERLOADED]
     assert "Mbit/s copy" in told[COPY_TOO_FAST]
 
@@ -68,7 +68,7 @@ def test_half_duplex_assumption_shows_in_careful_plans() -> None:
     report = campaign(
         FAULTY_NETWORK["faulty-simplex"](), NETWORK_TRIALS.but(plans=PlanSampling.CAREFUL)
     )
-    assert {one.verdict.outcome for one in report.findings} == {TrialOutcome.OVER}
+    assert {finding.verdict.outcome for finding in report.findings} == {TrialOutcome.OVER}
 
 
 def test_without_a_network_they_are_right() -> None:
@@ -107,7 +107,7 @@ def test_a_planner_that_forgets_links_or_one_end_of_them_is_found(
     assert campaign(Planner(), tests=150).defects == 0
     monkeypatch.setattr(f"{where}.{what}", wrong)
     report = campaign(Planner(), tests=1000)
-    assert NETWORK_OVERLOADED in {one.verdict.message for one in report.findings}
+    assert NETWORK_OVERLOADED in {finding.verdict.message for finding in report.findings}
 
 
 def test_a_planner_that_does_not_ask_how_long_copying_takes_is_found(
@@ -115,7 +115,7 @@ def test_a_planner_that_does_not_ask_how_long_copying_takes_is_found(
 ) -> None:
     monkeypatch.setattr(ProblemDurations, "copying_ms", lambda *_: 0)
     report = campaign(Planner())
-    assert {one.verdict.message for one in report.findings} == {COPY_TOO_FAST}
+    assert {finding.verdict.message for finding in report.findings} == {COPY_TOO_FAST}
 
 
 @pytest.mark.parametrize("name", ["balance", "power"])

@@ -80,7 +80,7 @@ class TestFewerSteps:
             return False
 
         shrink(a_trial("MaxPods", PAIR, *steps), notes)
-        assert [[step.id for step in one.steps] for one in asked[:2]] == [
+        assert [[step.id for step in request.steps] for request in asked[:2]] == [
             ["s0", "s1"],
             ["s2", "s3"],
         ]
@@ -89,9 +89,9 @@ class TestFewerSteps:
         first = a_step("s1", suspending("v2", "h2"))
         second = a_step("s2", moving("v1", "h1", "h2"), 1000, 2000, "s1")
         smaller = list(reductions(a_trial("Root", PAIR, first, second, v="v1")))
-        without = [one for one in smaller if done(one) == ["migrate v1 from h1 to h2"]]
+        without = [trial for trial in smaller if done(trial) == ["migrate v1 from h1 to h2"]]
         assert without
-        assert all(step.after == () for one in without for step in one.steps)
+        assert all(step.after == () for trial in without for step in trial.steps)
 
     def test_steps_away_and_back_are_removed_together(self) -> None:
         steps = [
@@ -119,7 +119,11 @@ class TestFewerMachines:
 
     def test_a_group_that_loses_its_last_member_goes(self) -> None:
         trial = a_trial("Split", PAIR, parts=[{"v1"}, {"v2"}])
-        without = next(one for one in reductions(trial) if names(one) == (["h1", "h2"], ["v2"]))
+        without = next(
+            reduction
+            for reduction in reductions(trial)
+            if names(reduction) == (["h1", "h2"], ["v2"])
+        )
         assert without.demand.arguments == {"parts": frozenset({frozenset({"v2"})})}
 
     def test_a_vm_that_the_demand_is_about_stays(self) -> None:
@@ -147,7 +151,9 @@ class TestFewerMachines:
             a_step("s3", moving("v1", "h1", "h2")),
         ]
         trial = a_trial("Among", PAIR, *steps, vs={"v1", "v2"}, parts=[{"h1"}, {"h2"}])
-        found = next(one for one in reductions(trial) if names(one) == (["h1"], ["v1"]))
+        found = next(
+            reduction for reduction in reductions(trial) if names(reduction) == (["h1"], ["v1"])
+        )
         assert done(found) == ["suspend v1 on h1"]
         assert found.demand.arguments == {
             "vs": frozenset({"v1"}), "parts": frozenset({frozenset({"h1"})}),
@@ -164,7 +170,11 @@ class TestFewerMachines:
     def test_a_move_within_one_host_is_none(self) -> None:
         steps = [a_step("s1", moving("v1", "h1", "h2")), a_step("s2", suspending("v2", "h2"))]
         trial = a_trial("Root", PAIR, *steps, v="v1")
-        (fused,) = (one for one in reductions(trial) if names(one) == (["h2"], ["v1", "v2"]))
+        (fused,) = (
+            reduction
+            for reduction in reductions(trial)
+            if names(reduction) == (["h2"], ["v1", "v2"])
+        )
         assert done(fused) == ["suspend v2 on h2"]
         assert fused.initial.vms[VmId("v1")].host == "h2"
 
@@ -175,10 +185,11 @@ class TestFewerMachines:
         )  # fmt: skip
         trial = a_trial("FtApart", cluster)
         assert all(
-            len(one.initial.vms) < 2 or len(one.initial.hosts) == 2 for one in reductions(trial)
+            len(reduction.initial.vms) < 2 or len(reduction.initial.hosts) == 2
+            for reduction in reductions(trial)
         )
-        alone = [one for one in reductions(trial) if len(one.initial.vms) == 1]
-        assert {vm.ft_pair for one in alone for vm in one.initial.vms.values()} == {None}
+        alone = [reduction for reduction in reductions(trial) if len(reduction.initial.vms) == 1]
+        assert {vm.ft_pair for trial in alone for vm in trial.initial.vms.values()} == {None}
 
     def test_the_time_and_the_version_stay(self) -> None:
         later = Snapshot.of(PAIR.inventory(), at_ms=70, version=8)
@@ -530,10 +541,10 @@ def test_only_the_relevant_part_of_a_network_stays() -> None:
     )
     found = shrink(wired(network), lambda one: _is_overloaded(one) and len(one.steps) == 2)
     assert found.network is not None
-    assert [one.id for one in found.network.switches] == ["a"]
-    assert {one.capacity_mbps for one in found.network.switches} == {None}
-    assert [(one.host, one.to) for one in found.network.links] == [("h1", None), ("h2", None)]
-    assert len({one.capacity_mbps for one in found.network.links}) == 1
+    assert [switch.id for switch in found.network.switches] == ["a"]
+    assert {switch.capacity_mbps for switch in found.network.switches} == {None}
+    assert [(link.host, link.to) for link in found.network.links] == [("h1", None), ("h2", None)]
+    assert len({link.capacity_mbps for link in found.network.links}) == 1
     assert list(found.initial.hosts) == ["h1", "h2"]
 
 
@@ -559,12 +570,12 @@ def test_hosts_are_never_left_without_a_way_to_each_other() -> None:
             a_link("l4", "b", to="a"),
         ),
     )
-    for one in reductions(wired(network)):
-        if one.network is not None and len(one.network.switches) == 2:
-            ends = {link.switch for link in one.network.links if link.host is not None}
-            joined = any(link.to is not None for link in one.network.links)
+    for reduction in reductions(wired(network)):
+        if reduction.network is not None and len(reduction.network.switches) == 2:
+            ends = {link.switch for link in reduction.network.links if link.host is not None}
+            joined = any(link.to is not None for link in reduction.network.links)
             assert joined or len(ends) < 2
 
 
 def _is_overloaded(trial: Trial) -> bool:
-    return any(one.constraint == NETWORK_OVERLOADED for one in trial.objections)
+    return any(objection.constraint == NETWORK_OVERLOADED for objection in trial.objections)

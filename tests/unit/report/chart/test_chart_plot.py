@@ -25,7 +25,7 @@ def line(*values: float, **fields: Any) -> PlotSeries:
 
 def test_a_line_is_broken_where_figures_are_missing_and_a_lonely_one_is_a_dot() -> None:
     made = drawn(line(1, 2, np.nan, 3, np.nan, 4, 5))
-    paths = [one for one in made.all("path", "c1") if "L" in one.attributes["d"]]
+    paths = [element for element in made.all("path", "c1") if "L" in element.attributes["d"]]
     assert len(paths) == 2
     assert len(made.all("circle")) == 1
 
@@ -45,14 +45,14 @@ def test_columns_stand_on_each_other_and_the_scale_knows() -> None:
     made = drawn(
         line(3, 0, look=SeriesStyle.COLUMNS), line(4, 1, look=SeriesStyle.COLUMNS, colour=2)
     )
-    ticks = [one.text for one in made.all("text", "end")]
+    ticks = [element.text for element in made.all("text", "end")]
     assert ticks[-1] == "8"
     assert len(made.all("path", "column")) == 2
 
 
 def test_names_are_beside_the_ends_and_never_on_top_of_each_other() -> None:
     made = drawn(*(line(1, 1 + n / 1000, name=f"s{n}") for n in range(6)))
-    heights = sorted(float(one.attributes["y"]) for one in made.all("text", "name"))
+    heights = sorted(float(element.attributes["y"]) for element in made.all("text", "name"))
     assert len(heights) == 6
     assert min(np.diff(heights)) > 12
 
@@ -65,7 +65,7 @@ def test_a_level_is_drawn_and_named_and_inside_the_scale() -> None:
 
 def test_the_unit_is_written_once_at_the_top() -> None:
     made = drawn(line(0, 100), unit="GHz")
-    assert [one.text for one in made.all("text", "end")].count("100 GHz") == 1
+    assert [element.text for element in made.all("text", "end")].count("100 GHz") == 1
 
 
 def test_marks_carry_their_words() -> None:
@@ -76,7 +76,7 @@ def test_marks_carry_their_words() -> None:
 
 def test_many_marks_have_no_lines_that_would_hide_the_rest() -> None:
     made = drawn(line(0, 1), marks=[TimeMark(n, "failed") for n in range(20)])
-    assert all(len(one.all("path")) == 1 for one in made.all("g", "mark"))
+    assert all(len(element.all("path")) == 1 for element in made.all("g", "mark"))
 
 
 def test_edges_are_half_way_between_samples() -> None:

@@ -81,7 +81,7 @@ def test_the_axis_is_in_seconds_and_the_first_violation_is_marked() -> None:
 
 def test_the_picture_has_a_description_for_screen_readers() -> None:
     page = moved()
-    drawn = next(one for one in page.all("svg") if one.attributes.get("role") == "img")
+    drawn = next(element for element in page.all("svg") if element.attributes.get("role") == "img")
     assert drawn.attributes["aria-label"] == "Placement over time"
     assert drawn.one("desc").text.split("; ") == [
         "v1 runs on h1, until 0 s",
@@ -169,4 +169,4 @@ def test_names_of_any_kind_are_escaped(hosts: list[str], vms: list[str], words: 
         a_step("s", Migrate(vm=VmId("v"), source=HostId("a"), target=HostId("b"))),
         flag=ViolationFlag(1, "x"),
     )
-    assert [one.name for one in page.all()] == [one.name for one in plain.all()]
+    assert [element.name for element in page.all()] == [element.name for element in plain.all()]

@@ -89,12 +89,12 @@ def test_a_host_is_switched_when_the_action_ends() -> None:
     initial = a_cluster(a_host("a", state=HostState.STANDBY))
     course = placement_timeline(initial, [a_step("s", PowerOn(host=A), 0, 2000)])
     host_state_periods = list(course.host_state_periods(A))
-    assert [(one.state, one.step is not None) for one in host_state_periods] == [
+    assert [(period.state, period.step is not None) for period in host_state_periods] == [
         (HostState.STANDBY, False),
         (HostState.STANDBY, True),
         (HostState.ON, False),
     ]
-    assert [period_text(course, one.first, one.last) for one in host_state_periods] == [
+    assert [period_text(course, period.first, period.last) for period in host_state_periods] == [
         "until 0 s",
         "from 0 s until 2 s",
         "from 2 s",
@@ -107,7 +107,7 @@ def test_a_vm_that_is_called_as_its_host_is_not_taken_for_it() -> None:
     course = placement_timeline(
         initial, [a_step("s", Migrate(vm=VmId("a"), source=same, target=B))]
     )
-    assert [one.step for one in course.host_state_periods(same)] == [None]
+    assert [period.step for period in course.host_state_periods(same)] == [None]
     assert lines(course)[-1] == "a runs on b, from 1 s"
 
 
@@ -126,16 +126,20 @@ def test_what_is_shown_is_what_the_specification_sees() -> None:
     for _, trial in zip(range(60), trials("Spread", rng), strict=False):
         course = placement_timeline(trial.initial, trial.steps)
         views = [
-            StateView.of(one.state.freeze())
-            for one in moments(trial.initial, trial.steps)
-            if one.phase in {MomentPhase.INITIAL, MomentPhase.STARTS}
+            StateView.of(moment.state.freeze())
+            for moment in moments(trial.initial, trial.steps)
+            if moment.phase in {MomentPhase.INITIAL, MomentPhase.STARTS}
         ]
         assert len(views) == len(course.states)
         for place, view in enumerate(views):
-            here = [one.presence for one in course.stays if one.first <= place <= one.last]
+            here = [stay.presence for stay in course.stays if stay.first <= place <= stay.last]
             for host in trial.initial.hosts:
-                present = [one for one in here if one.host == host]
-                assert {one.vm for one in present} == view.hosted(host)
-                runs = {one.vm for one in present if one.state == "running" and not one.arriving}
+                present = [presence for presence in here if presence.host == host]
+                assert {presence.vm for presence in present} == view.hosted(host)
+                runs = {
+                    presence.vm
+                    for presence in present
+                    if presence.state == "running" and not presence.arriving
+                }
                 assert runs == view.running(host)
-            assert {one.vm for one in here} == set(trial.initial.vms)
+            assert {presence.vm for presence in here} == set(trial.initial.vms)

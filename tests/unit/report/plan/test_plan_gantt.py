@@ -93,16 +93,16 @@ MOVE = Migrate(vm=V, source=A, target=B)
 def test_a_migration_is_on_both_hosts_for_its_whole_time() -> None:
     page = shown(a_step("s1", MOVE, 0, 10), a_step("s2", Boot(vm=R, target=A), 10, 20, "s1"))
     leaving, arriving = (
-        [one for one in bars(page) if ("leaving" in one.attributes["class"]) is leaves]
+        [bar for bar in bars(page) if ("leaving" in bar.attributes["class"]) is leaves]
         for leaves in (True, False)
     )
     assert len(leaving) == 1
-    moved = [one for one in arriving if "migrate" in one.attributes["class"]]
+    moved = [element for element in arriving if "migrate" in element.attributes["class"]]
     assert len(moved) == 1
     assert moved[0].attributes["width"] == leaving[0].attributes["width"]
     assert float(moved[0].attributes["y"]) > float(leaving[0].attributes["y"])
     assert moved[0].text == "s1: migrate v from a to b, 0:00:00 to 0:00:10"
-    assert "0:00:10 to 0:00:20, waits for s1" in " ".join(one.text for one in arriving)
+    assert "0:00:10 to 0:00:20, waits for s1" in " ".join(bar.text for bar in arriving)
     assert len(page.all("g", "link")) == 1
 
 
@@ -134,7 +134,7 @@ def test_each_step_is_where_the_vm_is_by_then() -> None:
         "wake": [(B, True), (C, False)],
     }
     steps.append(a_step("recreate", Reinstantiate(vm=W, source=A, target=B), 0, 10))
-    drawn = {one.attributes["class"].split()[1] for one in bars(shown(*steps))}
+    drawn = {bar.attributes["class"].split()[1] for bar in bars(shown(*steps))}
     assert drawn == set(ActionKind)
 
 
@@ -157,15 +157,15 @@ def test_rows_do_not_overlap_and_are_as_few_as_can_be(times: list[tuple[int, int
         rows[row].append(stay.step)
     for found in rows.values():
         assert all(first.end_ms <= second.start_ms for first, second in pairwise(found))
-    busy = max(sum(one.start_ms <= at < one.end_ms for one in steps)
-               for at in {one.start_ms for one in steps})  # fmt: skip
+    busy = max(sum(step.start_ms <= at < step.end_ms for step in steps)
+               for at in {step.start_ms for step in steps})  # fmt: skip
     assert lane.height == len(rows) == busy
 
 
 def test_bars_of_a_crowded_host_get_thinner_and_still_do_not_overlap() -> None:
     steps = [a_step(f"s{n}", Boot(vm=VmId(f"v{n}"), target=A), 0, 10) for n in range(50)]
     boxes = sorted(
-        (float(one.attributes["y"]), float(one.attributes["height"])) for one in bars(shown(*steps))
+        (float(bar.attributes["y"]), float(bar.attributes["height"])) for bar in bars(shown(*steps))
     )
     assert len(boxes) == 50
     # A place on the page has one digit after the point.
@@ -193,7 +193,9 @@ def test_each_goal_has_the_lowest_value_of_any_plan() -> None:
         GoalRow(goal="mttr", value=1234.5, bound=1000.0),
         GoalRow(goal="migrations", value=1, bound=1),
     )
-    tiles = [one.text for one in shown(a_step("s", MOVE, 0, 90), goals=goals).all("ul", "tiles")]
+    tiles = [
+        element.text for element in shown(a_step("s", MOVE, 0, 90), goals=goals).all("ul", "tiles")
+    ]
     assert "any plan: at least 1,000 s" in tiles[0]
     assert "1,234.5 s" in tiles[0]
     assert "the lowest value of any plan" in tiles[0]
@@ -270,12 +272,12 @@ def test_of_a_large_plan_the_busiest_hosts_and_the_first_steps_are_shown() -> No
     ]
     steps.append(a_step("forged", Forge(vm=R), 0, 1))
     page = shown(*steps, cluster=cluster)
-    labels = [one.words[0] for one in page.one("figure").all("text", "end")]
+    labels = [element.words[0] for element in page.one("figure").all("text", "end")]
     assert len(labels) == HOSTS_MAX + 1
     assert set(names[150:]) <= set(labels)
     assert labels[-1] == NO_HOST
     assert not page.all("g", "link")
-    notes = [one.text for one in page.all("p", "note")]
+    notes = [element.text for element in page.all("p", "note")]
     assert notes == [
         "The chart shows the 60 busiest of 200 hosts.",
         f"The table shows the first 500 steps; there are {len(steps) - ROWS_MAX} more.",

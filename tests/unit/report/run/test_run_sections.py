@@ -29,17 +29,17 @@ def written(folder: Path, given: Given) -> str:
 
 
 def section(page: Element, name: str) -> Element:
-    return next(one for one in page.all("section") if one.attributes["id"] == name)
+    return next(element for element in page.all("section") if element.attributes["id"] == name)
 
 
 def test_every_section_has_a_heading_a_sentence_and_something_to_see(tmp_path: Path) -> None:
     page = parsed(written(tmp_path, a_run()))
-    assert [one.attributes["id"] for one in page.all("section")] == SECTIONS
-    for one in page.all("section"):
-        assert one.one("h2").text
-        assert one.one("p", "caption").text.endswith(".")
-        assert one.all("figure") or one.all("table")
-        assert not one.all("p", "empty")
+    assert [element.attributes["id"] for element in page.all("section")] == SECTIONS
+    for element in page.all("section"):
+        assert element.one("h2").text
+        assert element.one("p", "caption").text.endswith(".")
+        assert element.all("figure") or element.all("table")
+        assert not element.all("p", "empty")
 
 
 def test_it_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
@@ -52,10 +52,10 @@ def test_it_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
         assert "@import" not in page
         assert not re.search(r"url\((?!#)", page)
         found = parsed(page)
-        for one in found.all():
-            assert one.attributes.get("href", "#").startswith("#")
-            assert "src" not in one.attributes
-            assert not any(name.startswith("on") for name in one.attributes)
+        for element in found.all():
+            assert element.attributes.get("href", "#").startswith("#")
+            assert "src" not in element.attributes
+            assert not any(name.startswith("on") for name in element.attributes)
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_runs_of_any_shape_make_a_page(tmp_path: Path, shape: Shape) -> None:
     page = written(tmp_path, a_run(shape))
     assert not re.search(r"\b(nan|inf|NaN|None)\b", page)
     made = parsed(page)
-    for one in made.all("figure"):
-        marks = [each for each in one.all("svg")[-1].all() if "d" in each.attributes]
+    for element in made.all("figure"):
+        marks = [each for each in element.all("svg")[-1].all() if "d" in each.attributes]
         assert marks
 
 
@@ -113,7 +113,7 @@ def test_the_page_says_when_the_target_is_met(tmp_path: Path) -> None:
 
 def test_vms_without_pools_are_one_line(tmp_path: Path) -> None:
     page = parsed(written(tmp_path, a_run(hosts=3, samples=5, pools=())))
-    names = [one.text for one in section(page, "happiness").all("text", "name")]
+    names = [element.text for element in section(page, "happiness").all("text", "name")]
     assert names == ["all VMs all VMs"] * 2  # the title and the word itself
 
 
@@ -147,7 +147,7 @@ def test_nothing_from_a_file_becomes_markup(tmp_path: Path) -> None:
     for page in ((tmp_path / "a" / "report.html").read_text(), compare_page(*runs)):
         made = parsed(page)
         assert not made.all("img")
-        scripts = [one for one in made.all("script") if "type" not in one.attributes]
+        scripts = [element for element in made.all("script") if "type" not in element.attributes]
         assert len(scripts) == 1
         assert NASTY in made.text
 

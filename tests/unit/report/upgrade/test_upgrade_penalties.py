@@ -23,7 +23,7 @@ def penalties(*events: Event, tenants: dict[str, list[int]] | None = None) -> Ca
 
 
 def of(made: CampaignPenalties, tenant: str) -> TenantPenalty:
-    return next(one for one in made.tenants if one.tenant == tenant)
+    return next(row for row in made.tenants if row.tenant == tenant)
 
 
 def test_a_move_is_a_violation_as_long_as_the_vm_does_not_answer() -> None:

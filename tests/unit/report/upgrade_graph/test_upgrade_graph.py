@@ -58,17 +58,19 @@ def view(hosts: int = 15) -> GraphView:
 
 
 def words(svg: str) -> list[str]:
-    return ["".join(one.itertext()) for one in ElementTree.fromstring(svg).iter(f"{SVG}text")]
+    return [
+        "".join(element.itertext()) for element in ElementTree.fromstring(svg).iter(f"{SVG}text")
+    ]
 
 
 def test_the_picture_is_a_whole_svg_with_every_box_once() -> None:
     drawn = words(write_graph_view(view(), ".svg", groups_only=False))
-    for one in [
+    for label in [
         *(f"GR{n} · host{n}" for n in range(1, 16)),
         *(f"R{n}" for n in range(31, 39)),
         "R45",
     ]:
-        assert drawn.count(one) == 1, one
+        assert drawn.count(label) == 1, label
     assert "↑ H7 hypervisor" in drawn
     assert "VMs on host7" in drawn
 
@@ -76,15 +78,15 @@ def test_the_picture_is_a_whole_svg_with_every_box_once() -> None:
 def test_the_control_graph_has_no_vms_and_no_rows() -> None:
     drawn = words(write_graph_view(view(), ".svg", groups_only=True))
     assert "GR7 · host7" in drawn
-    assert not any("VMs" in one and "on host" in one for one in drawn)
+    assert not any("VMs" in drawing and "on host" in drawing for drawing in drawn)
     assert "↑ H7 hypervisor" not in drawn
 
 
 def test_what_was_decided_can_be_read_and_cannot_break_the_page() -> None:
     svg = write_graph_view(view(), ".svg", groups_only=False)
-    told = [one.text for one in ElementTree.fromstring(svg).iter(f"{SVG}title")]
-    assert any(one and "R37 <stands> in for it" in one for one in told)
-    assert any(one and one.endswith("in this batch") for one in told)
+    told = [element.text for element in ElementTree.fromstring(svg).iter(f"{SVG}title")]
+    assert any(event and "R37 <stands> in for it" in event for event in told)
+    assert any(event and event.endswith("in this batch") for event in told)
 
 
 def test_a_large_graph_is_folded_and_no_resource_is_lost() -> None:
@@ -116,9 +118,9 @@ def test_json_has_both_graphs_with_all_attributes() -> None:
     document = json.loads(write_graph_view(given_, ".json", groups_only=False))
     assert document["iteration"] == 1
     both = document["resource_graph"], document["control_graph"]
-    assert [len(one["vertices"]) for one in both] == [76, 25]
+    assert [len(document["vertices"]) for document in both] == [76, 25]
     assert len(both[0]["edges"]) == len(given_.resources.edges)
-    (router,) = [one for one in both[1]["vertices"] if one["id"] == "R38"]
+    (router,) = [vertex for vertex in both[1]["vertices"] if vertex["id"] == "R38"]
     assert router["in_batch"] is False
     assert router["reason"] == "R37 <stands> in for it"
 
@@ -133,14 +135,14 @@ def test_a_group_has_the_actions_of_its_members_level_by_level() -> None:
         )
         for n in (1, 2)
     ]
-    one, two = (
+    first, second = (
         ExecutionLevel(unit=UnitId(f"{n}/x"), order=n, works=(works[n - 1],)) for n in (1, 2)
     )
     plain = view()
     vertices = dict(plain.resources.vertices)
     names = [ResourceId(name) for name in ("H7", "S7")]
     for name, levels, sets in zip(
-        names, ((one, two), (two,)), (("s1", "s2"), ("s2",)), strict=True
+        names, ((first, second), (second,)), (("s1", "s2"), ("s2",)), strict=True
     ):
         vertices[name] = replace(vertices[name], levels=levels, undo_units=sets)  # type: ignore[arg-type]
     given_ = replace(plain, resources=replace(plain.resources, vertices=FrozenMap(vertices)))
@@ -161,8 +163,10 @@ def test_protection_groups_are_in_every_form() -> None:
     given_ = replace(plain, resources=replace(plain.resources, protections=(group,)))
     svg = write_graph_view(given_, ".svg", groups_only=False)
     assert "↑ R37 router · vrrp" in words(svg)
-    told = [one.text for one in ElementTree.fromstring(svg).iter(f"{SVG}title")]
-    assert sum("protection group vrrp: 1 of 2 can be spared" in (one or "") for one in told) == 2
+    told = [element.text for element in ElementTree.fromstring(svg).iter(f"{SVG}title")]
+    assert (
+        sum("protection group vrrp: 1 of 2 can be spared" in (event or "") for event in told) == 2
+    )
     assert r'[label="R37\nrouter\nvrrp"' in write_graph_view(given_, ".dot", groups_only=False)
     document = json.loads(write_graph_view(given_, ".json", groups_only=False))["resource_graph"]
     assert document["protection_groups"] == [
@@ -172,7 +176,9 @@ def test_protection_groups_are_in_every_form() -> None:
             "spare": 1,
         }
     ]  # fmt: skip
-    own = [one["id"] for one in document["vertices"] if one["protection_groups"] == ["vrrp"]]
+    own = [
+        vertex["id"] for vertex in document["vertices"] if vertex["protection_groups"] == ["vrrp"]
+    ]
     assert own == ["R37", "R38"]
 
 
@@ -211,7 +217,7 @@ def sketches(draw: st.DrawFn) -> Diagram:
 def test_no_box_lies_on_another(sketch: Diagram) -> None:
     sizes = {box.id: (20.0 + 7 * len(box.title), 30.0) for box in sketch.boxes}
     lines = layered_layout(sketch, sizes)
-    assert sorted(one.box.id for line in lines for one in line) == sorted(sizes)
+    assert sorted(cell.box.id for line in lines for cell in line) == sorted(sizes)
     for line in lines:
         for left, right in pairwise(line):
             assert left.x + left.wide / 2 < right.x - right.wide / 2
@@ -222,9 +228,9 @@ def test_a_sponsor_is_drawn_below_unless_they_go_in_a_circle(sketch: Diagram) ->
     sizes = {box.id: (50.0, 30.0) for box in sketch.boxes}
     # Without circles: only those ties that lead from a later box to an earlier one.
     onwards = [tie for tie in sketch.ties if int(tie.dependent[1:]) > int(tie.sponsor[1:])]
-    line_of = {one.box.id: one.line
+    line_of = {cell.box.id: cell.line
                for line in layered_layout(Diagram(sketch.boxes, tuple(onwards)), sizes)
-               for one in line}  # fmt: skip
+               for cell in line}  # fmt: skip
     for tie in onwards:
         if not (tie.kind.is_symmetrical or tie.kind.is_vm_supporting):
             assert line_of[tie.dependent] < line_of[tie.sponsor]

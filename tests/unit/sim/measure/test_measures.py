@@ -205,8 +205,8 @@ def test_share_classes_are_separate_per_resource() -> None:
     memory = {
         share_class.shares: share_class for share_class in found if share_class.resource == "memory"
     }
-    assert {shares: one.vms for shares, one in cpu.items()} == {1000: 2, 3000: 1}
-    assert {shares: one.vms for shares, one in memory.items()} == {10: 1, 1000: 2}
+    assert {shares: group.vms for shares, group in cpu.items()} == {1000: 2, 3000: 1}
+    assert {shares: group.vms for shares, group in memory.items()} == {10: 1, 1000: 2}
     assert cpu[3000].satisfied_pct == pytest.approx(100)
     assert cpu[1000].satisfied_pct == pytest.approx(100 / 3)
     assert cpu[3000].payload_pct == pytest.approx(75)
