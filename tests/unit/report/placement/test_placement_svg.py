@@ -6,7 +6,7 @@ import re
 from importlib.resources import files
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from builders import a_cluster, a_host, a_step, a_vm
@@ -160,13 +160,16 @@ def test_labels_of_instants_never_overlap() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(NAMES, NAMES, st.text(max_size=300))
+@example(["0", "00"], ["0", "0" * 102], "")
 def test_names_of_any_kind_are_escaped(hosts: list[str], vms: list[str], words: str) -> None:
-    initial = a_cluster(*map(a_host, hosts), vms=[a_vm(vms[0], hosts[0]), a_vm(vms[1])])
-    move = Migrate(vm=VmId(vms[0]), source=HostId(hosts[0]), target=HostId(hosts[1]))
-    page = picture(initial, a_step("s", move), flag=ViolationFlag(1, words))
-    plain = picture(
-        a_cluster(a_host("a"), a_host("b"), vms=[a_vm("v", "a"), a_vm("w")]),
-        a_step("s", Migrate(vm=VmId("v"), source=HostId("a"), target=HostId("b"))),
-        flag=ViolationFlag(1, "x"),
+    def drawn(hosts: list[str], vms: list[str], words: str) -> Element:
+        initial = a_cluster(*map(a_host, hosts), vms=[a_vm(vms[0], hosts[0]), a_vm(vms[1])])
+        move = Migrate(vm=VmId(vms[0]), source=HostId(hosts[0]), target=HostId(hosts[1]))
+        return picture(initial, a_step("s", move), flag=ViolationFlag(1, words))
+
+    page = drawn(hosts, vms, words)
+    # The plain names are as long: a name that fills its bar is drawn without its state.
+    plain = drawn(
+        ["a" * len(hosts[0]), "b" * len(hosts[1])], ["v" * len(vms[0]), "w" * len(vms[1])], "x"
     )
     assert [element.name for element in page.all()] == [element.name for element in plain.all()]
