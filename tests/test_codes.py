@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+import pytest
+
 from equipoise.errors import CODES, EquipoiseError, InputProblem, InvalidInput, WorldError
 
 ROOT = Path(__file__).parent.parent
@@ -55,6 +57,20 @@ def test_every_code_in_the_sources_is_registered() -> None:
     found = list(literal_codes())
     assert len(found) > 20, "the search finds the codes of the store at least"
     assert [place for place in found if place[2] not in CODES] == []
+
+
+@pytest.mark.parametrize("package", ["cli", "report", "roles"])
+def test_every_problem_states_its_code(package: str) -> None:
+    """The default of ``InputProblem`` is too general for a command."""
+    unstated = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in sorted((ROOT / "src" / "equipoise" / package).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in ("InputProblem", "diagnostics.add")
+        and not any(keyword.arg == "code" for keyword in node.keywords)
+    ]
+    assert unstated == []
 
 
 def test_codes_are_in_kebab_case_and_meanings_are_sentences() -> None:

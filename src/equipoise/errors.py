@@ -272,7 +272,7 @@ CODES: Final[Mapping[str, str]] = {
     "trace-unreadable": "A trace cannot be read or has the wrong format.",
     "empty-trace": "A trace has no rows.",
     "unknown-column": "A trace has no column with this name, or several.",
-    "not-a-number": "A cell of a trace is not a finite number.",
+    "not-a-number": "A cell of a trace or of a saved run is not a finite number.",
     "negative-demand": "A demand in a trace is below 0.",
     "demand-too-large": "A demand in a trace is above the limit.",
     "time-not-ascending": "The times of a trace do not increase.",
@@ -318,11 +318,16 @@ CODES: Final[Mapping[str, str]] = {
     "unsupported-network": "The scheduler cannot express the network of the trial.",
     "unsupported-plan": "The scheduler cannot express the plan of the trial.",
     "unsupported-trial": "The scheduler cannot express the trial.",
+    "unsupported-experiment": "The scheduler lacks what the experiment needs.",
+    "findings-mismatch": "The file has findings of another scheduler or another version.",
     # Command line and reports.
     "already-exists": "The file, folder or journal holds another result.",
     "file-not-readable": "A file cannot be read.",
     "file-not-writable": "A file cannot be written.",
     "journal-mismatch": "The journal belongs to another campaign or engine.",
+    "not-a-folder": "A path names a file where a folder is needed.",
+    "not-a-run": "The folder is not one that 'equipoise simulate --out' wrote.",
+    "table-invalid": "A table of a saved run lacks a column or has a row of another length.",
     "option-conflict": "Two options cannot be used together, or one needs another.",
 }
 """Every stable code of a problem, reason, refusal or fault, with its meaning.

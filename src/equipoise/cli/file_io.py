@@ -23,7 +23,10 @@ def read_text(path: Path) -> str:
         return read_bytes(path).decode("utf-8-sig")  # without a byte order mark
     except UnicodeDecodeError as error:
         problem = InputProblem(
-            key="", what=f"byte {error.start} is not UTF-8", cure="save it as UTF-8"
+            key="",
+            what=f"byte {error.start} is not UTF-8",
+            cure="save it as UTF-8",
+            code="unreadable-file",
         )
         raise InvalidInput(str(path), [problem]) from None
 

@@ -98,6 +98,9 @@ def fit_to_terminal(table: Table, *, wrap: bool = True) -> Table:
         cells = [str(column.header), *(str(cell) for cell in column.cells)]
         column.min_width = max(map(cell_len, cells))
     table.columns[-1].no_wrap = not wrap
+    if wrap:
+        # A word that is wider than the column continues on the next line.
+        table.columns[-1].overflow = "fold"
     return table
 
 

@@ -97,14 +97,22 @@ def read_csv(path: Path, needed: Sequence[str]) -> SampleTable:
         written = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise _invalid_table(
-            path, InputProblem(key="", what=f"cannot be read: {error}", cure=_FOLDER_CURE)
+            path,
+            InputProblem(
+                key="",
+                what=f"cannot be read: {error}",
+                cure=_FOLDER_CURE,
+                code=_read_error_code(error),
+            ),
         ) from error
     rows = csv.reader(StringIO(written, newline=""))
     names = next(rows, [])
     missing = [name for name in needed if name not in names]
     if missing:
         what = f"has no column {', '.join(missing)}"
-        raise _invalid_table(path, InputProblem(key="", what=what, cure=_FOLDER_CURE, line=1))
+        raise _invalid_table(
+            path, InputProblem(key="", what=what, cure=_FOLDER_CURE, line=1, code="table-invalid")
+        )
     cells = list(_checked_rows(path, rows, len(names)))
     columns = list(zip(*cells, strict=True)) if cells else [()] * len(names)
     return SampleTable({
@@ -117,7 +125,8 @@ def _checked_rows(path: Path, rows: Iterator[list[str]], width: int) -> Iterator
         if len(row) != width:
             what = f"has {len(row)} cells, the first line has {width}"
             raise _invalid_table(
-                path, InputProblem(key="", what=what, cure=_FOLDER_CURE, line=line)
+                path,
+                InputProblem(key="", what=what, cure=_FOLDER_CURE, line=line, code="table-invalid"),
             )
         yield row
 
@@ -129,7 +138,10 @@ def _column(path: Path, name: str, cells: Sequence[str]) -> Column:
         return np.array([float(cell) if cell else np.nan for cell in cells], dtype=np.float64)
     except ValueError as error:
         problem = InputProblem(
-            key=name, what=f"has a cell that is no number: {error}", cure=_FOLDER_CURE
+            key=name,
+            what=f"has a cell that is no number: {error}",
+            cure=_FOLDER_CURE,
+            code="not-a-number",
         )
         raise _invalid_table(path, problem) from error
 
@@ -208,7 +220,8 @@ def read_run(folder: Path) -> SavedRun:
     if not path.is_file():
         cure = "use a folder that 'equipoise simulate --out' wrote"
         what = f"is not the folder of a run: there is no {SUMMARY}"
-        raise InvalidInput(str(folder), [InputProblem(key="", what=what, cure=cure)])
+        problem = InputProblem(key="", what=what, cure=cure, code="not-a-run")
+        raise InvalidInput(str(folder), [problem])
     document, extra = read_simulation_document(_read_summary(path))
     return SavedRun(
         folder=folder,
@@ -230,15 +243,22 @@ def _read_summary(path: Path) -> dict[str, Any]:
             cure=cure,
             line=error.lineno,
             column=error.colno,
+            code="syntax-error",
         )
         raise InvalidInput(str(path), [problem]) from error
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(
-            str(path), [InputProblem(key="", what=f"cannot be read: {error}", cure=cure)]
+            str(path),
+            [
+                InputProblem(
+                    key="", what=f"cannot be read: {error}", cure=cure, code=_read_error_code(error)
+                )
+            ],
         ) from error
     if not isinstance(summary, dict):
         raise InvalidInput(
-            str(path), [InputProblem(key="", what="is not the summary of a run", cure=cure)]
+            str(path),
+            [InputProblem(key="", what="is not the summary of a run", cure=cure, code="not-a-run")],
         )
     return summary
 
@@ -247,11 +267,16 @@ def check_folder(folder: Path) -> None:
     """Reject a folder that ``write_run`` cannot use, before a long run and not after it."""
     if (folder / SUMMARY).exists():
         what, cure = "already holds another run", "name a new folder, or remove this one"
+        code = "already-exists"
     elif folder.exists() and not folder.is_dir():
-        what, cure = "is a file, not a folder", "name a new folder"
+        what, cure, code = "is a file, not a folder", "name a new folder", "not-a-folder"
     else:
         return
-    raise InvalidInput(str(folder), [InputProblem(key="", what=what, cure=cure)])
+    raise InvalidInput(str(folder), [InputProblem(key="", what=what, cure=cure, code=code)])
+
+
+def _read_error_code(error: OSError | UnicodeDecodeError) -> str:
+    return "file-not-readable" if isinstance(error, OSError) else "unreadable-file"
 
 
 @contextmanager

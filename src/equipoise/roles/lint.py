@@ -417,7 +417,13 @@ def report_layout_errors(inventory: Inventory, diagnostics: Diagnostics) -> None
     for defect in lint_layout(inventory.layout, hosts, vms):
         if not defect.kind.is_warning:
             first = None if defect.first is None else ("layout", *defect.first)
-            diagnostics.add(("layout", *defect.path), defect.what, defect.cure, first=first)
+            diagnostics.add(
+                ("layout", *defect.path),
+                defect.what,
+                defect.cure,
+                first=first,
+                code=defect.kind.value,
+            )
 
 
 def _duplicates(noun: str, path: KeyPath, names: Iterable[str]) -> Iterator[LayoutDefect]:

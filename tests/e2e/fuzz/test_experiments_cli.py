@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -36,24 +37,29 @@ def test_tables_are_printed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "codes", "named"),
     [
-        (("mods",), "did you mean modes?"),
-        (("repair", "--target", "planner"), "planner has no setting 'repair'"),
-        (("oracle", "--target", "faulty-A"), "faulty-A has no checker"),
-        (("modes", "--hosts", "3-1"), "3-1 is neither a number nor a range"),
+        (("mods",), ["unknown-name"], "modes"),
+        (("repair", "--target", "planner"), ["unsupported-experiment"], "'repair'"),
+        (("oracle", "--target", "faulty-A"), ["unsupported-experiment"], "faulty-A"),
+        (("modes", "--hosts", "3-1"), [], "--hosts: 3-1 "),
     ],
 )
-def test_invalid_arguments_are_reported(words: tuple[str, ...], told: str) -> None:
-    done = call("fuzz", "experiment", *words)
-    assert done.returncode == 2
-    assert told in done.stderr
+def test_invalid_arguments_are_reported(
+    words: tuple[str, ...], codes: list[str], named: str
+) -> None:
+    found = answer("fuzz", "experiment", *words, code=2)
+    assert found["error"] == ("bad input" if codes else "usage")
+    assert [problem["code"] for problem in found["problems"]] == codes
+    assert named in found["message"]
 
 
 def test_a_missing_btrplace_is_reported(tmp_path: Path) -> None:
-    done = call("fuzz", "experiment", "oracle", EQUIPOISE_TARGETS=str(tmp_path))
+    done = call("fuzz", "experiment", "oracle", "--json", EQUIPOISE_TARGETS=str(tmp_path))
     assert done.returncode == 2
-    assert "BtrPlace is not available" in done.stderr
+    (problem,) = json.loads(done.stdout)["problems"]
+    assert problem["code"] == "scheduler-missing"
+    assert str(tmp_path) in problem["what"]
     assert "Traceback" not in done.stderr
 
 

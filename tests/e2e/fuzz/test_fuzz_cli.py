@@ -98,46 +98,67 @@ def test_findings_are_printed() -> None:
 def test_the_targets_are_listed() -> None:
     named = {row["target"] for row in json.loads(call("fuzz", "--list", "--json").stdout)}
     assert {"planner", "faulty-A", "faulty-F"} <= named
-    assert "our exact planner" in call("fuzz", "--list").stdout
+    listed = [line.split()[:1] for line in call("fuzz", "--list").stdout.splitlines()]
+    assert all([name] in listed for name in named)
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "code", "named"),
     [
-        (("plannr",), "did you mean planner?"),
-        (("planner", "--constraint", "Spred"), "did you mean Spread?"),
-        (("mutant-Spread",), "did you mean mutant-Spread-"),
-        (("mutant-Spread-momentum",), "mutant-Spread-moment"),
-        (("mutant-Sprd-moment",), "'equipoise fuzz --list' lists them"),
-        (("planner", "--spec", "/dev/null"), "/dev/null: declares no constraint"),
-        (("planner", "--known", str(CORPUS)), "and none of planner"),
-        (("planner", "--hosts", "3-1"), "3-1 is neither a number nor a range such as 1-3"),
-        (("planner", "--vms", "many"), "many is neither a number nor a range such as 1-3"),
-        (("planner", "--vms", "1-"), "1- is neither a number nor a range such as 1-3"),
-        (("planner", "--vms", "1-5000"), "1-5000 is more than 1,000"),
-        (("planner", "--workers", "9" * 5000), "1 to 1,000 processes"),
-        (("planner", "--workers", "two", "--replay", "/dev/null"), "neither a number"),
-        (("planner", "--known", "/dev/null", "--replay", "/dev/null"), "leave out --known"),
-        (("planner", "--constraint", "Fence", "--vms", "0"), "Fence needs a member of vms"),
-        (("planner", "--set", 'given={"nb": ["x"]}'), "'x' is no value of nb"),
+        (("plannr",), "unknown-name", "planner"),
+        (("planner", "--constraint", "Spred"), "unknown-constraint", "Spread"),
+        (("mutant-Spread",), "unknown-name", "mutant-Spread-"),
+        (("mutant-Spread-momentum",), "unknown-name", "mutant-Spread-moment"),
+        (("mutant-Sprd-moment",), "unknown-name", "fuzz --list"),
+        (("planner", "--spec", "/dev/null"), "empty-value", "/dev/null"),
+        (("planner", "--known", str(CORPUS)), "findings-mismatch", "faulty-A"),
+        (("planner", "--workers", "9" * 5000), "invalid-value", "1,000"),
+        (("planner", "--workers", "two", "--replay", "/dev/null"), "invalid-value", "'two'"),
+        (
+            ("planner", "--known", "/dev/null", "--replay", "/dev/null"),
+            "option-conflict",
+            "--known",
+        ),
+        (("planner", "--constraint", "Fence", "--vms", "0"), "impossible-trials", "Fence"),
+        (("planner", "--set", 'given={"nb": ["x"]}'), "invalid-value", "given.nb: 'x'"),
         (
             ("planner", "--constraint", "Root", "--set", "broken_at_first=true"),
-            "none of 3,000 trials of Root",
+            "impossible-trials",
+            "3,000 trials of Root",
         ),
-        ((), "name a target"),
-        (("planner", "--save", "/nowhere/at/all.jsonl"), "cannot be written"),
-        (("planner", "--replay", "/nowhere/at/all.jsonl"), "cannot be read"),
+        (("planner", "--save", "/nowhere/at/all.jsonl"), "file-not-writable", "/nowhere/at/all"),
+        (("planner", "--replay", "/nowhere/at/all.jsonl"), "file-not-readable", "/nowhere/at/all"),
     ],
 )
-def test_invalid_arguments_are_reported(words: tuple[str, ...], told: str) -> None:
-    assert told in call("fuzz", *words, code=2).stderr
+def test_invalid_arguments_are_reported(words: tuple[str, ...], code: str, named: str) -> None:
+    done = call("fuzz", *words, "--json", code=2)
+    found = json.loads(done.stdout)
+    assert [problem["code"] for problem in found["problems"]] == [code]
+    assert named in found["message"]
+    assert done.stderr == f"{found['message']}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("planner", "--hosts", "3-1"), "--hosts: 3-1 "),
+        (("planner", "--vms", "many"), "--vms: many "),
+        (("planner", "--vms", "1-"), "--vms: 1- "),
+        (("planner", "--vms", "1-5000"), "1,000"),
+        ((), "TARGET"),
+    ],
+)
+def test_wrong_usage_names_the_option(words: tuple[str, ...], named: str) -> None:
+    done = call("fuzz", *words, "--json", code=2)
+    assert json.loads(done.stdout)["error"] == "usage"
+    assert named in done.stderr
 
 
 def test_an_invalid_file_of_trials_is_reported_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "found.jsonl"
     path.write_text('\n{"target": "planner"}\n')
-    done = call("fuzz", "planner", "--replay", str(path), code=2)
-    assert "line 2" in done.stderr
+    (problem,) = answer("planner", "--replay", str(path), code=2)["problems"]
+    assert (problem["file"], problem["line"]) == (str(path), 2)
 
 
 def test_a_mutant_is_tested_with_its_altered_constraint() -> None:
@@ -186,9 +207,11 @@ def test_a_failing_own_constraint_is_reported_with_the_case(tmp_path: Path) -> N
     spec, saved = tmp_path / "mine.spec", tmp_path / "case.jsonl"
     spec.write_text("Div(nb : int) discrete ::= card(vms) / nb <= 3")
     words = ("planner", "--spec", str(spec), "--tests", "200", "--save", str(saved))
-    done = call("fuzz", *words, code=2)
-    assert "Div: cannot judge every trial" in done.stderr
-    assert "divided by zero" in done.stderr
+    (problem,) = answer(*words, code=2)["problems"]
+    assert (problem["code"], problem["key"]) == ("evaluation-failed", "Div")
+    assert "zero" in problem["what"]
+    assert str(saved) in problem["cure"]
     assert "Div(nb : int)" in json.loads(saved.read_text())["specification"]
     again = ("planner", "--replay", str(saved), "--save", str(tmp_path / "again.jsonl"))
-    assert "Div: cannot judge" in call("fuzz", *again, code=2).stderr
+    (problem,) = answer(*again, code=2)["problems"]
+    assert (problem["code"], problem["key"]) == ("evaluation-failed", "Div")

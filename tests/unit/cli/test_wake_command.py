@@ -64,5 +64,6 @@ def test_a_refusal_is_shown_to_people_and_programs(
 
 
 def test_a_file_that_is_not_there_is_bad_input(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="cannot be read"):
+    with pytest.raises(InvalidInput) as caught:
         run(tmp_path / "access.yaml", WakeOptions(), as_json=False)
+    assert caught.value.code == "file-not-readable"

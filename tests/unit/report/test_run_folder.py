@@ -45,8 +45,9 @@ def test_write_run_never_overwrites_another_run(tmp_path: Path) -> None:
     given = a_run(hosts=3, samples=3)
     write(tmp_path, given)
     before = (tmp_path / "report.html").read_bytes()
-    with pytest.raises(InvalidInput, match="already holds another run"):
+    with pytest.raises(InvalidInput) as caught:
         write(tmp_path, a_run(hosts=4, samples=3))
+    assert caught.value.code == "already-exists"
     assert (tmp_path / "report.html").read_bytes() == before
 
 
@@ -58,8 +59,9 @@ def test_an_incomplete_folder_is_overwritten(tmp_path: Path) -> None:
 def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("")
-    with pytest.raises(InvalidInput, match="is a file, not a folder"):
+    with pytest.raises(InvalidInput) as caught:
         write(path, a_run(hosts=3, samples=3))
+    assert caught.value.code == "not-a-folder"
 
 
 def test_a_folder_that_cannot_be_created_is_a_world_error(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -68,25 +69,28 @@ def test_without_pyarrow_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("written", "what"),
+    ("written", "code", "line", "key", "named"),
     [
-        ("", "has no column at_s, pool"),
-        ("at_s\n1\n", "line 1: has no column pool"),
-        ("at_s,pool\n1\n", "line 2: has 1 cells, the first line has 2"),
-        ("at_s,pool\nsoon,a\n", "at_s: has a cell that is no number"),
+        ("", "table-invalid", 1, "", ("at_s", "pool")),
+        ("at_s\n1\n", "table-invalid", 1, "", ("pool",)),
+        ("at_s,pool\n1\n", "table-invalid", 2, "", ("1", "2")),
+        ("at_s,pool\nsoon,a\n", "not-a-number", None, "at_s", ("soon",)),
     ],
 )
 def test_a_damaged_file_is_refused_with_place_and_cure(
-    tmp_path: Path, written: str, what: str
+    tmp_path: Path, written: str, code: str, line: int | None, key: str, named: tuple[str, ...]
 ) -> None:
     path = tmp_path / "pools.csv"
     path.write_text(written)
     with pytest.raises(InvalidInput) as caught:
         read_csv(path, ("at_s", "pool"))
-    assert what in str(caught.value)
-    assert "simulate --out" in str(caught.value)
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.line, problem.key) == (code, line, key)
+    assert all(re.search(rf"\b{name}\b", problem.what) for name in named)
+    assert "simulate --out" in problem.cure
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="cannot be read"):
+    with pytest.raises(InvalidInput) as caught:
         read_csv(tmp_path / "none.csv", ())
+    assert caught.value.code == "file-not-readable"

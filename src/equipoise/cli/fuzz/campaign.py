@@ -8,12 +8,20 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from equipoise.adapters.targets.scheduler import SchedulerEntry
 from equipoise.api.loading import read_bytes
 from equipoise.cli.file_io import check_writable, write_file
 from equipoise.cli.fuzz.options import FuzzOptions, PreparedCampaign, prepare_campaign
-from equipoise.cli.output import console, make_table, print_document, printable, progress_console
+from equipoise.cli.output import (
+    console,
+    fit_to_terminal,
+    make_table,
+    print_document,
+    printable,
+    progress_console,
+)
 from equipoise.documents.fuzz import DefectRow, FuzzDocument, MissingFinding, TargetRow
 from equipoise.errors import InputProblem, InternalError, Interrupted, InvalidInput
 from equipoise.fuzz.campaign import CampaignReport, Finding
@@ -33,6 +41,9 @@ from equipoise.fuzz.trial.stored import (
     write_line,
 )
 from equipoise.model.quantity import format_count
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 Settings = tuple[tuple[str, str], ...]
 
@@ -168,7 +179,10 @@ def _constraint_error(error: OracleFailure, path: Path) -> InvalidInput:
     """Return the error about a constraint of ``--spec`` that cannot judge a trial."""
     what = f"cannot judge every trial: {error.why}"
     cure = f"the case is in {path}"
-    return InvalidInput("--spec", [InputProblem(key=error.trial.demand.name, what=what, cure=cure)])
+    return InvalidInput(
+        "--spec",
+        [InputProblem(key=error.trial.demand.name, what=what, cure=cure, code="evaluation-failed")],
+    )
 
 
 def _close_scheduler(prepared: PreparedCampaign) -> None:
@@ -193,19 +207,25 @@ def run_list(*, as_json: bool) -> int:
     if as_json:
         print_document([target_row(entry) for entry in entries])
         return 0
-    rows = make_table("target", "description", "question", "constraints", "settings")
+    console().print(_targets_table(entries))
+    return 0
+
+
+def _targets_table(entries: Iterable[SchedulerEntry]) -> Table:
+    """Return the targets; the last column wraps, so that a narrow output loses nothing."""
+    rows = make_table("target", "question", "constraints", "description")
     for entry in entries:
         missing = entry.missing()
-        note = f" (missing: {missing})" if missing else ""
+        parts = [f"{entry.about} {entry.version}".strip()]
+        parts += [f"settings: {_settings_text(entry)}"] if entry.settings else []
+        parts += [f"missing: {missing}"] if missing else []
         rows.add_row(
             entry.name,
-            printable(f"{entry.about} {entry.version}".strip() + note),
             entry.question,
             str(len(entry.constraints)) if entry.constraints else "all",
-            printable(_settings_text(entry)),
+            printable("; ".join(parts)),
         )
-    console().print(rows)
-    return 0
+    return fit_to_terminal(rows)
 
 
 def _settings_text(known: SchedulerEntry) -> str:

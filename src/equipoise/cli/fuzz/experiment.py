@@ -54,9 +54,12 @@ class ExperimentOptions:
 def run(name: str, requested: ExperimentOptions, *, as_json: bool) -> int:
     """Run an experiment with a scheduler and print its tables."""
     experiment, known = _find_experiment(name), find_target(requested.target)
-    for problem in (known.missing(), experiment.lacks(known)):
-        if problem:
-            raise InvalidInput(requested.target, [InputProblem(key="", what=problem)])
+    for what, code in (
+        (known.missing(), "scheduler-missing"),
+        (experiment.lacks(known), "unsupported-experiment"),
+    ):
+        if what:
+            raise InvalidInput(requested.target, [InputProblem(key="", what=what, code=code)])
     known = replace(known, options=known.options.but(**requested.sizes))
     subject = subject_of(
         known, experiment.constraints(known), tests=requested.tests, seed=requested.seed,

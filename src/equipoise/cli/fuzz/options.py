@@ -105,7 +105,7 @@ def prepare_campaign(target: str, requested: FuzzOptions) -> PreparedCampaign:
         raise InvalidInput("--known", [problem])
     missing = known.missing()
     if missing:
-        raise InvalidInput(target, [InputProblem(key="", what=missing)])
+        raise InvalidInput(target, [InputProblem(key="", what=missing, code="scheduler-missing")])
     settings = _settings(known, requested.settings)
     make = partial(make_scheduler, target, tuple(sorted(settings.items())))
     own = "" if requested.spec is None else read_text(requested.spec)
@@ -145,7 +145,9 @@ def _constraints(known: SchedulerEntry, requested: FuzzOptions, own: str) -> tup
     """Return the requested constraints; default: those of --spec, or all of the target."""
     mine = tuple(custom_specification(own, str(requested.spec)).constraints)
     if requested.spec is not None and not mine:
-        problem = InputProblem(key="", what="declares no constraint", cure="leave out --spec")
+        problem = InputProblem(
+            key="", what="declares no constraint", cure="leave out --spec", code="empty-value"
+        )
         raise InvalidInput(str(requested.spec), [problem])
     selected = tuple(
         name if name in mine else _constraint_name(name) for name in requested.constraints
@@ -160,7 +162,9 @@ def _constraints(known: SchedulerEntry, requested: FuzzOptions, own: str) -> tup
     if not constraints:
         groups = ", ".join(requested.groups)
         what = f"{known.name} supports no constraint of {groups}"
-        raise InvalidInput("--group", [InputProblem(key="", what=what)])
+        raise InvalidInput(
+            "--group", [InputProblem(key="", what=what, code="unsupported-constraint")]
+        )
     return constraints
 
 
@@ -237,7 +241,9 @@ def _known_findings(
     if given is not None and lines and not mine:
         others = ", ".join(dict.fromkeys(stored.target for stored in lines))
         what = f"has findings of {others} and none of {known.name}"
-        problem = InputProblem(key="target", what=what, cure="name another file")
+        problem = InputProblem(
+            key="target", what=what, cure="name another file", code="findings-mismatch"
+        )
         raise InvalidInput(str(path), [problem])
     _check_version(known, mine, path)
     return tuple(stored for stored in mine if usual | dict(stored.settings) == settings)
@@ -252,4 +258,7 @@ def _check_version(known: SchedulerEntry, findings: Sequence[StoredTrial], path:
             f"but version {known.version} is installed"
         )
         cure = "use findings of the same version, or judge them again with --replay"
-        raise InvalidInput(str(path), [InputProblem(key="target_version", what=what, cure=cure)])
+        raise InvalidInput(
+            str(path),
+            [InputProblem(key="target_version", what=what, cure=cure, code="findings-mismatch")],
+        )

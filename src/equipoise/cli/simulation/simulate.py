@@ -179,7 +179,12 @@ def apply_options(scenario: Scenario, options: SimulateOptions) -> Scenario:
     for name in options.without_deciders:
         if name not in (*scenario.deciders, *decider_names()):
             cure = f"it has {', '.join(scenario.deciders)}" if scenario.deciders else "leave it out"
-            problem = InputProblem(key="--without", what=f"there is no decider {name!r}", cure=cure)
+            problem = InputProblem(
+                key="--without",
+                what=f"there is no decider {name!r}",
+                cure=cure,
+                code="unknown-name",
+            )
             raise InvalidInput(scenario.name, [problem])
     selected = dict.fromkeys((*scenario.deciders, *options.with_deciders))
     deciders = tuple(name for name in selected if name not in options.without_deciders)

@@ -258,10 +258,11 @@ def parse_command(text: str) -> UpgradeCommand:
         raise _invalid_command(text, f"a whole number from -{PRIORITY_MAX} to {PRIORITY_MAX}")
     priority = int(number or 0)
     if abs(priority) > PRIORITY_MAX:
-        raise _invalid_command(text, f"a whole number from -{PRIORITY_MAX} to {PRIORITY_MAX}")
+        cure = f"a whole number from -{PRIORITY_MAX} to {PRIORITY_MAX}"
+        raise _invalid_command(text, cure, code="out-of-range")
     return UpgradeCommand(order=order, set=SetId(set_) if set_ else None, priority=priority)
 
 
-def _invalid_command(text: str, cure: str) -> InvalidInput:
+def _invalid_command(text: str, cure: str, code: str = "syntax-error") -> InvalidInput:
     what = f"{text!r} is not a command"
-    return InvalidInput("--command", [InputProblem(key="", what=what, cure=cure)])
+    return InvalidInput("--command", [InputProblem(key="", what=what, cure=cure, code=code)])

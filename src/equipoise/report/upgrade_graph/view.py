@@ -49,6 +49,7 @@ def check_graph_file(path: Path) -> None:
             key="",
             what=f"there is no picture of the kind {path.suffix or 'without an ending'}",
             cure=f"end the name of the file with {', '.join(SUFFIXES)}",
+            code="unsupported-feature",
         )
         raise InvalidInput(str(path), [problem])
 

@@ -17,22 +17,23 @@ from equipoise.upgrade.requests.commands import command_text
 
 
 @pytest.mark.parametrize(
-    ("text", "cure"),
+    ("text", "cure", "code"),
     [
-        ("undo", "undo:SET"),
-        ("undo:", "undo:SET"),
-        ("undo:a b", "undo:SET"),
-        ("stop", "one of undo, cancel"),
-        ("priority:a", "priority:SET=NUMBER"),
-        ("priority:a=many", "a whole number"),
-        ("priority:a=2000", "a whole number from -1000 to 1000"),
-        ("pause:a=1", "a number for no other order"),
+        ("undo", "undo:SET", "syntax-error"),
+        ("undo:", "undo:SET", "syntax-error"),
+        ("undo:a b", "undo:SET", "syntax-error"),
+        ("stop", "one of undo, cancel", "syntax-error"),
+        ("priority:a", "priority:SET=NUMBER", "syntax-error"),
+        ("priority:a=many", "a whole number", "syntax-error"),
+        ("priority:a=2000", "from -1000 to 1000", "out-of-range"),
+        ("pause:a=1", "a number for no other order", "syntax-error"),
     ],
 )
-def test_what_is_no_command_is_refused_with_a_cure(text: str, cure: str) -> None:
-    with pytest.raises(InvalidInput, match="is not a command") as raised:
+def test_what_is_no_command_is_refused_with_a_cure(text: str, cure: str, code: str) -> None:
+    with pytest.raises(InvalidInput) as raised:
         parse_command(text)
-    assert cure in str(raised.value)
+    (problem,) = raised.value.problems
+    assert (problem.code, cure in problem.cure, repr(text) in problem.what) == (code, True, True)
 
 
 @pytest.mark.parametrize("text", ["pause", "pause:a", "undo:a/b", "priority:a=-5", "approve:a"])
