@@ -15,7 +15,7 @@ from equipoise.sim.jobs.policies import POLICIES
 from equipoise.sim.jobs.runner import JobRun
 from equipoise.sim.jobs.work import UNLIMITED, DelayWork, Job, JobState
 
-GOLDEN = Path(__file__).parents[4] / "shared/data/batsim/golden"
+GOLDEN = Path(__file__).parents[5] / "shared/data/batsim/golden"
 
 
 def job(name: str, submit_s: float, hosts: int, seconds: float, walltime_s: float) -> Job:

@@ -13,7 +13,7 @@ from equipoise.sim.jobs.fluid import TaskFactory
 from equipoise.sim.jobs.platform import HostRoute, JobHost, Link, Platform, PowerState
 from equipoise.sim.jobs.virtual_time import QueuedTime, SteppedTime
 
-RECORDED = Path(__file__).parents[4] / "shared/data/batsim/real/simgrid_ptask/cases.json"
+RECORDED = Path(__file__).parents[5] / "shared/data/batsim/real/simgrid_ptask/cases.json"
 TIMES: list[type[QueuedTime] | type[SteppedTime]] = [QueuedTime, SteppedTime]
 
 
