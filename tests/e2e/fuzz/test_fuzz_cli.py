@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from command import call_here
+
 EQUIPOISE = Path(sys.executable).parent / "equipoise"
 CORPUS = Path(__file__).parents[2] / "corpus" / "faulty.jsonl"
 
@@ -131,7 +133,8 @@ def test_the_targets_are_listed() -> None:
     ],
 )
 def test_invalid_arguments_are_reported(words: tuple[str, ...], code: str, named: str) -> None:
-    done = call("fuzz", *words, "--json", code=2)
+    done = call_here("fuzz", *words, "--json")
+    assert done.returncode == 2
     found = json.loads(done.stdout)
     assert [problem["code"] for problem in found["problems"]] == [code]
     assert named in found["message"]
@@ -149,7 +152,8 @@ def test_invalid_arguments_are_reported(words: tuple[str, ...], code: str, named
     ],
 )
 def test_wrong_usage_names_the_option(words: tuple[str, ...], named: str) -> None:
-    done = call("fuzz", *words, "--json", code=2)
+    done = call_here("fuzz", *words, "--json")
+    assert done.returncode == 2
     assert json.loads(done.stdout)["error"] == "usage"
     assert named in done.stderr
 
