@@ -32,8 +32,10 @@ def test_two_options_make_one_task() -> None:
     assert power_task(state=False, sleep=False) is PowerTask.WAKE
     assert power_task(state=True, sleep=False) is PowerTask.STATE
     assert power_task(state=False, sleep=True) is PowerTask.SLEEP
-    with pytest.raises(InvalidInput, match="cannot be used together with --sleep"):
+    with pytest.raises(InvalidInput) as caught:
         power_task(state=True, sleep=True)
+    assert caught.value.code == "option-conflict"
+    assert "--sleep" in str(caught.value)
 
 
 def test_outcomes_keep_the_order_of_the_hosts() -> None:

@@ -174,16 +174,23 @@ def test_each_problem_has_its_key_and_message(way: str, key: str, what: str) -> 
 
 def test_a_file_without_hosts_is_refused() -> None:
     assert problems("hosts: {}\n")[0].what == "the file lists no host"
-    assert problems("")[0].what == "the file is empty"
-    assert problems("hosts: [h1]\n")[0].what == "found a list where a mapping is needed"
-    assert problems("[]\n")[0].what == "found a list where a mapping is needed"
+    for text, code, key in (
+        ("", "empty-value", ""),
+        ("hosts: [h1]\n", "wrong-type", "hosts"),
+        ("[]\n", "wrong-type", ""),
+    ):
+        found = problems(text)[0]
+        assert (found.code, found.key, found.line) == (code, key, 1)
 
 
 def test_an_unknown_host_is_refused_with_a_suggestion(tmp_path: Path) -> None:
     access = an_access(wol=WakeOnLanAccess(mac="525400123456", check="h1:22"))
-    with pytest.raises(InvalidInput, match='there is no host "h2"') as caught:
+    with pytest.raises(InvalidInput) as caught:
         power_controls(access, ["h2", "h11"], around(tmp_path), CLOCK)
-    assert 'did you mean "h1"?' in str(caught.value)
+    first, second = caught.value.problems
+    assert (first.code, second.code) == ("unknown-name", "unknown-name")
+    assert ('"h2"' in first.what, '"h11"' in second.what) == (True, True)
+    assert 'did you mean "h1"?' in second.cure
     assert list(power_controls(access, ["h1", "h1"], around(tmp_path), CLOCK)) == ["h1"]
 
 

@@ -183,8 +183,11 @@ def test_protection_groups_are_in_every_form() -> None:
 
 
 def test_a_name_without_a_known_ending_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"\.svg"):
+    with pytest.raises(InvalidInput) as caught:
         check_graph_file(Path("graph.png"))
+    (problem,) = caught.value.problems
+    assert problem.code == "unsupported-feature"
+    assert ".svg" in problem.cure
 
 
 @st.composite

@@ -183,8 +183,9 @@ def test_too_many_changes_are_refused() -> None:
         fleet=fleet,
         loads={"fast": fast},
     )
-    with pytest.raises(InvalidInput, match="2,000,000,000 times") as refused:
+    with pytest.raises(InvalidInput) as refused:
         SimulatedWorld(scenario)
+    assert "2,000,000,000" in str(refused.value)
     assert [problem.code for problem in refused.value.problems] == ["too-many-changes"]
     assert refused.value.source == "endless"
 
