@@ -339,7 +339,9 @@ class UpgradeMachine(RuleBasedStateMachine):
     def vms_are_on_allowed_hosts(self) -> None:
         state = self.harness.coordinator.state
         for host, vms in state.cluster.residents.items():
-            assert len(vms) <= state.cluster.compute_hosts[host].vms_max
+            vms_max = state.cluster.compute_hosts[host].vms_max
+            assert len(vms) <= vms_max
+            assert state.cluster.vms_free(host) == vms_max - len(vms), "ledger and residents differ"
             groups = [state.cluster.placements[vm].group for vm in vms]
             assert len(groups) == len(set(groups)), "two VMs of a group on one host"
             assert not vms or state.cluster.compute_hosts[host].up

@@ -154,9 +154,16 @@ class CommittedCapacity:
 
     def excerpt(self, hosts: Iterable[HostId]) -> CommittedCapacity:
         """Return an independent copy of a few hosts."""
-        twin = CommittedCapacity({host: self.limits[host] for host in hosts})
-        twin._committed.update((host, dict(self._committed[host])) for host in twin.limits)
+        twin = CommittedCapacity({})
+        for host in hosts:
+            twin.limits[host] = self.limits[host]
+            twin._committed[host] = self._committed[host].copy()
         return twin
+
+    def add(self, other: CommittedCapacity) -> None:
+        """Add the hosts of another ledger with what is committed on them."""
+        self.limits |= other.limits
+        self._committed.update((host, dict(other._committed[host])) for host in other.limits)
 
     def fits(self, claim: Claim, host: HostId) -> bool:
         """Return whether a claim fits on a host beside all that is committed there.

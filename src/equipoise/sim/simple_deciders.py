@@ -7,8 +7,10 @@ test the other parts. Both pass their actions through the gate before they propo
 from __future__ import annotations
 
 from collections.abc import Iterator
+from heapq import heapify, heapreplace
 from typing import Final, TypeVar
 
+from equipoise.capacity.ledger import MEMORY, Claim, CommittedCapacity
 from equipoise.model.action import Action, Boot, Migrate, PowerOff, PowerOn
 from equipoise.model.estimate import Estimates
 from equipoise.model.host import HostState
@@ -35,11 +37,11 @@ class RestartDecider:
     def propose(self, snapshot: Snapshot) -> Proposal:
         """Propose to start ready VMs."""
         ready = [vm for vm in snapshot.vms.values() if vm.state is VmState.READY and not vm.agent]
-        free_memory = _FreeMemory(snapshot)
+        emptiest = _EmptiestHosts(snapshot)
         boots: list[Action] = [
             Boot(vm=vm.id, target=target)
             for vm in ready
-            if (target := free_memory.take_from_emptiest(vm)) is not None
+            if (target := emptiest.take(vm)) is not None
         ]
         intents: tuple[Intent, ...] = ()
         # The gate may never accept the first VMs. The decider then tries the next ones.
@@ -87,24 +89,37 @@ class ShuffleDecider:
         return names[self._rng.randrange(len(names))]
 
 
-class _FreeMemory:
-    """The free memory of the hosts, less the VMs that this pass has assigned to them."""
+class _EmptiestHosts:
+    """The hosts by free memory, less the VMs that this pass has assigned to them."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self._free = {
-            host.id: host.usable_memory_mib
-            - sum(snapshot.vms[vm].memory_mib for vm in snapshot.residents[host.id])
-            for host in snapshot.hosts.values()
-            if host.state is HostState.ON
-        }
+        hosts = [host for host in snapshot.hosts.values() if host.state is HostState.ON]
+        # Configured memory, not the reservation: a restarted VM may use all of it.
+        self._capacity = CommittedCapacity(
+            {host.id: {MEMORY.label: host.usable_memory_mib} for host in hosts}
+        )
+        for host in hosts:
+            for vm in snapshot.residents[host.id]:
+                self._capacity.commit(_configured_memory(snapshot.vms[vm]), host.id)
+        # Among equal hosts the first one is taken, so its position is part of the key.
+        self._queue = [self._entry(position, host.id) for position, host in enumerate(hosts)]
+        heapify(self._queue)
 
-    def take_from_emptiest(self, vm: Vm) -> HostId | None:
-        """Assign the VM to the host with the most free memory and return that host."""
-        if not self._free:
+    def _entry(self, position: int, host: HostId) -> tuple[int, int, HostId]:
+        return -self._capacity.free(host, MEMORY.label), position, host
+
+    def take(self, vm: Vm) -> HostId | None:
+        """Assign a VM to the host with the most free memory and return that host."""
+        if not self._queue:
             return None
-        emptiest = max(self._free, key=lambda host: self._free[host])
-        self._free[emptiest] -= vm.memory_mib
-        return emptiest
+        _, position, host = self._queue[0]
+        self._capacity.commit(_configured_memory(vm), host)
+        heapreplace(self._queue, self._entry(position, host))
+        return host
+
+
+def _configured_memory(vm: Vm) -> Claim:
+    return {MEMORY.label: vm.memory_mib}
 
 
 def _accepted_intents(

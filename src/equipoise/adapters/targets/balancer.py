@@ -19,11 +19,12 @@ from equipoise.adapters.targets.scheduler import (
 )
 from equipoise.adapters.targets.trial import Trial, TrialOptions
 from equipoise.adapters.targets.worker import TargetCrash, WorkerClient
+from equipoise.capacity.ledger import CommittedCapacity, vm_claim
 from equipoise.model.action import Action, EnterMaintenance, LeaveMaintenance, Migrate
 from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, ResourceName, StepId, VmId
 from equipoise.model.state.snapshot import Snapshot
-from equipoise.model.vm import Vm, VmState
+from equipoise.model.vm import VmState
 
 STEP_MS: Final = 1000
 NO_CAPACITY_ON_THE_WAY: Final = (
@@ -81,36 +82,42 @@ def executable_order(trial: Trial, acts: Sequence[TargetAction]) -> tuple[Step, 
 
 
 def is_overcommitted(state: Snapshot) -> bool:
-    """Whether a host has less capacity than its running VMs consume."""
-    vms_of = _final_placement(state, ())
-    return any(not _fits(state, host, vms) for host, vms in vms_of.items())
+    """Whether a host has less capacity than its running VMs claim."""
+    capacity = CommittedCapacity.of(state)
+    return any(capacity.is_overcommitted(host) for host in state.hosts)
 
 
 def ends_overcommitted(initial: Snapshot, acts: Sequence[TargetAction]) -> bool:
     """Whether the target of a migration lacks capacity after all migrations."""
-    vms_of = _final_placement(initial, acts)
-    targets = {act.action.target for act in acts if isinstance(act.action, Migrate)}
-    return any(not _fits(initial, host, vms_of.get(host, [])) for host in targets)
+    placement = _Placement(initial)
+    migrations = [act.action for act in acts if isinstance(act.action, Migrate)]
+    for migration in migrations:
+        placement.migrate(migration)
+    return any(placement.capacity.is_overcommitted(migration.target) for migration in migrations)
 
 
-def _final_placement(initial: Snapshot, acts: Sequence[TargetAction]) -> dict[HostId, list[Vm]]:
-    """The running VMs of each host after all migrations."""
-    placement = {vm.id: vm.host for vm in initial.vms.values() if vm.state is VmState.RUNNING}
-    targets = {act.action.vm: act.action.target for act in acts if isinstance(act.action, Migrate)}
-    placement |= {vm: host for vm, host in targets.items() if vm in placement}
-    vms_of: dict[HostId, list[Vm]] = {}
-    for vm, host in placement.items():
-        if host is not None:
-            vms_of.setdefault(host, []).append(initial.vms[vm])
-    return vms_of
+class _Placement:
+    """The hosts of the running VMs and the ledger of their capacity, migration by migration."""
 
+    def __init__(self, initial: Snapshot) -> None:
+        self._vms = initial.vms
+        self.capacity = CommittedCapacity.of(initial)
+        self._host_of = {
+            vm.id: vm.host for vm in initial.vms.values() if vm.state is VmState.RUNNING
+        }
 
-def _fits(initial: Snapshot, host: HostId, vms: Sequence[Vm]) -> bool:
-    capacity = initial.hosts[host].capacity
-    names = {name for vm in vms for name, amount in vm.consumption.items() if amount}
-    return all(
-        sum(vm.consumption.get(name, 0) for vm in vms) <= capacity.get(name, 0) for name in names
-    )
+    def fits(self, migration: Migrate) -> bool:
+        """Whether the target has capacity for the VM beside the VMs that are there now."""
+        return self.capacity.fits(vm_claim(self._vms[migration.vm]), migration.target)
+
+    def migrate(self, migration: Migrate) -> None:
+        """Move a VM. A VM that does not run holds no capacity and stays."""
+        source = self._host_of.get(migration.vm)
+        if source is not None:
+            claim = vm_claim(self._vms[migration.vm])
+            self.capacity.release(claim, source)
+            self.capacity.commit(claim, migration.target)
+            self._host_of[migration.vm] = migration.target
 
 
 def _sequential(initial: Snapshot, acts: Sequence[TargetAction]) -> list[TargetAction]:
@@ -118,9 +125,7 @@ def _sequential(initial: Snapshot, acts: Sequence[TargetAction]) -> list[TargetA
 
     Greedy: the first remaining action that fits is next. If none fits, the first one is next.
     """
-    placement: dict[VmId, HostId | None] = {
-        vm.id: vm.host for vm in initial.vms.values() if vm.state is VmState.RUNNING
-    }
+    placement = _Placement(initial)
     remaining, ordered = list(acts), list[TargetAction]()
     while remaining:
         fitting = (act for act in remaining if _can_be_next(initial, placement, act, remaining))
@@ -128,13 +133,13 @@ def _sequential(initial: Snapshot, acts: Sequence[TargetAction]) -> list[TargetA
         remaining.remove(chosen)
         ordered.append(TargetAction(chosen.action, len(ordered)))
         if isinstance(chosen.action, Migrate):
-            placement[chosen.action.vm] = chosen.action.target
+            placement.migrate(chosen.action)
     return ordered
 
 
 def _can_be_next(
     initial: Snapshot,
-    placement: Mapping[VmId, HostId | None],
+    placement: _Placement,
     act: TargetAction,
     remaining: Sequence[TargetAction],
 ) -> bool:
@@ -146,8 +151,7 @@ def _can_be_next(
     first = next(other for other in remaining if _is_migration_of(other.action, action.vm))
     if first is not act or action.target not in initial.hosts or action.vm not in initial.vms:
         return False
-    residents = [initial.vms[vm] for vm, host in placement.items() if host == action.target]
-    return _fits(initial, action.target, [*residents, initial.vms[action.vm]])
+    return placement.fits(action)
 
 
 def _is_migration_of(action: Action, vm: VmId) -> bool:

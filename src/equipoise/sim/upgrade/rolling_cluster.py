@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from random import Random
 
+from equipoise.capacity.ledger import CommittedCapacity
 from equipoise.model.quantity import GroupId, HostId, ResourceId, TenantId, VmId
 from equipoise.model.upgrade.campaign import UpgradeCampaign
 from equipoise.model.upgrade.catalog import ComponentId
@@ -12,6 +13,7 @@ from equipoise.model.upgrade.event import ScalingAnswered, VmsRestarted
 from equipoise.model.upgrade.infrastructure import Dependency, DependencyKind, DependencyPresence
 from equipoise.model.upgrade.work import VmMove
 from equipoise.upgrade.state import UpgradeState
+from equipoise.upgrade.state.cluster import ONE_VM
 
 
 class RollingPlacement:
@@ -19,13 +21,15 @@ class RollingPlacement:
 
     def __init__(self, start: UpgradeState, rng: Random) -> None:
         self._rng = rng
-        self._capacity = {id_: host.vms_max for id_, host in start.cluster.compute_hosts.items()}
+        self._capacity = start.cluster.capacity.copy()
         self._tenants = start.cluster.tenants
         self._tenant_of = {vm: placed.tenant for vm, placed in start.cluster.placements.items()}
         self._group_of = {vm: placed.group for vm, placed in start.cluster.placements.items()}
         self._host_of = {vm: placed.host for vm, placed in start.cluster.placements.items()}
         self._new_count = 0
-        self.residents: dict[HostId, dict[VmId, None]] = {host: {} for host in self._capacity}
+        self.residents: dict[HostId, dict[VmId, None]] = {
+            host: {} for host in start.cluster.compute_hosts
+        }
         for vm, host in self._host_of.items():
             if host is not None:
                 self.residents[host][vm] = None
@@ -37,19 +41,24 @@ class RollingPlacement:
         """Set the host of a VM; ``None`` if it runs nowhere."""
         before = self._host_of.get(vm)
         if before is not None:
-            self.residents[before].pop(vm, None)
+            del self.residents[before][vm]
+            self._capacity.release(ONE_VM, before)
         if host is not None:
             self.residents[host][vm] = None
+            self._capacity.commit(ONE_VM, host)
         self._host_of[vm] = host
 
     def moves(self, hosts: Sequence[HostId]) -> tuple[VmMove, ...]:
         """Return moves of the VMs of hosts; a VM that fits nowhere has none."""
         moves = []
         incoming: dict[HostId, list[VmId]] = {}
+        # A moving VM takes capacity on its target at once and frees its source at the end.
+        capacity = self._capacity.copy()
         for source in hosts:
             for vm in self.residents[source]:
-                target = self._find_host(self._group_of[vm], incoming)
+                target = self._find_host(self._group_of[vm], capacity, incoming)
                 if target is not None:
+                    capacity.commit(ONE_VM, target)
                     incoming.setdefault(target, []).append(vm)
                     moves.append(VmMove(vm=vm, source=source, target=target))
         return tuple(moves)
@@ -69,7 +78,7 @@ class RollingPlacement:
         added: dict[VmId, HostId] = {}
         for _ in range(allowed):
             group = groups[0].id if groups else None
-            host = self._find_host(group, {})
+            host = self._find_host(group, self._capacity, {})
             if host is not None:
                 self._new_count += 1
                 vm = VmId(f"{tenant}-new-{self._new_count}")
@@ -85,7 +94,7 @@ class RollingPlacement:
         placed: dict[VmId, HostId] = {}
         unplaced: list[VmId] = []
         for vm in list(self.residents[host]):
-            target = self._find_host(self._group_of[vm], {})
+            target = self._find_host(self._group_of[vm], self._capacity, {})
             self.put(vm, target)
             if target is None:
                 unplaced.append(vm)
@@ -94,19 +103,22 @@ class RollingPlacement:
         return VmsRestarted(at_ms=at_ms, host=host, placed=placed, unplaced=tuple(unplaced))
 
     def _find_host(
-        self, group: GroupId | None, incoming: dict[HostId, list[VmId]]
+        self,
+        group: GroupId | None,
+        capacity: CommittedCapacity,
+        incoming: dict[HostId, list[VmId]],
     ) -> HostId | None:
         """Return a host with capacity and without a VM of the group; used hosts before empty ones.
 
         The order among hosts of equal use is random.
         """
-        hosts = [host for host in self._capacity if host not in self.leaving | self.down]
+        hosts = [host for host in self.residents if host not in self.leaving | self.down]
         self._rng.shuffle(hosts)
         hosts.sort(key=lambda host: not (self.residents[host] or incoming.get(host)))
         for host in hosts:
             vms = [*self.residents[host], *incoming.get(host, ())]
             keeps_apart = group is None or all(self._group_of[vm] != group for vm in vms)
-            if keeps_apart and len(vms) < self._capacity[host]:
+            if keeps_apart and capacity.fits(ONE_VM, host):
                 return host
         return None
 

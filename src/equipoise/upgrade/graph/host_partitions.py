@@ -142,12 +142,10 @@ def _may_grow(state: UpgradeState, tenant: TenantId) -> bool:
 
 
 def _tenants_on(state: UpgradeState, hosts: Iterable[HostId]) -> set[TenantId]:
-    return {
-        tenant
-        for host in hosts
-        for vm in state.cluster.residents.get(host, ())
-        if (tenant := state.cluster.placements[vm].tenant) is not None
-    }
+    # Called many times for all hosts: the lookups of the part stay outside the loop.
+    residents, placements = state.cluster.residents, state.cluster.placements
+    tenants = {placements[vm].tenant for host in hosts for vm in residents.get(host, ())}
+    return {tenant for tenant in tenants if tenant is not None}
 
 
 def used_hosts(state: UpgradeState, hosts: Iterable[HostId]) -> list[HostId]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from equipoise.capacity.ledger import Claim, CommittedCapacity
 from equipoise.model.host import Host, HostState
 from equipoise.model.inventory import Inventory, Tenant
 from equipoise.model.quantity import GroupId, HostId, ResourceName, TenantId, VmId
@@ -18,6 +19,8 @@ from equipoise.model.vm import Vm, VmState
 
 VM_CAPACITY: Final = ResourceName("vms")
 """The capacity of a host, in VMs: ``capacity: {vms: 3}``."""
+ONE_VM: Final[Claim] = {VM_CAPACITY: 1}
+"""What a VM claims of the capacity in VMs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,10 @@ class UpgradeCluster:
     placements: dict[VmId, VmPlacement] = field(default_factory=dict)
     residents: dict[HostId, dict[VmId, None]] = field(default_factory=dict)
     """The VMs on each host: an index of ``placements``."""
+    capacity: CommittedCapacity = field(
+        default_factory=lambda: CommittedCapacity({}), compare=False
+    )
+    """The ledger of the hosts, in VMs: an index of ``compute_hosts`` and ``placements``."""
     vm_counts: dict[TenantId, int] = field(default_factory=dict)
     """The VMs of each tenant: an index of ``placements``."""
     first_vms: dict[TenantId, Vm] = field(default_factory=dict)
@@ -82,6 +89,8 @@ class UpgradeCluster:
             },
             hosts={host.id: host for host in inventory.hosts},
         )
+        for compute_host in cluster.compute_hosts.values():
+            cluster.capacity.limits[compute_host.host] = {VM_CAPACITY: compute_host.vms_max}
         group_of = _declared_groups(inventory)
         cluster.disturbed_max = dict.fromkeys(group_of.values(), 1)
         for tenant in inventory.tenants:
@@ -98,7 +107,7 @@ class UpgradeCluster:
 
     def vms_free(self, host: HostId) -> int:
         """Return how many more VMs a host can run."""
-        return self.compute_hosts[host].vms_max - len(self.residents.get(host, ()))
+        return self.capacity.free(host, VM_CAPACITY)
 
     def _add(self, placement: VmPlacement, described: Vm) -> None:
         self.placements[placement.vm] = placement
@@ -106,7 +115,15 @@ class UpgradeCluster:
         if placement.tenant is not None:
             self.vm_counts[placement.tenant] = self.vm_counts.get(placement.tenant, 0) + 1
         if placement.host is not None:
-            self.residents.setdefault(placement.host, {})[placement.vm] = None
+            self._occupy(placement.host, placement.vm)
+
+    def _occupy(self, host: HostId, vm: VmId) -> None:
+        self.residents.setdefault(host, {})[vm] = None
+        self.capacity.commit(ONE_VM, host)
+
+    def _vacate(self, host: HostId, vm: VmId) -> None:
+        del self.residents[host][vm]
+        self.capacity.release(ONE_VM, host)
 
     def add_vm(self, vm: Vm, host: HostId | None) -> None:
         """Add a VM. It joins the first anti-affinity group of its tenant."""
@@ -125,7 +142,7 @@ class UpgradeCluster:
         if placement.tenant is not None:
             self.vm_counts[placement.tenant] -= 1
         if placement.host is not None:
-            self.residents[placement.host].pop(vm, None)
+            self._vacate(placement.host, vm)
 
     def move_vm(self, vm: VmId, host: HostId | None, *, counts: bool) -> None:
         """Set the host of a VM. A move of the upgrade counts, a restart does not."""
@@ -133,9 +150,9 @@ class UpgradeCluster:
         if placement is None:
             return
         if placement.host is not None:
-            self.residents[placement.host].pop(vm, None)
+            self._vacate(placement.host, vm)
         if host is not None:
-            self.residents.setdefault(host, {})[vm] = None
+            self._occupy(host, vm)
         self.placements[vm] = replace(placement, host=host, moves=placement.moves + counts)
 
     def after_moves(self, moves: Iterable[VmMove]) -> UpgradeCluster:
@@ -144,6 +161,7 @@ class UpgradeCluster:
             self,
             residents={host: dict(vms) for host, vms in self.residents.items()},
             placements=dict(self.placements),
+            capacity=self.capacity.copy(),
         )
         for move in moves:
             copy.move_vm(move.vm, move.target, counts=False)
@@ -196,6 +214,7 @@ class UpgradeCluster:
         """Add a host. Without a declared number of VMs it runs none."""
         vms_max = host.capacity.get(VM_CAPACITY, 0)
         self.compute_hosts.setdefault(host.id, ComputeHost(host.id, vms_max))
+        self.capacity.limits.setdefault(host.id, {VM_CAPACITY: vms_max})
         self.hosts.setdefault(host.id, host)
 
     def restarted(

@@ -24,6 +24,7 @@ from equipoise.upgrade.parallel_universe import hosts_of_replaced_storage
 from equipoise.upgrade.rules import batch_candidates
 from equipoise.upgrade.select_batch import BatchSelection, longest_change_s, select_batch
 from equipoise.upgrade.state import UpgradeState
+from equipoise.upgrade.state.cluster import ONE_VM
 from equipoise.upgrade.vms.gate import admit_moves
 from equipoise.upgrade.vms.reserves import expected_growth, scaling_group, vms_left_to_scale
 from equipoise.upgrade.vms.rounds import after_moves, can_finish, next_round
@@ -73,7 +74,8 @@ class VmPacking:
                 ):  # two VMs of a group already share the host: both stay
                     here[vm] = vm
                     self._pinned[vm] = None
-        self._with_space = [host for host in self._on if state.cluster.vms_free(host) > 0]
+        self._capacity = state.cluster.capacity.excerpt(self._on)
+        self._with_space = [host for host in self._on if not self._is_full(host)]
         self.target: dict[VmId, HostId] = {}
         """The targets of the VMs that move."""
 
@@ -100,10 +102,11 @@ class VmPacking:
         return bool(self._with_space) and self._make_room(vm)
 
     def _is_full(self, host: HostId) -> bool:
-        return len(self._on[host]) >= self._state.cluster.compute_hosts[host].vms_max
+        return not self._capacity.fits(ONE_VM, host)
 
     def _put(self, vm: VmId, host: HostId) -> None:
         self._on[host][self._kin(vm)] = vm
+        self._capacity.commit(ONE_VM, host)
         if vm not in self._expected:
             self.target[vm] = host
 
@@ -141,6 +144,7 @@ class VmPacking:
             source = source_of.get(vm)
             if source is not None:
                 del self._on[source][self._kin(vm)]
+                self._capacity.release(ONE_VM, source)
             self._put(vm, host)
             host = source
         if self._is_full(end):

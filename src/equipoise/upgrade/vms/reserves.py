@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from equipoise.model.quantity import GroupId, HostId, TenantId
 from equipoise.upgrade.state import UpgradeState
+from equipoise.upgrade.state.cluster import ONE_VM, VM_CAPACITY
 
 
 def ceil_div(amount: int, part: int) -> int:
@@ -70,42 +71,66 @@ def scaling_group(state: UpgradeState, tenant: TenantId) -> GroupId | None:
 
 
 class FreeCapacity:
-    """Free capacity of some hosts, and the anti-affinity groups on each host."""
+    """An excerpt of the capacity ledger, with the anti-affinity groups on each host."""
 
     def __init__(self, state: UpgradeState, hosts: Iterable[HostId]) -> None:
         """Start with the current VMs. Moving VMs count on their targets as well."""
-        self._state = state
-        self.free: dict[HostId, int] = {host: state.cluster.vms_free(host) for host in hosts}
+        self._cluster = state.cluster
+        self._ledger = state.cluster.capacity.excerpt(hosts)
         self._groups: dict[HostId, set[GroupId]] = {}
         for vm, target in state.moving_vms():
-            if target in self.free:
+            if target in self:
                 self.commit(target, state.cluster.placements[vm].group)
+
+    def __contains__(self, host: HostId) -> bool:
+        return host in self._ledger.limits
 
     def add(self, hosts: Iterable[HostId]) -> None:
         """Add further hosts with their current VMs."""
-        self.free |= {host: self._state.cluster.vms_free(host) for host in hosts}
+        self._ledger.add(self._cluster.capacity.excerpt(hosts))
 
     def _on(self, host: HostId) -> set[GroupId]:
         """Return the groups on a host, computed on first use."""
         groups = self._groups.get(host)
         if groups is None:
             placements = (
-                self._state.cluster.placements[vm]
-                for vm in self._state.cluster.residents.get(host, ())
+                self._cluster.placements[vm] for vm in self._cluster.residents.get(host, ())
             )
             groups = {placement.group for placement in placements if placement.group is not None}
             self._groups[host] = groups
         return groups
 
+    def free(self, host: HostId) -> int:
+        """Return how many more VMs a host can run."""
+        return self._ledger.free(host, VM_CAPACITY)
+
+    def used(self, host: HostId) -> int:
+        """Return how many VMs take capacity of a host."""
+        return self._ledger.committed(host, VM_CAPACITY)
+
+    def by_use(self, hosts: Iterable[HostId]) -> tuple[list[HostId], list[HostId]]:
+        """Return the hosts with VMs and those without, each in the given order."""
+        busy: list[HostId] = []
+        empty: list[HostId] = []
+        committed = self._ledger.committed
+        for host in hosts:
+            (busy if committed(host, VM_CAPACITY) else empty).append(host)
+        return busy, empty
+
     def fits(self, host: HostId, group: GroupId | None) -> bool:
         """Return whether a VM of a group can run on a host."""
-        return self.free[host] > 0 and (group is None or group not in self._on(host))
+        return self._ledger.fits(ONE_VM, host) and (group is None or group not in self._on(host))
 
     def commit(self, host: HostId, group: GroupId | None) -> None:
         """Take capacity for a VM of a group on a host."""
-        self.free[host] -= 1
+        self._ledger.commit(ONE_VM, host)
         if group is not None:
             self._on(host).add(group)
+
+    def limit(self, host: HostId, vms: int) -> None:
+        """Let a host take at most a number of further VMs."""
+        further = min(vms, self.free(host))
+        self._ledger.limits[host] = {VM_CAPACITY: self.used(host) + further}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +164,7 @@ def reserve_hosts(
     # A failing host may by then run the expected VMs as well, up to its capacity.
     fullest = max(
         (
-            min(
-                state.cluster.compute_hosts[host].vms_max,
-                state.cluster.compute_hosts[host].vms_max - capacity.free[host] + more_vms,
-            )
+            min(state.cluster.compute_hosts[host].vms_max, capacity.used(host) + more_vms)
             for host in busy
         ),
         default=0,
@@ -159,7 +181,7 @@ def reserve_hosts(
     failover_capacity = min(
         (state.cluster.compute_hosts[host].vms_max for host in kept), default=None
     )
-    with_capacity = deque(host for host in busy if capacity.free[host] > 0)
+    with_capacity = deque(host for host in busy if capacity.free(host) > 0)
     rest = [host for host in reversed(empty) if host not in kept]
     for tenant, more in sorted(wanted.items(), key=lambda item: -item[1]):
         missing = more - _place_some(capacity, with_capacity, scaling_group(state, tenant), more)
@@ -168,12 +190,12 @@ def reserve_hosts(
             host = rest.pop(0)
             kept[host] = None
             if failover_capacity is not None:
-                capacity.free[host] = min(capacity.free[host], failover_capacity)
+                capacity.limit(host, failover_capacity)
             with_capacity.append(host)
             missing -= _place_some(capacity, [host], scaling_group(state, tenant), 1)
         if missing > 0:
             short, unplaced[tenant] = True, missing
-        while with_capacity and capacity.free[with_capacity[0]] <= 0:
+        while with_capacity and capacity.free(with_capacity[0]) <= 0:
             with_capacity.popleft()
     return HostReservation(kept, short, unplaced)
 

@@ -108,22 +108,14 @@ def _reserve_shortage(
     for hosts, tenants in areas:
         capacity = FreeCapacity(state, hosts)
         for move in moves:
-            if move.target in capacity.free:
+            if move.target in capacity:
                 capacity.commit(move.target, state.cluster.placements[move.vm].group)
-        empty = [
-            host
-            for host in hosts
-            if capacity.free[host] == state.cluster.compute_hosts[host].vms_max
-        ]
+        busy, empty = capacity.by_use(hosts)
         reservation = reserve_hosts(
             state,
             capacity,
             expected_growth(state, tenants, vm_batch_risk_s(state, host_partitions)),
-            busy=[
-                host
-                for host in hosts
-                if capacity.free[host] < state.cluster.compute_hosts[host].vms_max
-            ],
+            busy=busy,
             empty=empty,
             failover=failover_reserve(state, host_partitions),
         )

@@ -98,7 +98,7 @@ def restart_vms(state: UpgradeState, host: HostId) -> VmsRestarted:
         capacity = FreeCapacity(state, hosts)
         for other, groups in taken.items():
             for group in groups:
-                if other in capacity.free:
+                if other in capacity:
                     capacity.commit(other, group)
         target = next((host for host in hosts if capacity.fits(host, placement.group)), None)
         if target is None:

@@ -418,7 +418,7 @@ def _place_in_order(
         capacity.commit(target, group)
         source = _host_of(state, vm)
         moves.append(VmMove(vm=vm, source=source, target=target, converted=host_partitions.divided))
-        if capacity.free[target] == 0:
+        if capacity.free(target) == 0:
             # Full hosts leave the list: this keeps the search linear.
             order.remove(target)
     return tuple(moves)
@@ -490,10 +490,7 @@ def _keeps_reserves(
         new += host_partitions.old
         tenants = list(growing_tenants(state))
     wanted = expected_growth(state, tenants, vm_batch_risk_s(state, host_partitions))
-    busy = [host for host in new if capacity.free[host] < state.cluster.compute_hosts[host].vms_max]
-    empty = [
-        host for host in new if capacity.free[host] == state.cluster.compute_hosts[host].vms_max
-    ]
+    busy, empty = capacity.by_use(new)
     reservation = reserve_hosts(
         state,
         capacity,
