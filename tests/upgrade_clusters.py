@@ -376,14 +376,14 @@ class UpgradeHarness:
             why = "host down" if task.host in self.down else self.fails(task)
             if why:
                 failed.add(task.vertex)
-                done = len(task.works) // 2 if task.errand is TaskKind.APPLY else 0
+                done = len(task.works) // 2 if task.kind is TaskKind.APPLY else 0
                 yield TaskFailed(
-                    at_ms=at_ms, batch=batch.id, resource=task.resource, errand=task.errand,
+                    at_ms=at_ms, batch=batch.id, resource=task.resource, kind=task.kind,
                     done=done, unreachable=why in ("lost", "host down"), reason=why,
                 )  # fmt: skip
             else:
                 yield TaskFinished(
-                    at_ms=at_ms, batch=batch.id, resource=task.resource, errand=task.errand
+                    at_ms=at_ms, batch=batch.id, resource=task.resource, kind=task.kind
                 )
 
     # Results

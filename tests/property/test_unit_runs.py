@@ -142,21 +142,21 @@ class ServiceLog:
                 pass
 
     def _started(self, batch: TaskBatch) -> None:
-        works = [task for task in batch.tasks if task.errand in (TaskKind.APPLY, TaskKind.REVERT)]
+        works = [task for task in batch.tasks if task.kind in (TaskKind.APPLY, TaskKind.REVERT)]
         self.worked_on = {task.resource for task in works}
         self.undoing = {task.resource for task in works if task.works and task.works[0].undoing}
         self.links = {}
         # One report covers all links of a resource. Links are switched off first.
         for task in batch.tasks:
             pair = frozenset((task.resource, str(task.link_to)))
-            if task.errand is TaskKind.LINK_OFF:
+            if task.kind is TaskKind.LINK_OFF:
                 self.cut.add(pair)
-            elif task.errand is TaskKind.LINK_ON:
+            elif task.kind is TaskKind.LINK_ON:
                 self.links.setdefault(task.resource, []).append(pair)
 
     def _done(self, event: past.TaskFinished) -> None:
         resource = event.resource
-        match event.errand:
+        match event.kind:
             case TaskKind.APPLY if resource not in self.undoing:
                 self.new.add(resource)
             case TaskKind.APPLY | TaskKind.REVERT:
@@ -196,7 +196,7 @@ def run_and_check(
     for event in journal.events():
         log.apply(event)
         assert not log.conflicts(), event
-        if isinstance(event, past.TaskFinished) and event.errand is TaskKind.APPLY:
+        if isinstance(event, past.TaskFinished) and event.kind is TaskKind.APPLY:
             check(log)
     sets = [set_.id for request in campaign.requests for set_ in request.sets]
     assert sorted(log.outcomes) == sorted(sets), "every set comes to its end"

@@ -179,7 +179,7 @@ class UpgradeMachine(RuleBasedStateMachine):
         ]
 
     def _fails(self, task: UpgradeTask) -> str:
-        if task.errand not in (TaskKind.APPLY, TaskKind.REVERT):
+        if task.kind not in (TaskKind.APPLY, TaskKind.REVERT):
             return ""
         if self.random.random() >= self.failing:
             return ""
@@ -280,12 +280,12 @@ class UpgradeMachine(RuleBasedStateMachine):
             case VmBatchDecided(v=v):
                 assert v >= 0
             case BatchStarted(batch=batch):
-                out = {task.resource for task in batch.tasks if task.errand is TaskKind.APPLY}
+                out = {task.resource for task in batch.tasks if task.kind is TaskKind.APPLY}
                 assert not {"s1", "s2"} <= out, "both peers are out of service"
                 busy = [name for name in out if name[0] == "k" and self._is_used(name)]
                 assert not busy, "a host with VMs is changed"
                 self._check_group(batch)
-            case TaskFinished(errand=TaskKind.APPLY, resource=resource):
+            case TaskFinished(kind=TaskKind.APPLY, resource=resource):
                 resource_state = state.resources.states[resource]
                 for work in resource_state.levels[0].works:
                     assert resource_state.components.get(work.component) == work.before, (
@@ -294,7 +294,7 @@ class UpgradeMachine(RuleBasedStateMachine):
 
     def _check_group(self, batch: TaskBatch) -> None:
         """Check that the group keeps its minimum in service, except during an undo."""
-        works = [task for task in batch.tasks if task.errand is TaskKind.APPLY]
+        works = [task for task in batch.tasks if task.kind is TaskKind.APPLY]
         out = {task.resource for task in works} & set(self.targets[:4])
         if (
             not self.guarded

@@ -120,7 +120,7 @@ def _first_vm_batch_row(coordinator: Coordinator, decided: BatchDecided) -> Benc
     batch = started.batch
     for task in batch.tasks:
         coordinator.handle(
-            TaskFinished(at_ms=0, batch=batch.id, resource=task.resource, errand=task.errand)
+            TaskFinished(at_ms=0, batch=batch.id, resource=task.resource, kind=task.kind)
         )
     coordinator.handle(BatchEnded(at_ms=0, batch=batch.id))
     began = perf_counter()

@@ -60,10 +60,8 @@ UPGRADE_EVENT_TEXTS: Final[dict[type[Any], Callable[[Any], str]]] = {
     upgrade_events.UpgradeCommanded: _command,
     upgrade_events.CommandRejected: lambda e: f"refused: {e.command}: {e.reason}",
     upgrade_events.ScalingRequested: lambda e: f"tenant {e.tenant} requests {e.vms:+d} VMs",
-    upgrade_events.TaskFinished: lambda e: f"{e.batch}: {e.errand} {e.resource} finished",
-    upgrade_events.TaskFailed: lambda e: (
-        f"{e.batch}: {e.errand} {e.resource} failed{_why(e.reason)}"
-    ),
+    upgrade_events.TaskFinished: lambda e: f"{e.batch}: {e.kind} {e.resource} finished",
+    upgrade_events.TaskFailed: lambda e: f"{e.batch}: {e.kind} {e.resource} failed{_why(e.reason)}",
     upgrade_events.VmMoved: lambda e: f"{e.batch}: VM {e.vm} moved",
     upgrade_events.VmMoveFailed: lambda e: f"{e.batch}: VM {e.vm} did not move{_why(e.reason)}",
     upgrade_events.BatchEnded: lambda e: f"{e.batch} ended",

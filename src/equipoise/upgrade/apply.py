@@ -159,7 +159,7 @@ def _hosts_out_for(state: UpgradeState, batch: tuple[VertexId, ...]) -> dict[Hos
 def _batch_started(state: UpgradeState, event: past.BatchStarted) -> None:
     state.iteration.open(event.batch)
     for task in event.batch.tasks:
-        if task.errand is TaskKind.REVERT:
+        if task.kind is TaskKind.REVERT:
             state.attempts.start_revert(task.resource)
 
 
@@ -199,10 +199,10 @@ def _batch_ended(state: UpgradeState, event: past.BatchEnded) -> None:
     schedule = ended.schedule
     close_batch(state, ended)
     # Switching links back on is no attempt: the phase does not change.
-    if all(task.errand is TaskKind.LINK_ON for task in schedule.tasks):
+    if all(task.kind is TaskKind.LINK_ON for task in schedule.tasks):
         return
     attempts = state.attempts
-    if any(task.errand is TaskKind.CHECK for task in schedule.tasks):
+    if any(task.kind is TaskKind.CHECK for task in schedule.tasks):
         attempts.checked()
     bake_s = max((_bake_s(state, resource) for resource in attempts.to_check), default=0)
     if attempts.to_revert:

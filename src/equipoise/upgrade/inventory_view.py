@@ -208,7 +208,7 @@ def _under_way(state: UpgradeState, open_: OpenBatch) -> BatchSummary:
             f"move {vm}" for vm, _ in state.moving_vms() if vm not in state.iteration.unmovable
         ]
     else:
-        named = (f"{task.errand} {task.resource}" for task in schedule.tasks)
+        named = (f"{task.kind} {task.resource}" for task in schedule.tasks)
         unanswered = [name for name in named if name not in open_.answered_tasks]
     return BatchSummary(batch=schedule.id, unanswered=tuple(unanswered))
 

@@ -212,7 +212,7 @@ class _Summariser:
     def _BatchStarted(self, event: past.BatchStarted) -> None:  # noqa: N802
         groups = grouping(self._state).group_of
         for task in event.batch.tasks:
-            if task.errand is TaskKind.APPLY:
+            if task.kind is TaskKind.APPLY:
                 texts = tuple(
                     _work_text(work.component, work.before, work.after) for work in task.works
                 )
@@ -259,7 +259,7 @@ class _Summariser:
             self.summary.moves[event.vm] = self.summary.moves.get(event.vm, 0) + 1
 
     def _TaskFailed(self, event: past.TaskFailed) -> None:  # noqa: N802
-        self._now.failed[event.resource] = f"{event.errand}: {event.reason or 'failed'}"
+        self._now.failed[event.resource] = f"{event.kind}: {event.reason or 'failed'}"
 
     def _ScalingAnswered(self, event: past.ScalingAnswered) -> None:  # noqa: N802
         if event.refused:

@@ -131,12 +131,12 @@ def switches_links(unit: UpgradeUnit) -> bool:
 
 
 def _new_task(
-    state: UpgradeState, vertex: VertexId, resource: ResourceId, errand: TaskKind
+    state: UpgradeState, vertex: VertexId, resource: ResourceId, kind: TaskKind
 ) -> UpgradeTask:
     return UpgradeTask(
         resource=resource,
         vertex=vertex,
-        errand=errand,
+        kind=kind,
         host=state.resources.states[resource].resource.host,
     )
 
@@ -226,7 +226,7 @@ def check_schedule(
     return TaskBatch(id=id_, stages=(tasks,) if tasks else ())
 
 
-ATTEMPT_ERRANDS: Final = (TaskKind.APPLY, TaskKind.CHECK)
+ATTEMPT_KINDS: Final = (TaskKind.APPLY, TaskKind.CHECK)
 """The tasks of an attempt. If one fails, the whole block is reverted."""
 
 
@@ -238,8 +238,8 @@ def _answered_task(
     if not isinstance(schedule, TaskBatch):
         return None
     for task in schedule.tasks:
-        if task.resource == event.resource and task.errand is event.errand:
-            is_first = state.iteration.answer(f"{event.errand} {event.resource}")
+        if task.resource == event.resource and task.kind is event.kind:
+            is_first = state.iteration.answer(f"{event.kind} {event.resource}")
             return task if is_first else None
     return None
 
@@ -250,7 +250,7 @@ def on_task_finished(state: UpgradeState, event: past.TaskFinished) -> None:
     if task is None:
         return
     resource_state = state.resources.states[task.resource]
-    match task.errand:
+    match task.kind:
         case TaskKind.APPLY:
             state.attempts.apply(task.resource, resource_state.levels[0])
             state.resources.put(after_apply(resource_state))
@@ -259,7 +259,7 @@ def on_task_finished(state: UpgradeState, event: past.TaskFinished) -> None:
             if level is not None:
                 state.resources.put(after_revert(resource_state, level))
         case TaskKind.ACTIVATE | TaskKind.DEACTIVATE:
-            state.resources.put(resource_state.but(active=task.errand is TaskKind.ACTIVATE))
+            state.resources.put(resource_state.but(active=task.kind is TaskKind.ACTIVATE))
         case TaskKind.LINK_ON | TaskKind.LINK_OFF:
             _switch_links(state, task)
 
@@ -269,9 +269,9 @@ def _switch_links(state: UpgradeState, task: UpgradeTask) -> None:
     assert state.iteration.open_batch is not None
     assert isinstance(state.iteration.open_batch.schedule, TaskBatch)
     for other in state.iteration.open_batch.schedule.tasks:
-        is_same = (other.resource, other.errand) == (task.resource, task.errand)
+        is_same = (other.resource, other.kind) == (task.resource, task.kind)
         if is_same and other.link_to is not None:
-            is_on = task.errand is TaskKind.LINK_ON
+            is_on = task.kind is TaskKind.LINK_ON
             state.resources.switch_link(other.resource, other.link_to, on=is_on)
 
 
@@ -333,7 +333,7 @@ def on_task_failed(state: UpgradeState, event: past.TaskFailed) -> None:
     reason = event.reason or "the task failed"
     attempts = state.attempts
     state.iteration.fail_vertex(task.vertex)
-    match task.errand:
+    match task.kind:
         case TaskKind.APPLY:
             # The attempt counts for the set of the work that failed.
             set_ = task.works[min(event.done, len(task.works) - 1)].set
@@ -351,7 +351,7 @@ def on_task_failed(state: UpgradeState, event: past.TaskFailed) -> None:
             text = f"the revert of a failed attempt failed: {reason}"
             attempts.must_isolate(task.resource, "task-failed", text)
         case _:
-            attempts.must_isolate(task.resource, "task-failed", f"{task.errand} failed: {reason}")
+            attempts.must_isolate(task.resource, "task-failed", f"{task.kind} failed: {reason}")
 
 
 def close_batch(state: UpgradeState, ended: OpenBatch) -> None:
@@ -366,18 +366,18 @@ def close_batch(state: UpgradeState, ended: OpenBatch) -> None:
     failed = set(ended.failed)
     applied: dict[VertexId, list[ResourceId]] = {}
     for task in schedule.tasks:
-        if task.errand in ATTEMPT_ERRANDS and task.resource in attempts.applied_levels:
+        if task.kind in ATTEMPT_KINDS and task.resource in attempts.applied_levels:
             applied.setdefault(task.vertex, []).append(task.resource)
-        unanswered = f"{task.errand} {task.resource}" not in ended.answered_tasks
+        unanswered = f"{task.kind} {task.resource}" not in ended.answered_tasks
         # After a failure the engine skips the later tasks of the vertex: they need no report.
         if unanswered and task.vertex not in failed:
             failed.add(task.vertex)
-            if task.errand is TaskKind.CHECK:
+            if task.kind is TaskKind.CHECK:
                 attempts.must_revert(task.resource, task.works)
             else:
                 text = "the engine did not report the result"
                 attempts.must_isolate(task.resource, "task-unanswered", text)
-    if any(task.errand in ATTEMPT_ERRANDS for task in schedule.tasks):
+    if any(task.kind in ATTEMPT_KINDS for task in schedule.tasks):
         for vertex in [key for key in applied if key in failed]:
             for resource in reversed(applied[vertex]):  # the last change is reverted first
                 if resource not in attempts.to_isolate:

@@ -149,11 +149,11 @@ def harness_of(*sets: ChangeSet, fails: object = None) -> UpgradeHarness:
     return UpgradeHarness(campaign) if fails is None else UpgradeHarness(campaign, fails=fails)  # type: ignore[arg-type]
 
 
-def started_s(harness: UpgradeHarness, errand: TaskKind = TaskKind.APPLY) -> list[int]:
+def started_s(harness: UpgradeHarness, kind: TaskKind = TaskKind.APPLY) -> list[int]:
     return [
         event.at_ms // 1000
         for event in harness.events(BatchStarted)
-        if any(task.errand is errand for task in event.batch.tasks)
+        if any(task.kind is kind for task in event.batch.tasks)
     ]
 
 
@@ -224,16 +224,16 @@ def test_a_changed_resource_is_reverted_if_its_health_check_fails() -> None:
     unhealthy = ["s1"]
 
     def fails(task: UpgradeTask) -> str:
-        if task.errand is TaskKind.CHECK and task.resource in unhealthy:
+        if task.kind is TaskKind.CHECK and task.resource in unhealthy:
             unhealthy.clear()
             return "unhealthy"
         return ""
 
     harness = harness_of(a_set("net", upgrade_of(["s1"]), bake_s=60, attempts_max=2), fails=fails)
     harness.run()
-    errands = [task.errand for event in harness.events(BatchStarted) for task in event.batch.tasks]
+    kinds = [task.kind for event in harness.events(BatchStarted) for task in event.batch.tasks]
     expected = [TaskKind.APPLY, TaskKind.CHECK, TaskKind.REVERT, TaskKind.APPLY, TaskKind.CHECK]
-    assert errands == expected
+    assert kinds == expected
     assert started_s(harness, TaskKind.CHECK)[0] >= 60
     assert harness.outcomes() == {"net": "applied"}
 

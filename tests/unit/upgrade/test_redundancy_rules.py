@@ -228,7 +228,7 @@ def test_a_unit_keeps_the_required_members_in_service() -> None:
     def watch(event: object) -> None:
         """Count at the end of each work: between works the halves are switched."""
         resource_states = harness.coordinator.state.resources.states
-        if isinstance(event, TaskFinished) and event.errand is TaskKind.APPLY:
+        if isinstance(event, TaskFinished) and event.kind is TaskKind.APPLY:
             in_service.append(sum(resource_states[ResourceId(id_)].active for id_ in ("s1", "s3")))
 
     harness.watch.append(watch)
@@ -248,7 +248,7 @@ def test_a_unit_that_takes_too_many_members_out_is_refused() -> None:
 
 def test_an_undo_does_not_wait_for_a_lost_member() -> None:
     def fails(task: UpgradeTask) -> str:
-        if task.resource == "s2" and task.errand is TaskKind.APPLY:
+        if task.resource == "s2" and task.kind is TaskKind.APPLY:
             return "lost"
         return ""
 

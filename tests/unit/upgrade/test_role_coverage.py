@@ -105,6 +105,6 @@ def test_a_lost_host_counts_as_gone() -> None:
     changed = [
         event.resource
         for event in events
-        if isinstance(event, past.TaskFinished) and event.errand is TaskKind.APPLY
+        if isinstance(event, past.TaskFinished) and event.kind is TaskKind.APPLY
     ]
     assert sorted(changed) == ["k3", "k4"]

@@ -62,7 +62,7 @@ def two_by_two(*sets: ChangeSet, fails: Callable[[UpgradeTask], str] = never) ->
 
 def broken(*names: str) -> Callable[[UpgradeTask], str]:
     def fails(task: UpgradeTask) -> str:
-        return "broken" if task.resource in names and task.errand is TaskKind.APPLY else ""
+        return "broken" if task.resource in names and task.kind is TaskKind.APPLY else ""
 
     return fails
 
@@ -242,7 +242,7 @@ def test_a_newer_request_completes_after_the_older_one_and_is_undone_first() -> 
     """The switch has changed when the set of the hypervisor fails: both sets are undone."""
 
     def fails(task: UpgradeTask) -> str:
-        late = task.resource == "s2" and task.errand is TaskKind.APPLY
+        late = task.resource == "s2" and task.kind is TaskKind.APPLY
         return "broken" if late and not task.works[0].undoing else ""
 
     harness = built_on(a_set("kernel", upgrade_of(["k1", "s2"]), attempts_max=3), fails)
@@ -250,7 +250,7 @@ def test_a_newer_request_completes_after_the_older_one_and_is_undone_first() -> 
     assert harness.outcomes() == {"kernel": "undone", "switch": "undone"}
     assert [harness.version(name) for name in ("k1", "s1", "s2")] == ["v1", "v1", "v1"]
     finished = harness.events(TaskFinished)
-    done = [event.resource for event in finished if event.errand is TaskKind.APPLY]
+    done = [event.resource for event in finished if event.kind is TaskKind.APPLY]
     assert done == ["k1", "s1", "s1", "k1"], "the last change is undone first"
 
 

@@ -88,9 +88,9 @@ def test_a_unit_completes_with_enough_spare_hosts_and_no_vm_on_a_deactivated_hos
                 targets = {move.vm: move.target for move in event.batch.moves}
             case past.VmMoved():
                 where[event.vm] = targets[event.vm]
-            case past.TaskFinished(errand=TaskKind.DEACTIVATE):
+            case past.TaskFinished(kind=TaskKind.DEACTIVATE):
                 off.add(event.resource)
-            case past.TaskFinished(errand=TaskKind.ACTIVATE):
+            case past.TaskFinished(kind=TaskKind.ACTIVATE):
                 off.discard(event.resource)
             case _:
                 pass

@@ -39,7 +39,7 @@ def harness_of(fails: object = None, catalog: Catalog = CATALOG) -> UpgradeHarne
 def fails_on(resource: str, undoing: bool | None = None) -> object:
     def fails(task: UpgradeTask) -> str:
         back = any(work.undoing for work in task.works)
-        meant = task.resource == resource and task.errand is TaskKind.APPLY
+        meant = task.resource == resource and task.kind is TaskKind.APPLY
         return "broken" if meant and undoing in (None, back) else ""
 
     return fails

@@ -58,11 +58,11 @@ def harness_of(*sets: ChangeSet, fails: Callable[[UpgradeTask], str]) -> Upgrade
     )
 
 
-def failing(resource: str, times: int = 99, errand: TaskKind = TaskKind.APPLY, how: str = "broken"):  # type: ignore[no-untyped-def]
+def failing(resource: str, times: int = 99, kind: TaskKind = TaskKind.APPLY, how: str = "broken"):  # type: ignore[no-untyped-def]
     left = [times]
 
     def fails(task: UpgradeTask) -> str:
-        if task.resource == resource and task.errand is errand and left[0]:
+        if task.resource == resource and task.kind is kind and left[0]:
             left[0] -= 1
             return how
         return ""
@@ -70,9 +70,9 @@ def failing(resource: str, times: int = 99, errand: TaskKind = TaskKind.APPLY, h
     return fails
 
 
-def errands(harness: UpgradeHarness, resource: str) -> list[TaskKind]:
+def kinds(harness: UpgradeHarness, resource: str) -> list[TaskKind]:
     return [
-        task.errand
+        task.kind
         for event in harness.events(BatchStarted)
         for task in event.batch.tasks
         if task.resource == resource
@@ -93,7 +93,7 @@ def agent_and_switch(**more: object) -> ChangeSet:
 def test_a_failed_attempt_is_reverted_and_tried_again() -> None:
     harness = harness_of(agent_and_switch(attempts_max=2), fails=failing("s1", times=1))
     harness.run()
-    assert errands(harness, "s1") == [TaskKind.APPLY, TaskKind.REVERT, TaskKind.APPLY]
+    assert kinds(harness, "s1") == [TaskKind.APPLY, TaskKind.REVERT, TaskKind.APPLY]
     assert harness.outcomes() == {"net": "applied"}
     assert harness.coordinator.state.resources.states[ResourceId("s1")].components == {
         "switch": "v2", "agent": "v2"
@@ -104,7 +104,7 @@ def test_a_set_is_undone_after_the_last_allowed_attempt() -> None:
     change = upgrade_of(["s1", "s2", "s3"], undo_threshold=3)
     harness = harness_of(a_set("net", change, attempts_max=2), fails=failing("s2"))
     harness.run()
-    assert errands(harness, "s2").count(TaskKind.APPLY) == 2
+    assert kinds(harness, "s2").count(TaskKind.APPLY) == 2
     assert harness.outcomes() == {"net": "undone"}
     assert [harness.version(f"s{n}") for n in (1, 2, 3)] == ["v1"] * 3
     assert not harness.coordinator.state.resources.states[ResourceId("s2")].isolated, (
@@ -125,9 +125,9 @@ def test_a_set_continues_without_resources_above_its_threshold() -> None:
 
 def test_a_resource_that_cannot_be_reverted_or_reached_is_failed() -> None:
     def fails(task: UpgradeTask) -> str:
-        if task.resource == "s1" and task.errand in (TaskKind.APPLY, TaskKind.REVERT):
+        if task.resource == "s1" and task.kind in (TaskKind.APPLY, TaskKind.REVERT):
             return "broken"
-        return "lost" if task.resource == "s3" and task.errand is TaskKind.APPLY else ""
+        return "lost" if task.resource == "s3" and task.kind is TaskKind.APPLY else ""
 
     change = upgrade_of(["s3"], undo_threshold=0)
     set_ = agent_and_switch(attempts_max=5)
@@ -167,7 +167,7 @@ def test_a_failed_member_reverts_the_other_members_of_its_group() -> None:
         fails=failing("s1", times=1),
     )
     harness.run()
-    assert errands(harness, "k1") == [TaskKind.APPLY, TaskKind.REVERT, TaskKind.APPLY]
+    assert kinds(harness, "k1") == [TaskKind.APPLY, TaskKind.REVERT, TaskKind.APPLY]
     assert harness.outcomes() == {"both": "applied"}
 
 
@@ -188,7 +188,7 @@ def test_an_administrator_undoes_or_cancels_an_incomplete_set() -> None:
     ]
 
     def fails(task: UpgradeTask) -> str:
-        return "not yet" if task.resource[0] == "s" and task.errand is TaskKind.APPLY else ""
+        return "not yet" if task.resource[0] == "s" and task.kind is TaskKind.APPLY else ""
 
     harness = harness_of(*sets, fails=fails)
     while harness.coordinator.state.iteration.number < 3:
@@ -217,7 +217,7 @@ def test_a_resource_without_a_report_of_the_engine_is_failed() -> None:
 
 def test_an_unhealthy_resource_that_cannot_be_reverted_is_isolated_and_checked_once() -> None:
     def fails(task: UpgradeTask) -> str:
-        return "no" if task.resource == "s1" and task.errand is not TaskKind.APPLY else ""
+        return "no" if task.resource == "s1" and task.kind is not TaskKind.APPLY else ""
 
     change = upgrade_of(["s1", "s2"], undo_threshold=1)
     harness = harness_of(a_set("net", change, bake_s=60), fails=fails)
@@ -234,7 +234,7 @@ def test_an_unhealthy_resource_is_reverted_with_its_group_last_change_first() ->
     )
 
     def fails(task: UpgradeTask) -> str:
-        return "unhealthy" if task.errand is TaskKind.CHECK and task.resource == "b1" else ""
+        return "unhealthy" if task.kind is TaskKind.CHECK and task.resource == "b1" else ""
 
     harness = UpgradeHarness(
         a_campaign(
@@ -257,7 +257,7 @@ def test_an_unhealthy_resource_is_reverted_with_its_group_last_change_first() ->
 def test_two_reverts_in_one_iteration_have_different_ids() -> None:
     def fails(task: UpgradeTask) -> str:
         wrong = {"s1": TaskKind.APPLY, "s2": TaskKind.CHECK}
-        return "no" if wrong.get(task.resource) is task.errand else ""
+        return "no" if wrong.get(task.resource) is task.kind else ""
 
     agents = RequestedChange(
         does=ChangeKind.ADD,
@@ -288,18 +288,18 @@ class FailsOnce:
     def perform(self, schedule: TaskBatch | VmBatch) -> None:
         assert isinstance(schedule, TaskBatch)
         for task in schedule.tasks:
-            if task.resource == "greeter2" and task.errand is TaskKind.APPLY:
+            if task.resource == "greeter2" and task.kind is TaskKind.APPLY:
                 failed = TaskFailed(
                     at_ms=0,
                     batch=schedule.id,
                     resource=task.resource,
-                    errand=task.errand,
+                    kind=task.kind,
                     begun=self._begun,
                 )
                 self._reports.append(failed)
             else:
                 finished = TaskFinished(
-                    at_ms=0, batch=schedule.id, resource=task.resource, errand=task.errand
+                    at_ms=0, batch=schedule.id, resource=task.resource, kind=task.kind
                 )
                 self._reports.append(finished)
         self._reports.append(BatchEnded(at_ms=0, batch=schedule.id))
@@ -321,7 +321,7 @@ def test_only_work_that_had_started_is_reverted(begun: bool) -> None:
         for event in journal.events()
         if isinstance(event, BatchStarted)
         for task in event.batch.tasks
-        if task.errand is TaskKind.REVERT
+        if task.kind is TaskKind.REVERT
     ]
     assert [(task.resource, [work.after for work in task.works]) for task in tasks] == (
         [("greeter2", ["2.0"])] if begun else []
@@ -335,6 +335,6 @@ def test_a_check_script_runs_once_without_a_bake_time() -> None:
     checked = [
         event.resource
         for event in journal.events()
-        if isinstance(event, TaskFinished) and event.errand is TaskKind.CHECK
+        if isinstance(event, TaskFinished) and event.kind is TaskKind.CHECK
     ]
     assert checked == ["greeter1", "greeter3"]

@@ -166,7 +166,7 @@ def _check_one_version_in_service(harness: UpgradeHarness) -> None:
 def stages(harness: UpgradeHarness) -> list[list[tuple[TaskKind, list[str]]]]:
     """Return the tasks of each schedule, stage by stage."""
     return [
-        [(tasks[0].errand, sorted(task.resource for task in tasks)) for tasks in event.batch.stages]
+        [(tasks[0].kind, sorted(task.resource for task in tasks)) for tasks in event.batch.stages]
         for event in harness.events(BatchStarted)
     ]
 
@@ -203,7 +203,7 @@ def test_the_undo_of_a_split_keeps_one_version_in_service(
     halves(UpgradeMethod.SPLIT)
 
     def fails(task: UpgradeTask) -> str:
-        return "broken" if task.resource == "s4" and task.errand is TaskKind.APPLY else ""
+        return "broken" if task.resource == "s4" and task.kind is TaskKind.APPLY else ""
 
     harness = four_switches(fails)
     harness.run()
@@ -225,7 +225,7 @@ def test_remotely_managed_links_are_switched(
             for task in event.batch.tasks:
                 if task.link_to is not None:
                     pair = frozenset((task.resource, task.link_to))
-                    links[pair] = task.errand is TaskKind.LINK_ON
+                    links[pair] = task.kind is TaskKind.LINK_ON
 
     harness.watch.append(watch)
     harness.run()

@@ -153,7 +153,7 @@ class _StageProgress:
         if not self._todo[vertex]:
             return False
         task = self._todo[vertex].popleft()
-        known = self._known.get(task_key(task.errand, task.resource))
+        known = self._known.get(task_key(task.kind, task.resource))
         if isinstance(known, TaskFailed):
             self._fail(_repeated(task, known), task)
             return True
@@ -192,9 +192,9 @@ def _repeated(task: UpgradeTask, event: TaskFailed) -> TaskResult:
     )
 
 
-def task_key(errand: TaskKind, resource: str) -> str:
+def task_key(kind: TaskKind, resource: str) -> str:
     """Return the key of a task within its batch; links of one resource share a key."""
-    return f"{errand} {resource}"
+    return f"{kind} {resource}"
 
 
 def _task_jobs(task: UpgradeTask, config: AnsibleConfig) -> list[PlaybookJob]:
@@ -330,9 +330,9 @@ class AnsibleEngine:
                 self._journaled[event.batch.id] = {}
             case BatchEnded():
                 self._journaled.pop(event.batch, None)
-            case TaskFinished() | TaskFailed() if event.errand not in _LINKS:
+            case TaskFinished() | TaskFailed() if event.kind not in _LINKS:
                 answers = self._journaled.setdefault(event.batch, {})
-                answers[task_key(event.errand, event.resource)] = event
+                answers[task_key(event.kind, event.resource)] = event
             case VmMoved() | VmMoveFailed():
                 self._journaled.setdefault(event.batch, {})[move_key(event.vm)] = event
 
@@ -385,14 +385,14 @@ class AnsibleEngine:
                 )
             case VmMove():
                 return VmMoved(at_ms=at_ms, batch=batch, vm=subject.vm)
-        resource, errand = subject.resource, subject.errand
+        resource, kind = subject.resource, subject.kind
         if not reason:
-            return TaskFinished(at_ms=at_ms, batch=batch, resource=resource, errand=errand)
+            return TaskFinished(at_ms=at_ms, batch=batch, resource=resource, kind=kind)
         return TaskFailed(
             at_ms=at_ms,
             batch=batch,
             resource=resource,
-            errand=errand,
+            kind=kind,
             done=result.done,
             begun=result.is_begun,
             unreachable=result.is_unreachable,

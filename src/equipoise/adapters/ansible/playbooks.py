@@ -39,7 +39,7 @@ class MissingPlaybook(Exception):
 
 def jobs_for_task(task: UpgradeTask, host: str, playbooks: PlaybookPaths) -> list[PlaybookJob]:
     """Return the jobs of a task, in order; empty if there is nothing to do."""
-    match task.errand:
+    match task.kind:
         case TaskKind.APPLY:
             return [_work_job(task, work, host, playbooks) for work in task.works]
         case TaskKind.REVERT:  # the coordinator lists the last work first
@@ -47,13 +47,13 @@ def jobs_for_task(task: UpgradeTask, host: str, playbooks: PlaybookPaths) -> lis
         case TaskKind.CHECK:
             checked = [work for work in task.works if work.recipe.check_script]
             return [_check_job(task, work, host, playbooks) for work in checked]
-    playbook = playbooks.by_task.get(task.errand)
+    playbook = playbooks.by_task.get(task.kind)
     if playbook is None:
         return []
     variables = _task_variables(task)
     if task.link_to is not None:
         variables["equipoise_link_to"] = task.link_to
-    job = PlaybookJob(host=host, action=task.errand.value, playbook=playbook, variables=variables)
+    job = PlaybookJob(host=host, action=task.kind.value, playbook=playbook, variables=variables)
     return [job]
 
 
@@ -105,7 +105,7 @@ def _named_job(
     }
     return PlaybookJob(
         host=host,
-        action=f"{task.errand} {work.component}",
+        action=f"{task.kind} {work.component}",
         playbook=playbooks.folder / name,
         variables=variables,
     )

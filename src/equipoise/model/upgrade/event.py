@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Final
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from equipoise.model.quantity import (  # fmt: skip
     Count,
@@ -21,7 +21,14 @@ from equipoise.model.quantity import (  # fmt: skip
 )
 from equipoise.model.upgrade.campaign import UpgradeCampaign
 from equipoise.model.upgrade.request import SetKey, UpgradeCommand, UpgradeRequest
-from equipoise.model.upgrade.work import BatchKey, TaskBatch, TaskKind, VertexKey, VmBatch
+from equipoise.model.upgrade.work import (
+    TASK_KIND_KEY,
+    BatchKey,
+    TaskBatch,
+    TaskKind,
+    VertexKey,
+    VmBatch,
+)
 from equipoise.model.value import Value
 
 Iteration = Annotated[int, Meta(ge=1, le=10**7)]
@@ -75,7 +82,7 @@ class TaskFinished(_UpgradeEventBase, tag="task_finished"):
 
     batch: BatchKey
     resource: ResourceKey
-    errand: TaskKind
+    kind: TaskKind = field(name=TASK_KIND_KEY)
 
 
 class TaskFailed(_UpgradeEventBase, tag="task_failed"):
@@ -83,7 +90,7 @@ class TaskFailed(_UpgradeEventBase, tag="task_failed"):
 
     batch: BatchKey
     resource: ResourceKey
-    errand: TaskKind
+    kind: TaskKind = field(name=TASK_KIND_KEY)
     done: Count = 0
     """The number of work items that finished before the failure."""
     begun: bool = False

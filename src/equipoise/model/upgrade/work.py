@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, NewType
+from typing import Annotated, Final, NewType
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from equipoise.model.quantity import (
     ID_PATTERN,
@@ -108,13 +108,17 @@ class TaskKind(StrEnum):
     LINK_OFF = "link_off"
 
 
+TASK_KIND_KEY: Final = "errand"
+"""The key of the kind in journals and JSON. It stays, so that all versions read all journals."""
+
+
 class UpgradeTask(Value):
     """A task of an engine on one resource."""
 
     resource: ResourceKey
     vertex: VertexKey
     """Tasks of one vertex run one after the other; different vertices run concurrently."""
-    errand: TaskKind = TaskKind.APPLY
+    kind: TaskKind = field(default=TaskKind.APPLY, name=TASK_KIND_KEY)
     attempt: Attempt = 1
     works: tuple[WorkItem, ...] = ()
     host: HostKey | None = None
@@ -125,9 +129,9 @@ class UpgradeTask(Value):
     @property
     def duration_s(self) -> int:
         """The expected duration."""
-        if self.errand is TaskKind.REVERT:
+        if self.kind is TaskKind.REVERT:
             return sum(work.recipe.undo_s for work in self.works)
-        if self.errand is TaskKind.CHECK:
+        if self.kind is TaskKind.CHECK:
             return 0  # recipes have no duration of a check; it is short beside the work
         return sum(work.duration_s for work in self.works)
 

@@ -172,7 +172,7 @@ class _HistoryReader:
             case upgrade_events.ResourceIsolated():
                 self._note(event.at_ms, f"{event.resource} isolated: {event.reason}")
             case upgrade_events.TaskFailed():
-                words = f"{event.errand} of {event.resource} failed: {event.reason}"
+                words = f"{event.kind} of {event.resource} failed: {event.reason}"
                 self._note(event.at_ms, words)
             case _:
                 pass

@@ -140,10 +140,10 @@ def _in_lanes(history: CampaignHistory) -> Iterator[GanttBar]:
 def _batch_kind(batch: ExecutedBatch) -> str:
     if isinstance(batch.schedule, VmBatch):
         return "consolidation" if batch.why else "vms"
-    errands = {task.errand for task in batch.schedule.tasks}
-    if TaskKind.REVERT in errands:
+    kinds = {task.kind for task in batch.schedule.tasks}
+    if TaskKind.REVERT in kinds:
         return "revert"
-    return "check" if errands == {TaskKind.CHECK} else "resources"
+    return "check" if kinds == {TaskKind.CHECK} else "resources"
 
 
 def _bar(row: int, batch: ExecutedBatch) -> GanttBar:

@@ -106,7 +106,7 @@ class SimulatedEngine:
             case BatchEnded() if event.batch.isdigit():
                 self._trigger_events(int(event.batch), before_vms=True)
             case TaskFinished() | TaskFailed():
-                key = event.resource, event.errand
+                key = event.resource, event.kind
                 self._answered.setdefault(key, {})[event.batch] = None
             case HostFailed():
                 self._down.add(event.host)
@@ -178,8 +178,8 @@ class SimulatedEngine:
 
     def _task_rng(self, batch: TaskBatch, task: UpgradeTask) -> Random:
         """Return a generator that depends on the number of attempts, not on times or crashes."""
-        before = self._answered.get((task.resource, task.errand), {}).keys() - {batch.id}
-        return self._rng(task.resource, task.errand, str(len(before)))
+        before = self._answered.get((task.resource, task.kind), {}).keys() - {batch.id}
+        return self._rng(task.resource, task.kind, str(len(before)))
 
     def _rng(self, *words: str) -> Random:
         return Random(" ".join((str(self._campaign.seed), "engine", *words)))
@@ -197,18 +197,18 @@ class SimulatedEngine:
         if failure is not None:
             code, reason, unreachable = failure
             # A failed upgrade fails at its last work: the earlier ones have to be reverted.
-            done = len(task.works) - 1 if task.errand is TaskKind.APPLY and task.works else 0
+            done = len(task.works) - 1 if task.kind is TaskKind.APPLY and task.works else 0
             return TaskFailed(
                 at_ms=at_ms,
                 batch=batch.id,
                 resource=task.resource,
-                errand=task.errand,
+                kind=task.kind,
                 done=max(0, done),
                 unreachable=unreachable,
                 reason=reason,
                 code=code,
             )
-        return TaskFinished(at_ms=at_ms, batch=batch.id, resource=task.resource, errand=task.errand)
+        return TaskFinished(at_ms=at_ms, batch=batch.id, resource=task.resource, kind=task.kind)
 
     def _failure(self, task: UpgradeTask, rng: Random) -> tuple[str, str, bool] | None:
         """Return code and reason if a task fails, and whether its resource is unreachable."""
@@ -218,19 +218,19 @@ class SimulatedEngine:
         if injected is not None and self._is_due(injected, task):
             return "injected-failure", "the campaign injects this failure", injected.unreachable
         rate = 0.0
-        if task.errand is TaskKind.APPLY:
+        if task.kind is TaskKind.APPLY:
             rate = self._simulation.failure_rate
-        elif task.errand is TaskKind.REVERT:
+        elif task.kind is TaskKind.REVERT:
             rate = self._simulation.revert_failure_rate
         if rate > 0 and rng.random() < rate:
             return "random-failure", "random failure", False
         return None
 
     def _is_due(self, injected: InjectedFailure, task: UpgradeTask) -> bool:
-        if task.errand is TaskKind.REVERT:
+        if task.kind is TaskKind.REVERT:
             return injected.reverting
         failing = TaskKind.CHECK if injected.unhealthy else TaskKind.APPLY
-        if task.errand is not failing:
+        if task.kind is not failing:
             return False
         times = self._failed_times.get(task.resource, 0)
         self._failed_times[task.resource] = times + 1

@@ -67,12 +67,12 @@ def a_work(component: str = "agent", **more: object) -> WorkItem:
 
 
 def a_task(
-    resource: str, errand: TaskKind = TaskKind.APPLY, *works: WorkItem, vertex: str | None = None
+    resource: str, kind: TaskKind = TaskKind.APPLY, *works: WorkItem, vertex: str | None = None
 ) -> UpgradeTask:
     return UpgradeTask(
         resource=ResourceId(resource),
         vertex=VertexId(vertex or resource),
-        errand=errand,
+        kind=kind,
         works=works or (a_work(),),
         host=HostId(resource),
     )
@@ -201,7 +201,7 @@ def test_a_resource_without_a_connection_fails() -> None:
 
 
 TASKS = st.builds(
-    lambda host, errand, vertex: a_task(host, errand, vertex=vertex),
+    lambda host, kind, vertex: a_task(host, kind, vertex=vertex),
     st.sampled_from(("h1", "h2", "h3", "h9")),
     st.sampled_from(TaskKind),
     st.sampled_from(("v1", "v2")),
@@ -299,12 +299,12 @@ def test_answered_tasks_do_not_run_again_after_a_crash(runner: FakeRunner) -> No
     batch = a_batch([a_task("h1"), a_task("h2"), a_task("h3")], [a_task("h1", TaskKind.CHECK)])
     before: list[Event] = [
         BatchStarted(at_ms=5000, batch=batch),
-        TaskFinished(at_ms=6000, batch=batch.id, resource=ResourceId("h1"), errand=TaskKind.APPLY),
+        TaskFinished(at_ms=6000, batch=batch.id, resource=ResourceId("h1"), kind=TaskKind.APPLY),
         TaskFailed(
             at_ms=6000,
             batch=batch.id,
             resource=ResourceId("h2"),
-            errand=TaskKind.APPLY,
+            kind=TaskKind.APPLY,
             begun=True,
             reason="a step failed",
             code="playbook-failed",

@@ -25,7 +25,7 @@ def campaign_events() -> list[Event]:
         past.BatchDecided(at_ms=0, iteration=1, z=1, batch=(VertexId("h3"),), eliminated=(waits,)),
         past.BatchStarted(at_ms=0, batch=batch),
         past.TaskFailed(at_ms=40_000, batch=BatchId("1"), resource=ResourceId("h3"),
-                        errand=TaskKind.APPLY, reason="disk & co"),
+                        kind=TaskKind.APPLY, reason="disk & co"),
         past.BatchEnded(at_ms=40_000, batch=BatchId("1")),
         past.VmBatchDecided(at_ms=40_000, iteration=1, v=4, wanted=2, size=1, reason="no room"),
         *moving(1, 40_000, {"a1": 3}),
