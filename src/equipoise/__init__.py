@@ -16,11 +16,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from equipoise.api.advice import Recommendation, place, recommend, whatif
+    from equipoise.api.advice import Recommendation, place, recommend, solve, verify, whatif
     from equipoise.api.campaigns import campaign, upgrade
     from equipoise.api.jobs import JobsRun, simulate_jobs
     from equipoise.api.loading import load
-    from equipoise.api.planning import solve, verify
     from equipoise.api.simulation import SimulationRun, simulate
     from equipoise.api.sweep import Sweep, sweep
     from equipoise.errors import EquipoiseError, InvalidInput, MissingExtra, WorldError
@@ -36,11 +35,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _MODULES: Final = {
-    "api.advice": ("Recommendation", "place", "recommend", "whatif"),
+    "api.advice": ("Recommendation", "place", "recommend", "solve", "verify", "whatif"),
     "api.campaigns": ("campaign", "upgrade"),
     "api.jobs": ("JobsRun", "simulate_jobs"),
     "api.loading": ("load",),
-    "api.planning": ("solve", "verify"),
     "api.simulation": ("SimulationRun", "simulate"),
     "api.sweep": ("Sweep", "sweep"),
     "errors": ("EquipoiseError", "InvalidInput", "MissingExtra", "WorldError"),

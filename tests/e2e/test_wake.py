@@ -26,9 +26,13 @@ from bmc_servers import (
     system_id,
 )
 from command import call
-from equipoise.adapters.bmc import controller
-from equipoise.adapters.bmc.controller import BmcOperation, BmcRequest
-from equipoise.adapters.bmc.host_power import PowerRefusal, PowerRefusalCause
+from equipoise.adapters.bmc import host_power
+from equipoise.adapters.bmc.host_power import (
+    BmcOperation,
+    BmcRequest,
+    PowerRefusal,
+    PowerRefusalCause,
+)
 from equipoise.adapters.bmc.wake_on_lan import PACKETS, magic_packet
 from equipoise.cli.wake import PowerTask, WakeOptions, run
 
@@ -170,7 +174,7 @@ def test_any_invalid_answer_is_a_refusal(body: bytes) -> None:
         answer_with(request, 200, body)
 
     with http_server(reply) as (url, _asked):
-        answer = controller.send_request(a_request("redfish", url=url, system="1"))
+        answer = host_power.send_request(a_request("redfish", url=url, system="1"))
     assert isinstance(answer, PowerRefusal)
     assert answer.cause is PowerRefusalCause.CONTROLLER_ERROR
 
@@ -190,7 +194,7 @@ def test_an_answer_without_an_end_is_cut_off() -> None:
 
     with http_server(drip) as (url, _asked):
         start = time.monotonic()
-        answer = controller.send_request(a_request("redfish", url=url), timeout_s=3)
+        answer = host_power.send_request(a_request("redfish", url=url), timeout_s=3)
         stop.set()
     assert isinstance(answer, PowerRefusal)
     assert answer.cause is PowerRefusalCause.UNREACHABLE
@@ -212,7 +216,7 @@ def test_packets_that_are_not_ipmi_are_ignored() -> None:
 
         threading.Thread(target=babble, daemon=True).start()
         port = babbler.getsockname()[1]
-        answer = controller.send_request(a_request("ipmi", address="127.0.0.1", port=port))
+        answer = host_power.send_request(a_request("ipmi", address="127.0.0.1", port=port))
     assert isinstance(answer, PowerRefusal)
     assert answer.cause in (PowerRefusalCause.UNREACHABLE, PowerRefusalCause.CONTROLLER_ERROR)
 
@@ -220,7 +224,7 @@ def test_packets_that_are_not_ipmi_are_ignored() -> None:
 def test_an_unknown_ipmi_user_ends_with_a_timeout(ipmi: dict[str, int]) -> None:
     # pyghmi would try for ever, because a controller says nothing at all to such a user.
     request = a_request("ipmi", address="127.0.0.1", port=ipmi["good"], user="guest")
-    answer = controller.send_request(request, timeout_s=4)
+    answer = host_power.send_request(request, timeout_s=4)
     assert isinstance(answer, PowerRefusal)
     assert "do not answer unknown users" in answer.reason
 

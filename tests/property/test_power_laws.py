@@ -21,7 +21,7 @@ from equipoise.model.vm import Vm, VmState
 from equipoise.plan import VerifiedPlan, verify
 from equipoise.power import PowerDecider
 from equipoise.power.advice import PowerAdvice, PowerCode
-from equipoise.power.run_pass import run_power_pass
+from equipoise.power.propose import run_power_pass
 from equipoise.spec.rules import broken_rules
 from power_worlds import (
     NOW_MS,

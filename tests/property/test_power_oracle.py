@@ -21,7 +21,7 @@ from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import Demand
 from equipoise.power.advice import PowerCode
 from equipoise.power.packing import can_carry
-from equipoise.power.run_pass import run_power_pass
+from equipoise.power.propose import run_power_pass
 from equipoise.power.standby import measure_unmet_demand, weigh_standby
 from equipoise.power.utilisation import DemandWindow, is_lowered, is_raised
 from equipoise.power.whatif_state import WhatIfState, build_whatif_state

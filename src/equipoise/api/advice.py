@@ -1,4 +1,4 @@
-"""Advice: one pass of the deciders over a cluster, as a value that prints itself."""
+"""Advice of the deciders for a cluster, verified plans for a desired state, and the gate."""
 
 from __future__ import annotations
 
@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from equipoise.balance.repair.faults import BalanceFault
     from equipoise.balance.run_pass import PassResult
     from equipoise.power.advice import PowerAdvice
+from time import perf_counter
+
+from equipoise.model.problem import PlanningProblem
+
+if TYPE_CHECKING:
+    from equipoise.plan import Refusal, VerifiedPlan
+    from equipoise.plan.exact.result import PlanningResult
+
 
 Cluster = Snapshot | Loaded
 """Whatever describes a cluster: a snapshot, or what ``load`` returns, except a plan."""
@@ -80,7 +88,7 @@ def recommend(cluster: Cluster, *, power: bool = False, seed: int = 0) -> Recomm
     :param power: whether the power decider proposes standbys and wake-ups too.
     """
     from equipoise.balance.run_pass import run_balance_pass
-    from equipoise.power.run_pass import run_power_pass
+    from equipoise.power.propose import run_power_pass
 
     snapshot = snapshot_of(cluster)
     done = run_balance_pass(snapshot, Estimates(), seed=seed, alternatives=True)
@@ -122,7 +130,7 @@ def whatif(
     add: Iterable[Vm] = (),
 ) -> WhatIf:
     """Return what a pass would do if hosts were removed or failed, or VMs were added."""
-    from equipoise.balance.whatif import run_whatif
+    from equipoise.balance.run_pass import run_whatif
 
     snapshot, new = snapshot_of(cluster), _to_start(add)
     if new:
@@ -157,3 +165,38 @@ def known_hosts(names: Sequence[str], snapshot: Snapshot, source: str) -> list[H
     if problems:
         raise InvalidInput(source, problems)
     return [HostId(name) for name in dict.fromkeys(names)]
+
+
+def solve(
+    problem: Loaded,
+    *,
+    repair: bool = False,
+    optimise: bool = False,
+    time_limit_s: float | None = None,
+) -> PlanningResult:
+    """Return a plan that satisfies every condition, or the conditions that are in conflict.
+
+    :param repair: move only VMs that may be misplaced, unless no such plan exists.
+    :param optimise: search for the best plan by the objective of the problem.
+    """
+    from equipoise.plan.exact.solve import solve as solve_exactly
+    from equipoise.plan.exact.solver import SearchBudget
+
+    if isinstance(problem, Inventory):
+        problem = PlanningProblem(cluster=problem)
+    if not isinstance(problem, PlanningProblem):
+        what = f"a {type(problem).__name__} is no planning problem"
+        cure = "load an inventory or a problem"
+        raise InvalidInput("solve", [InputProblem(key="", what=what, cure=cure)])
+    budget = SearchBudget.of(time_limit_s, perf_counter)
+    return solve_exactly(problem, budget, repair=repair, optimise=optimise)
+
+
+def verify(cluster: Cluster, plan: Plan | Loaded) -> VerifiedPlan | Refusal:
+    """Replay a plan through every intermediate state: a ``VerifiedPlan``, or why it is refused."""
+    from equipoise.plan import verify as verify_plan
+
+    if not isinstance(plan, Plan):
+        what = f"a {type(plan).__name__} is no plan"
+        raise InvalidInput("verify", [InputProblem(key="", what=what, cure="load a plan")])
+    return verify_plan(snapshot_of(cluster), plan)

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from equipoise.balance.pinned import pinned_vms
 from equipoise.balance.rebalance.cluster_arrays import NO_GAIN, NO_OBSTACLE
 from equipoise.balance.rebalance.greedy import HostRating
-from equipoise.balance.rebalance.move_reasons import OBSTACLE_CODES
+from equipoise.balance.rebalance.rebalancer import OBSTACLE_CODES
 from equipoise.balance.run_pass import PassResult
 from equipoise.model.host import HostState
 from equipoise.model.plan import Rejection

@@ -12,7 +12,7 @@ from equipoise.model.host import PowerProfile
 from equipoise.model.policy import PowerPolicy
 from equipoise.model.scenario.scenario import Scenario
 from equipoise.model.state.snapshot import Snapshot
-from equipoise.power.run_pass import run_power_pass
+from equipoise.power.propose import run_power_pass
 from equipoise.sim.builtin import builtin_scenario
 from equipoise.sim.runner import ScenarioRunner
 from equipoise.store import MemoryJournal

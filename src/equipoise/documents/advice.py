@@ -12,8 +12,7 @@ from equipoise.balance.explain import Explanation
 from equipoise.balance.placement import PlacementAdvice
 from equipoise.balance.repair.faults import BalanceFault
 from equipoise.balance.repair.rule_repair import Transfer
-from equipoise.balance.run_pass import PassResult
-from equipoise.balance.whatif import WhatIfResult
+from equipoise.balance.run_pass import PassResult, WhatIfResult
 from equipoise.capacity.pool_split import (
     HostPool,
     HostPools,

@@ -63,7 +63,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 def save_findings(report: CampaignReport, path: Path) -> None:
     """Add the smallest cases to a file, for ``equipoise fuzz TARGET --replay FILE``."""
-    from equipoise.fuzz.reports.account import stored_finding  # noqa: PLC0415  (slow to import)
+    from equipoise.fuzz.reports.export import stored_finding  # noqa: PLC0415  (slow to import)
     from equipoise.fuzz.trial.stored import write_line  # noqa: PLC0415
 
     with path.open("ab") as out:

@@ -1,7 +1,4 @@
-"""The power decider: turns the advice of a pass into a proposal for the control loop.
-
-``PlanReviewer`` of the loop: while a long plan runs, it also says whether standby is still right.
-"""
+"""One power pass as a proposal: wake needed hosts or, if none is, put hosts into standby."""
 
 from __future__ import annotations
 
@@ -20,15 +17,100 @@ from equipoise.capacity.waterfill import Floats
 from equipoise.model.action import Migrate, PowerOff, PowerOn
 from equipoise.model.estimate import Estimates
 from equipoise.model.plan import Intent, Proposal, Purpose, Rejection, Step
-from equipoise.model.quantity import HostId
+from equipoise.model.quantity import HostId, format_count
 from equipoise.model.scenario.scenario import Scenario
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import VmState
-from equipoise.power.advice import PowerAdvice, PowerIntentBuilder, SkippedHost
-from equipoise.power.candidates import exceeds_power_cap
-from equipoise.power.run_pass import run_power_pass
+from equipoise.power.advice import (
+    PowerAdvice,
+    PowerCode,
+    PowerIntentBuilder,
+    SkippedHost,
+    StandbyAdvice,
+    WakeAdvice,
+)
+from equipoise.power.candidates import exceeds_power_cap, standby_candidates
+from equipoise.power.gate_check import PowerGateCheck
+from equipoise.power.standby import StandbySearch
 from equipoise.power.wake import WakeSearch
-from equipoise.power.whatif_state import WhatIfState
+from equipoise.power.whatif_state import WhatIfState, build_whatif_state
+
+
+def run_power_pass(
+    snapshot: Snapshot,
+    estimates: Estimates,
+    *,
+    seed: int = 0,
+    balanced: bool = True,
+    ahead: Floats | None = None,
+    balance_pass: PassResult | None = None,
+) -> PowerAdvice:
+    """Run one pass: the hosts to wake, or else the hosts to put into standby.
+
+    ``balanced`` says whether a balance decider runs beside this one; ``balance_pass`` is its
+    result, if it has run already. ``ahead`` is the forecast demand of each running VM, CPU and
+    memory, in the order of the snapshot.
+    """
+    whatif = build_whatif_state(
+        snapshot,
+        estimates,
+        seed=seed,
+        balanced=balanced,
+        ahead=ahead,
+        balance_pass=balance_pass,
+    )
+    before = whatif.scores()
+    wake_search = WakeSearch(whatif, estimates, seed)
+    with whatif.what_if():
+        wake_search.run()
+        after = whatif.scores()
+    standby_search = StandbySearch(whatif, estimates)
+    gate = PowerGateCheck(whatif, estimates)
+    woken = gate.wakes(wake_search.wakes, wake_search.moves)
+    if woken.wakes:
+        candidates, standby_search.skipped = standby_candidates(whatif)
+        standby_search.skipped += [
+            SkippedHost(host, PowerCode.BUSY, "hosts wake in this pass, so none goes into standby")
+            for host in candidates
+        ]
+    else:
+        standby_search.run()
+        after = whatif.scores()
+    standbys, refused = gate.standbys(standby_search.standbys)
+    skipped = {
+        entry.host: entry
+        for entry in (*wake_search.skipped, *woken.skipped, *standby_search.skipped, *refused)
+    }
+    return PowerAdvice(
+        standbys=standbys,
+        wakes=woken.wakes,
+        moves=woken.moves,
+        repairs=woken.repairs,
+        skipped=tuple(skipped[host] for host in snapshot.hosts if host in skipped),
+        before=before,
+        after=after,
+        summary=_summary(standbys, woken.wakes, list(skipped.values())),
+    )
+
+
+def _summary(
+    standbys: Sequence[StandbyAdvice], wakes: Sequence[WakeAdvice], skipped: Sequence[SkippedHost]
+) -> str:
+    """Return the advice in one sentence."""
+    if wakes:
+        return f"{_named([wake.host for wake in wakes])} should wake: {wakes[0].reason}"
+    if standbys:
+        moves = sum(len(standby.evacuations) for standby in standbys)
+        watts = sum(standby.gain["watts"] for standby in standbys)
+        hosts = _named([standby.host for standby in standbys])
+        after = format_count(moves, "move")
+        return f"{hosts} can go into standby after {after}, which saves about {watts:.0f} W"
+    kept = [entry for entry in skipped if entry.code is not PowerCode.NOT_NEEDED]
+    return f"no host to switch; {kept[0].host}: {kept[0].sentence}" if kept else "no host to switch"
+
+
+def _named(hosts: Sequence[HostId]) -> str:
+    return f"{len(hosts)} hosts ({join_names(hosts)})" if len(hosts) > 1 else str(hosts[0])
 
 
 def for_scenario(scenario: Scenario) -> PowerDecider:

@@ -17,7 +17,7 @@ from equipoise.balance.advice import MANDATORY_PRIORITY
 from equipoise.balance.rebalance.cluster_arrays import NO_OBSTACLE, SAME_HOST
 from equipoise.balance.rebalance.cost_benefit import migration_cost
 from equipoise.balance.rebalance.greedy_kernels import find_obstacle
-from equipoise.balance.rebalance.move_reasons import OBSTACLE_CODES
+from equipoise.balance.rebalance.rebalancer import OBSTACLE_CODES
 from equipoise.balance.repair.faults import join_names
 from equipoise.capacity.waterfill import NO_INDEX, Floats, Ints
 from equipoise.model.estimate import Estimates

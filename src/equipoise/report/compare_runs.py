@@ -10,7 +10,7 @@ import numpy as np
 
 from equipoise.report.chart import plot
 from equipoise.report.chart.frame import Floats, TimeSpan, empty_note
-from equipoise.report.chart.markup import Markup, tag, text
+from equipoise.report.chart.markup import Markup, Section, html_table, tag, text
 from equipoise.report.chart.plot import Plot, PlotSeries
 from equipoise.report.format import NO_VALUE, unit_for
 from equipoise.report.run.data import POINTS_MAX, column_times, column_values, run_span
@@ -18,7 +18,6 @@ from equipoise.report.run.head import UNNAMED, run_facts
 from equipoise.report.run.measures import NEITHER, RunMeasure, run_measures
 from equipoise.report.run.page import html_document
 from equipoise.report.run_folder import SavedRun
-from equipoise.report.section import Section, html_table
 from equipoise.sim.measure.sampling import SampleTable
 
 Better = Literal["A", "B", "same", ""]

@@ -9,7 +9,7 @@ import pytest
 
 import equipoise
 from equipoise.balance.advice import BalanceCode
-from equipoise.balance.rebalance.move_reasons import OBSTACLE_CODES
+from equipoise.balance.rebalance.rebalancer import OBSTACLE_CODES
 from equipoise.balance.repair.placement_state import ProblemKind
 from equipoise.errors import CODES
 from equipoise.power.advice import PowerCode

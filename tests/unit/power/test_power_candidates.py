@@ -22,7 +22,7 @@ from equipoise.model.state.snapshot import DemandSample, LastPowerChange, Snapsh
 from equipoise.model.value import FrozenMap
 from equipoise.model.vm import MemorySettings, Vm, VmState
 from equipoise.power.advice import PowerAdvice, PowerCode, SkippedHost
-from equipoise.power.run_pass import run_power_pass
+from equipoise.power.propose import run_power_pass
 from power_worlds import EAGER, known, wants
 
 NOW_MS = 10_000_000

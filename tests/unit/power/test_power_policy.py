@@ -28,7 +28,7 @@ from equipoise.model.value import FrozenMap
 from equipoise.model.vm import Vm
 from equipoise.power.advice import PowerAdvice, PowerCode
 from equipoise.power.candidates import is_automatic, order_for_standby, order_for_wake
-from equipoise.power.run_pass import run_power_pass
+from equipoise.power.propose import run_power_pass
 from equipoise.power.standby import required_ratio
 from equipoise.power.utilisation import DemandWindow
 from equipoise.power.whatif_state import WhatIfState

@@ -24,8 +24,7 @@ from equipoise.model.vm import VmState
 from equipoise.plan import VerifiedPlan, verify
 from equipoise.power import PowerDecider
 from equipoise.power.advice import PowerAdvice, PowerCode
-from equipoise.power.propose import hosts_to_wake_first, too_busy_for_standby
-from equipoise.power.run_pass import run_power_pass
+from equipoise.power.propose import hosts_to_wake_first, run_power_pass, too_busy_for_standby
 from equipoise.store import MemoryJournal
 from memory_world import MemoryWorld, Script
 from power_worlds import EAGER, KNOWN, known, planned, proposals, wants

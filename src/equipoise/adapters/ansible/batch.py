@@ -25,13 +25,16 @@ from equipoise.adapters.ansible.job import (
     RunnerEventKind,
     RunOptions,
 )
-from equipoise.adapters.ansible.process import Listener, StopSignal, need_ansible, run_ansible
-from equipoise.adapters.ansible.run_files import (
+from equipoise.adapters.ansible.process import (
     END_MARKER,
     InventoryEntry,
+    Listener,
     PlaybookGroup,
+    StopSignal,
     files_of,
     groups_of,
+    need_ansible,
+    run_ansible,
     settings_of,
 )
 

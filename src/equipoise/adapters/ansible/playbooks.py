@@ -16,7 +16,7 @@ from typing import Final, NoReturn
 import yaml
 
 from equipoise.adapters.ansible.job import PlaybookJob, Scalar
-from equipoise.adapters.ansible.run_files import HOSTS_VARIABLE
+from equipoise.adapters.ansible.process import HOSTS_VARIABLE
 from equipoise.errors import InputProblem, InvalidInput
 from equipoise.model.upgrade.work import TaskKind, UpgradeTask, VmMove, WorkItem
 

@@ -16,9 +16,11 @@ from urllib.parse import urlsplit
 from msgspec import Meta
 
 from equipoise.adapters.access_file import FileContext, is_variable_name, read_access
-from equipoise.adapters.bmc import controller
-from equipoise.adapters.bmc.controller import BmcOperation, BmcPowerControl, BmcRequest
+from equipoise.adapters.bmc import host_power
 from equipoise.adapters.bmc.host_power import (
+    BmcOperation,
+    BmcPowerControl,
+    BmcRequest,
     PowerAccepted,
     PowerControl,
     PowerReading,
@@ -252,14 +254,14 @@ def _host_controls(
         _need("sushy", "reaching a host by Redfish")
         request = _redfish_request(host.redfish, context, found.below("redfish"))
         yield _with_port_check(
-            BmcPowerControl(request=request, clock=clock, send=controller.send_request),
+            BmcPowerControl(request=request, clock=clock, send=host_power.send_request),
             host.redfish.check,
         )
     if host.ipmi is not None:
         _need("pyghmi", "reaching a host by IPMI")
         request = _ipmi_request(host.ipmi, context, found.below("ipmi"))
         yield _with_port_check(
-            BmcPowerControl(request=request, clock=clock, send=controller.send_request),
+            BmcPowerControl(request=request, clock=clock, send=host_power.send_request),
             host.ipmi.check,
         )
     if host.wol is not None:

@@ -9,8 +9,10 @@ from typing import Any, Final
 from pyghmi import exceptions
 from pyghmi.ipmi import command
 
-from equipoise.adapters.bmc.controller import BmcAnswer, BmcOperation, BmcRequest
 from equipoise.adapters.bmc.host_power import (
+    BmcAnswer,
+    BmcOperation,
+    BmcRequest,
     HostPower,
     PowerAccepted,
     PowerReading,

@@ -11,8 +11,10 @@ import sushy
 from sushy import auth, connector, exceptions
 from sushy.resources.constants import PowerState, ResetType
 
-from equipoise.adapters.bmc.controller import BmcAnswer, BmcOperation, BmcRequest
 from equipoise.adapters.bmc.host_power import (
+    BmcAnswer,
+    BmcOperation,
+    BmcRequest,
     HostPower,
     PowerAccepted,
     PowerReading,

@@ -14,7 +14,7 @@ import sys
 from contextlib import redirect_stdout
 from typing import Final
 
-from equipoise.adapters.bmc.controller import BmcRequest, answer_to_document
+from equipoise.adapters.bmc.host_power import BmcRequest, answer_to_document
 
 ORPHAN_S: Final = 60
 """Longer than any caller waits: a worker that still runs then has lost its caller."""

@@ -4,7 +4,6 @@
 of a foreign scheduler, ``environment`` the folder with its pinned packages.
 """
 
-from equipoise.adapters.targets.encode import ClusterMessage, HostMessage, VmMessage, encode_cluster
 from equipoise.adapters.targets.environment import (
     PYTHON_TARGETS,
     MissingTarget,
@@ -13,11 +12,15 @@ from equipoise.adapters.targets.environment import (
     make_environment,
 )
 from equipoise.adapters.targets.worker import (
+    ClusterMessage,
+    HostMessage,
     PlanAnswer,
     ProposedMove,
     ProposedMoves,
     TargetCrash,
+    VmMessage,
     Worker,
+    encode_cluster,
     start_worker,
 )
 

@@ -1,8 +1,7 @@
-"""A scheduler under test in a separate process, which answers questions in JSON lines.
+"""A scheduler under test in a separate process: the cluster it reads, its answers in JSON lines.
 
-The caller always gets an answer: a plan, a crash that the process survived, or a ``WorldError`` if
-the process died, sent invalid JSON or exceeded its time. A lost worker stays lost; ``WorkerClient``
-starts another one.
+A cluster has plain values in the units of the model. Rules, pools and reservations are left out,
+because most targets cannot express them. Callers verify every answer at the gate.
 """
 
 from __future__ import annotations
@@ -18,12 +17,73 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self, TypedDict, TypeVar
 
-from equipoise.adapters.targets.encode import ClusterMessage
 from equipoise.adapters.targets.environment import PYTHON_TARGETS, MissingTarget, find_environment
 from equipoise.adapters.targets.scheduler import SchedulerTimeout, UnsupportedTrial
 from equipoise.errors import WorldError
+from equipoise.model.host import HostState
+from equipoise.model.state.snapshot import Snapshot
+from equipoise.model.vm import VmState
+
+
+class HostMessage(TypedDict):
+    """A host that is on."""
+
+    id: str
+    cores: int
+    mhz_per_core: int
+    memory_mib: int
+
+
+class VmMessage(TypedDict):
+    """A running VM and its current use."""
+
+    id: str
+    host: str
+    vcpus: int
+    memory_mib: int
+    cpu_mhz: float
+    memory_used_mib: float
+
+
+class ClusterMessage(TypedDict):
+    """The question to a worker; the options are those of its target."""
+
+    hosts: list[HostMessage]
+    vms: list[VmMessage]
+    options: dict[str, Any]
+
+
+def encode_cluster(snapshot: Snapshot, **options: Any) -> ClusterMessage:
+    """Encode the hosts that are on and the VMs that run there; demand counts as use."""
+    hosts = [host for host in snapshot.hosts.values() if host.state is HostState.ON]
+    ids = {host.id for host in hosts}
+    return {
+        "hosts": [
+            {
+                "id": host.id,
+                "cores": host.cores,
+                "mhz_per_core": host.mhz_per_core,
+                "memory_mib": host.memory_mib,
+            }
+            for host in hosts
+        ],
+        "vms": [
+            {
+                "id": vm.id,
+                "host": vm.host,
+                "vcpus": vm.vcpus,
+                "memory_mib": vm.memory_mib,
+                "cpu_mhz": vm.demand.cpu_mhz,
+                "memory_used_mib": vm.demand.memory_mib,
+            }
+            for vm in snapshot.vms.values()
+            if vm.host is not None and vm.host in ids and vm.state is VmState.RUNNING
+        ],
+        "options": options,
+    }
+
 
 START_S_MAX: Final = 120.0
 WORKER_PATH: Final = Path(__file__).parent / "worker_path"

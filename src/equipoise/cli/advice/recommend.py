@@ -22,7 +22,7 @@ from equipoise.model.action import describe
 from equipoise.model.estimate import Estimates
 from equipoise.model.quantity import HostId, VmId, format_count
 from equipoise.model.state.snapshot import Snapshot
-from equipoise.power.run_pass import run_power_pass
+from equipoise.power.propose import run_power_pass
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -9,7 +9,7 @@ from time import perf_counter
 
 from equipoise.api.loading import read_amendment, read_inventory
 from equipoise.balance.placement import POWER_ON_REASON
-from equipoise.balance.whatif import WhatIfResult, run_whatif
+from equipoise.balance.run_pass import WhatIfResult, run_whatif
 from equipoise.cli.advice.recommend import explain_subjects, show_advice, show_faults
 from equipoise.cli.output import console, print_document, printable
 from equipoise.documents.advice import whatif_document

@@ -30,7 +30,7 @@ from equipoise.fuzz.campaign.text_report import report_lines
 from equipoise.fuzz.campaign.workers import interruptible, open_pool, process_count
 from equipoise.fuzz.registry import make_scheduler, registered_schedulers
 from equipoise.fuzz.reports import CampaignAccount
-from equipoise.fuzz.reports.account import stored_finding
+from equipoise.fuzz.reports.export import stored_finding
 from equipoise.fuzz.trial import OracleFailure, TrialOutcome
 from equipoise.fuzz.trial.stored import (
     StoredTrial,

@@ -16,7 +16,7 @@ from equipoise.errors import InputProblem, InvalidInput
 from equipoise.fuzz.campaign import CampaignLimits, FuzzCampaign
 from equipoise.fuzz.generate import Generator, TrialOptions
 from equipoise.fuzz.generate.generator import ImpossibleTrials
-from equipoise.fuzz.generate.option_overrides import override_options
+from equipoise.fuzz.generate.parameters import override_options
 from equipoise.fuzz.registry import find_scheduler, make_scheduler, similar_names
 from equipoise.fuzz.reports import CampaignAccount, render_csv, render_junit, render_page
 from equipoise.fuzz.schedulers import Scheduler

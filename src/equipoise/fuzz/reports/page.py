@@ -12,20 +12,19 @@ from equipoise.fuzz.campaign.text_report import (
     network_rows,
     unusual_fields,
 )
-from equipoise.fuzz.reports.account import ANSWERED, CampaignAccount, replay_command
+from equipoise.fuzz.reports.export import ANSWERED, CampaignAccount, replay_command
 from equipoise.fuzz.trial import Trial, TrialOutcome
 from equipoise.model.action import describe
 from equipoise.model.host import Host
 from equipoise.model.quantity import format_count
 from equipoise.model.vm import Vm
 from equipoise.report.chart.frame import empty_note
-from equipoise.report.chart.markup import EMPTY, Markup, concat, tag, text
+from equipoise.report.chart.markup import EMPTY, Markup, Section, concat, html_table, tag, text
 from equipoise.report.format import format_duration, format_number, shorten_end, shorten_middle
 from equipoise.report.placement import draw, placement_text, placement_timeline
 from equipoise.report.placement.timeline import NO_HOST, format_seconds
 from equipoise.report.run.head import tile
 from equipoise.report.run.page import html_document
-from equipoise.report.section import Section, html_table
 
 _ROWS_MAX: Final = 100
 _WIDE_MAX: Final = 400

@@ -6,9 +6,9 @@ Only the functions of this file make ``Markup``, so the type checker finds text 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any, NewType
+from typing import Any, NamedTuple, NewType
 
 Markup = NewType("Markup", str)
 Attribute = str | int | float | bool | None
@@ -77,3 +77,36 @@ def _printable(content: str) -> str:
         character if character.isprintable() else " " if character.isspace() else "?"
         for character in content
     )
+
+
+class Section(NamedTuple):
+    """One part of a page."""
+
+    name: str
+    """The target of links."""
+    title: str
+    caption: str
+    """One or two sentences about the content."""
+    body: Markup
+
+    def markup(self) -> Markup:
+        """Return the section as HTML."""
+        heading = tag("h2", text(self.title))
+        caption = tag("p", text(self.caption), class_="caption")
+        return tag("section", heading, caption, self.body, id=self.name)
+
+
+def html_table(
+    columns: Sequence[str], rows: Sequence[Sequence[Markup]], *, right: Sequence[str] = ()
+) -> Markup:
+    """Return a table; the columns in ``right`` hold numbers."""
+    sides = ["number" if column in right else None for column in columns]
+    heads = [
+        tag("th", text(column), scope="col", class_=side)
+        for column, side in zip(columns, sides, strict=True)
+    ]
+    body = [
+        tag("tr", *(tag("td", cell, class_=side) for cell, side in zip(row, sides, strict=True)))
+        for row in rows
+    ]
+    return tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *body))

@@ -16,9 +16,8 @@ from equipoise.model.quantity import HostId, StepId, VmId, format_count
 from equipoise.report.chart import gantt as bars
 from equipoise.report.chart.frame import TimeSpan, empty_note, legend_entry, legend_list
 from equipoise.report.chart.gantt import GanttBar, GanttChart
-from equipoise.report.chart.markup import EMPTY, Markup, concat, tag, text
+from equipoise.report.chart.markup import EMPTY, Markup, Section, concat, tag, text
 from equipoise.report.format import format_instant, shorten_end
-from equipoise.report.section import Section
 from equipoise.spec.functions import kind_of
 
 HOSTS_MAX: Final = 60

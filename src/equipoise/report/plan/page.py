@@ -12,12 +12,11 @@ from equipoise.model.problem import ObjectiveMeasure, PlanningProblem
 from equipoise.model.quantity import format_count
 from equipoise.plan.exact.result import PlanningResult, PlanningStatus
 from equipoise.report.chart.frame import empty_note
-from equipoise.report.chart.markup import EMPTY, Markup, concat, tag, text
+from equipoise.report.chart.markup import EMPTY, Markup, Section, concat, html_table, tag, text
 from equipoise.report.format import format_duration, format_instant, shorten_end
 from equipoise.report.plan.gantt import plan_gantt
 from equipoise.report.run.head import tile
 from equipoise.report.run.page import html_document
-from equipoise.report.section import Section, html_table
 
 ROWS_MAX: Final = 500
 _AFTER_MAX: Final = 200

@@ -13,10 +13,9 @@ from equipoise.model.quantity import format_count
 from equipoise.report.chart import gantt
 from equipoise.report.chart.frame import empty_note, legend_entry, legend_list, view_switch
 from equipoise.report.chart.gantt import GanttBar, GanttChart
-from equipoise.report.chart.markup import Markup, concat, tag, text
+from equipoise.report.chart.markup import Markup, Section, concat, tag, text
 from equipoise.report.format import format_moment
 from equipoise.report.run.data import RunData
-from equipoise.report.section import Section
 
 
 class ActionOutcome(StrEnum):

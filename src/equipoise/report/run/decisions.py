@@ -13,10 +13,9 @@ from equipoise.model.action import describe
 from equipoise.model.event import Event
 from equipoise.model.quantity import format_count
 from equipoise.report.chart.frame import empty_note
-from equipoise.report.chart.markup import Markup, concat, tag, text, void_tag
+from equipoise.report.chart.markup import Markup, Section, concat, html_table, tag, text, void_tag
 from equipoise.report.format import format_moment, format_number, shorten_end
 from equipoise.report.run.data import RunData
-from equipoise.report.section import Section, html_table
 
 ROWS_MAX: Final = 500
 _WORDS_MAX: Final = 400

@@ -6,7 +6,7 @@ from typing import Final
 
 from equipoise.documents.simulation import SimulationDocument
 from equipoise.model.quantity import format_count
-from equipoise.report.chart.markup import EMPTY, Markup, tag, text
+from equipoise.report.chart.markup import EMPTY, Markup, html_table, tag, text
 from equipoise.report.format import (
     format_duration,
     format_moment,
@@ -17,7 +17,6 @@ from equipoise.report.format import (
     with_unit,
 )
 from equipoise.report.run.data import pool_label
-from equipoise.report.section import html_table
 
 UNNAMED: Final = "unnamed run"
 _VIOLATIONS_MAX: Final = 50

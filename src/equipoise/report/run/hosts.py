@@ -12,6 +12,7 @@ from equipoise.model.quantity import format_count
 from equipoise.report.chart import heatmap, plot
 from equipoise.report.chart.frame import Floats, empty_note
 from equipoise.report.chart.heatmap import ABSENT, STATES, Cells, HeatMap
+from equipoise.report.chart.markup import Section
 from equipoise.report.format import format_moment, format_percent
 from equipoise.report.run.data import (
     POINTS_MAX,
@@ -21,7 +22,6 @@ from equipoise.report.run.data import (
     encode_names,
     row_count,
 )
-from equipoise.report.section import Section
 from equipoise.sim.measure.sampling import SampleTable
 
 _ROWS_MAX: Final = 60

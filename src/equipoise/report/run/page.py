@@ -10,17 +10,24 @@ from typing import Final
 
 from equipoise import __version__
 from equipoise.documents.simulation import SimulationDocument
-from equipoise.report.chart.markup import Markup, concat, embed_trusted, tag, text, void_tag
+from equipoise.report.chart.markup import (
+    Markup,
+    Section,
+    concat,
+    embed_trusted,
+    html_table,
+    tag,
+    text,
+    void_tag,
+)
 from equipoise.report.run.actions import action_attempts, actions_section
 from equipoise.report.run.data import RunData
 from equipoise.report.run.decisions import decisions_section
-from equipoise.report.run.happiness import happiness_section
 from equipoise.report.run.head import page_head
 from equipoise.report.run.hosts import hosts_section
-from equipoise.report.run.load import imbalance_section, load_section
+from equipoise.report.run.load import happiness_section, imbalance_section, load_section
 from equipoise.report.run.measures import run_measures
 from equipoise.report.run.power import power_section
-from equipoise.report.section import Section, html_table
 
 _PATTERNS: Final = Markup(
     '<svg class="patterns" width="0" height="0" aria-hidden="true"><defs>'

@@ -11,7 +11,7 @@ from equipoise.documents.simulation import SimulationDocument
 from equipoise.report.chart import heatmap, plot
 from equipoise.report.chart.frame import Floats, empty_note
 from equipoise.report.chart.heatmap import ColourRamp, HeatMap
-from equipoise.report.chart.markup import EMPTY, Markup, concat, tag, text
+from equipoise.report.chart.markup import EMPTY, Markup, Section, concat, html_table, tag, text
 from equipoise.report.chart.plot import Plot, PlotSeries, SeriesStyle
 from equipoise.report.format import (
     NO_VALUE,
@@ -31,7 +31,6 @@ from equipoise.report.run.data import (
     row_count,
 )
 from equipoise.report.run.hosts import divide, host_grid
-from equipoise.report.section import Section, html_table
 
 _ALL_PCT: Final = 100.0
 

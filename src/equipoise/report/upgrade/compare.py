@@ -13,8 +13,7 @@ from typing import Final
 from equipoise.documents.upgrade import LowestHighest, MethodRow
 from equipoise.model.event import Event
 from equipoise.model.upgrade.campaign import UpgradeCampaign
-from equipoise.report.chart.markup import Markup, text
-from equipoise.report.section import Section, html_table
+from equipoise.report.chart.markup import Markup, Section, html_table, text
 from equipoise.report.upgrade.history import campaign_history
 from equipoise.report.upgrade.penalties import CampaignPenalties, campaign_penalties
 from equipoise.sim.upgrade.rolling import count_rolling_units, run_rolling_upgrade

@@ -11,9 +11,8 @@ from equipoise.model.upgrade.work import TaskBatch, TaskKind, VmBatch
 from equipoise.report.chart import gantt
 from equipoise.report.chart.frame import TimeSpan, empty_note, legend_entry, legend_list
 from equipoise.report.chart.gantt import GanttBar, GanttChart
-from equipoise.report.chart.markup import EMPTY, Markup, concat, tag, text
+from equipoise.report.chart.markup import EMPTY, Markup, Section, concat, html_table, tag, text
 from equipoise.report.format import format_duration, shorten_end
-from equipoise.report.section import Section, html_table
 from equipoise.report.upgrade.history import CampaignHistory, ExecutedBatch, IterationHistory
 
 ITERATIONS_MAX: Final = 300

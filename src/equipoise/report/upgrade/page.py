@@ -8,11 +8,10 @@ from typing import Final
 from equipoise.model.quantity import format_count
 from equipoise.model.upgrade.event import CampaignStatus
 from equipoise.report.chart.frame import empty_note
-from equipoise.report.chart.markup import EMPTY, Markup, tag, text
+from equipoise.report.chart.markup import EMPTY, Markup, Section, html_table, tag, text
 from equipoise.report.format import format_duration, format_instant, format_number, shorten_end
 from equipoise.report.run.head import tile
 from equipoise.report.run.page import html_document
-from equipoise.report.section import Section, html_table
 from equipoise.report.upgrade.compare import MethodComparison, comparison_section
 from equipoise.report.upgrade.history import CampaignHistory
 from equipoise.report.upgrade.iterations import iterations_section, timeline_section

@@ -9,10 +9,9 @@ import numpy as np
 from equipoise.model.quantity import TenantId
 from equipoise.report.chart import plot
 from equipoise.report.chart.frame import TimeSpan, empty_note
-from equipoise.report.chart.markup import Markup, concat, tag, text
+from equipoise.report.chart.markup import Markup, Section, concat, html_table, tag, text
 from equipoise.report.chart.plot import Plot, PlotSeries, SeriesStyle
 from equipoise.report.format import format_number
-from equipoise.report.section import Section, html_table
 from equipoise.report.upgrade.history import CampaignHistory
 from equipoise.report.upgrade.penalties import CampaignPenalties, TenantPenalty, outage_intervals
 

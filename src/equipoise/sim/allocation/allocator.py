@@ -16,7 +16,9 @@ from equipoise.model.host import Host, HostState
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.scenario.physics import Physics
 from equipoise.model.vm import Vm, VmState
-from equipoise.sim.allocation.arrays import (
+from equipoise.sim.allocation.kernels import (
+    ALL_CHANGED,
+    ALLOCATION_KERNELS,
     HOST_DTYPE,
     POOL_DTYPE,
     POWER_CURVE_POINTS,
@@ -26,7 +28,6 @@ from equipoise.sim.allocation.arrays import (
     empty_nodes,
     grow_rows,
 )
-from equipoise.sim.allocation.kernels import ALL_CHANGED, ALLOCATION_KERNELS
 
 DEMAND_CHANGE_DTYPE: Final = np.dtype(
     [("at_ms", "i8"), ("row", "i8"), ("resource", "i8"), ("value", "f8")]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from equipoise.model.scenario.load import Load, LoadPart
 from equipoise.model.vm import Vm
-from equipoise.sim.load.demand_table import DemandTable, Floats, Integers
+from equipoise.sim.load.levels import DemandTable, Floats, Integers
 from equipoise.sim.load.parts import LoadParts, PartOwner
 from equipoise.sim.load.trace_reader import TraceReader
 

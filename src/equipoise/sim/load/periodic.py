@@ -24,8 +24,7 @@ from equipoise.model.scenario.load import (
     NumberSpec,
     SpikeLoad,
 )
-from equipoise.sim.load.demand_table import FOREVER, DemandTable, Floats, Integers
-from equipoise.sim.load.levels import LevelTable
+from equipoise.sim.load.levels import FOREVER, DemandTable, Floats, Integers, LevelTable
 from equipoise.sim.random_streams import draw_uniform
 
 PeriodicKind = ConstantLoad | DiurnalLoad | NoiseLoad | CyclicLoad | SpikeLoad

@@ -28,7 +28,7 @@ from equipoise.model.diagnostics import (
     quoted,
 )
 from equipoise.model.scenario.load import TraceLoad
-from equipoise.sim.load.demand_table import Floats, Integers
+from equipoise.sim.load.levels import Floats, Integers
 
 _DELIMITERS: Final = ";,\t"
 _PARQUET: Final = b"PAR1"

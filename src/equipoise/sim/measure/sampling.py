@@ -14,7 +14,7 @@ from equipoise.capacity.imbalance import imbalance
 from equipoise.capacity.pool_tree import ClaimBounds
 from equipoise.capacity.waterfill import NO_INDEX, Floats, Ints, Records
 from equipoise.model.host import HostState
-from equipoise.sim.allocation.arrays import UNPLACED
+from equipoise.sim.allocation.kernels import UNPLACED
 from equipoise.sim.world.context import SimulationContext
 
 Column = NDArray[Any]

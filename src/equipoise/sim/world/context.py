@@ -8,8 +8,7 @@ from equipoise.model.event import Event
 from equipoise.model.scenario.scenario import Scenario
 from equipoise.sim.world.action_runner import ActionRunner
 from equipoise.sim.world.event_queue import Callback, EventPriority, EventQueue
-from equipoise.sim.world.ground_truth import GroundTruth
-from equipoise.sim.world.monitor import Monitor
+from equipoise.sim.world.ground_truth import GroundTruth, Monitor
 
 
 class SimulationContext:

@@ -19,7 +19,7 @@ from equipoise.adapters.ansible.job import (
     RunnerEvent,
     RunnerEventKind,
 )
-from equipoise.adapters.ansible.run_files import END_MARKER, groups_of
+from equipoise.adapters.ansible.process import END_MARKER, groups_of
 
 UPGRADE = Path("upgrade.yaml")
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.adapters.ansible.job import HostConnection, PlaybookJob, RunOptions
-from equipoise.adapters.ansible.run_files import (
+from equipoise.adapters.ansible.process import (
     files_of,
     groups_of,
     inherited_environment,

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from equipoise.adapters.bmc.controller import (
+from equipoise.adapters.bmc.host_power import (
     BmcAnswer,
     BmcOperation,
     BmcPowerControl,
     BmcRequest,
-    answer_from_document,
-    answer_to_document,
-)
-from equipoise.adapters.bmc.host_power import (
     HostPower,
     PowerAccepted,
     PowerReading,
     PowerRefusal,
     PowerRefusalCause,
     WaitClock,
+    answer_from_document,
+    answer_to_document,
 )
 
 REQUEST = BmcRequest(

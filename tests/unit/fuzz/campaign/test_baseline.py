@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from equipoise.fuzz.campaign import CampaignLimits, CampaignReport, FuzzCampaign
 from equipoise.fuzz.campaign.findings import judge_baseline
-from equipoise.fuzz.reports.account import stored_finding
+from equipoise.fuzz.reports.export import stored_finding
 from equipoise.fuzz.trial import Trial
 
 

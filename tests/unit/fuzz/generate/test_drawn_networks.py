@@ -14,7 +14,7 @@ from equipoise.errors import InvalidInput
 from equipoise.files.check import find_problems
 from equipoise.fuzz.generate import Generator, TrialOptions
 from equipoise.fuzz.generate.draw.networks import DrawnNetworks, DrawnRoutes
-from equipoise.fuzz.generate.option_overrides import override_options
+from equipoise.fuzz.generate.parameters import override_options
 from equipoise.fuzz.trial import Trial
 from equipoise.fuzz.trial.stored import case_of
 from equipoise.model.action import Migrate

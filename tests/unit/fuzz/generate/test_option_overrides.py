@@ -7,7 +7,7 @@ import pytest
 from equipoise.adapters.targets.trial import DEFAULT_OPTIONS, PlanSampling
 from equipoise.errors import InvalidInput
 from equipoise.fuzz.generate import Generator, TrialOptions
-from equipoise.fuzz.generate.option_overrides import override_options
+from equipoise.fuzz.generate.parameters import override_options
 from equipoise.model.vm import VmState
 from equipoise.spec.library import custom_specification
 

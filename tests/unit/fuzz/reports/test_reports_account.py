@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from equipoise.fuzz.campaign import CampaignLimits, FuzzCampaign
 from equipoise.fuzz.registry import find_scheduler
 from equipoise.fuzz.reports import CampaignAccount
-from equipoise.fuzz.reports.account import replay_command, stored_finding
+from equipoise.fuzz.reports.export import replay_command, stored_finding
 from equipoise.fuzz.schedulers import UnsupportedTrial
 from equipoise.fuzz.trial import Trial, TrialOutcome
 from equipoise.fuzz.trial.stored import StoredTrial, read_lines, trial_of, write_line

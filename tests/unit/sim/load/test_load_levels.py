@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from equipoise.model.scenario.load import Distribution, DiurnalLoad, NumberSpec
-from equipoise.sim.load.demand_table import Floats
-from equipoise.sim.load.levels import LevelTable
+from equipoise.sim.load.levels import Floats, LevelTable
 
 COUNT = 200_000
 
