@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types layers unit format bench targets lock clean
+.PHONY: help demo test check lint types layers unit format bench conformance targets lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -38,6 +38,10 @@ format: .venv/test.stamp ## put the code into its form
 
 bench: .venv/run.stamp ## the benchmarks, as ratios measured in one run
 	@$(BIN)/equipoise bench
+
+RECORDED ?= ../shared/data/batsim/real
+conformance: .venv/run.stamp ## replay recorded runs of real Batsim: RECORDED=FOLDER
+	@$(BIN)/python tools/batsim_conformance.py "$(RECORDED)"
 
 targets: .venv/run.stamp ## the schedulers to compare with, which takes minutes
 	@$(BIN)/python -m equipoise.adapters.targets

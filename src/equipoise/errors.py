@@ -300,6 +300,7 @@ CODES: Final[Mapping[str, str]] = {
     "not-a-playbook": "A file is not a playbook for the hosts of the batch.",
     # Campaigns.
     "scheduler-crashed": "The scheduler under test raised an error.",
+    "scheduler-protocol": "The scheduler broke the protocol: the message names the event.",
     "scheduler-timeout": "The scheduler under test exceeded its time limit.",
     "scheduler-missing": "The scheduler under test is not installed on this machine.",
     "over-filtering": "The scheduler rejects a correct plan.",

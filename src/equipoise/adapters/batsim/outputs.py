@@ -32,11 +32,11 @@ _HOST_COLUMNS: Final = "time,nb_sleeping,nb_switching_on,nb_switching_off,nb_idl
 class BatsimOutputs:
     """Writes rows while the simulation runs."""
 
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, *, host_states: bool = True) -> None:
         self._prefix = prefix
         self._files = ExitStack()
         self._jobs = self._open("jobs", _JOB_COLUMNS)
-        self._hosts = self._open("machine_states", _HOST_COLUMNS)
+        self._hosts = self._open("machine_states", _HOST_COLUMNS) if host_states else None
 
     def __enter__(self) -> BatsimOutputs:
         return self
@@ -63,7 +63,7 @@ class BatsimOutputs:
             f"{limit_s:.6f},{int(job.state is JobState.SUCCEEDED)},{STATE_NAMES[job.state]},"
         )
         if job.state is JobState.REJECTED:
-            self._jobs.write(f'{first},,,,,,,-1.000000,"{job.label}"\n')
+            self._jobs.write(f'{first},,,,,,,,"{job.label}"\n')
             return
         turnaround_s = job.end_s - job.submit_s
         self._jobs.write(
@@ -74,6 +74,8 @@ class BatsimOutputs:
 
     def write_hosts(self, now_s: float, counts: list[int]) -> None:
         """Write how many hosts are in each state."""
+        if self._hosts is None:
+            return
         self._hosts.write(
             f"{now_s:g},{counts[JobHostState.SLEEPING]},{counts[JobHostState.SWITCHING_ON]},"
             f"{counts[JobHostState.SWITCHING_OFF]},{counts[JobHostState.IDLE]},"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 from xml.etree import ElementTree
@@ -14,30 +13,37 @@ from equipoise.adapters.batsim.zones import RouteFinder, Zone
 from equipoise.errors import InputProblem, InvalidInput
 from equipoise.sim.jobs.platform import JobHost, Link, Platform, PowerState, SleepState
 
-_DIGITS: Final = re.compile(r"(\d+)")
 _ZONES: Final = frozenset({"zone", "AS"})
 _ZONE_ROUTES: Final = frozenset({"zoneRoute", "ASroute"})
 _IDLE_AND_FULL, _IDLE_BASE_FULL = 2, 3
 
 
-def natural_key(name: str) -> list[tuple[int, int, str]]:
-    """Return a key that orders ``host2`` before ``host10``."""
-    return [
-        (0, int(part), "") if part.isdigit() else (1, 0, part)
-        for part in _DIGITS.split(name)
-        if part
-    ]
+def read_platform(
+    path: Path, *, master: str = "master_host", roles: Sequence[str] = ()
+) -> Platform:
+    """Read a platform file; every error names the element.
+
+    ``roles`` adds roles to hosts: ``host1,host2:storage``.
+    """
+    return _Reader(path, master, _parse_roles(roles)).read()
 
 
-def read_platform(path: Path, *, master: str = "master_host") -> Platform:
-    """Read a platform file; every error names the element."""
-    return _Reader(path, master).read()
+def _parse_roles(roles: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for text in roles:
+        names, mark, role = text.rpartition(":")
+        if not mark:
+            problem = InputProblem(key=text, what="names no role", cure="write host1,host2:role")
+            raise InvalidInput("--add-role-to-hosts", [problem])
+        found.update(dict.fromkeys(names.split(","), role))
+    return found
 
 
 class _Reader:
-    def __init__(self, path: Path, master: str) -> None:
+    def __init__(self, path: Path, master: str, roles: dict[str, str]) -> None:
         self._path = path
         self._master = master
+        self._roles = roles
         self._links: dict[str, tuple[Link, Link]] = {}
         self._zone_of: dict[str, Zone] = {}
         self._hosts: list[JobHost] = []
@@ -72,8 +78,9 @@ class _Reader:
         if not computing:
             self._fail("", "has no host that computes", "add a <host> or a <cluster>")
         return Platform(
-            hosts=sorted(computing, key=lambda host: natural_key(host.name)),
-            storages=sorted(storages, key=lambda host: natural_key(host.name)),
+            # Batsim numbers hosts by their names as text: a1, a10, a2.
+            hosts=sorted(computing, key=lambda host: host.name),
+            storages=sorted(storages, key=lambda host: host.name),
             master=masters[0] if masters else None,
             find_route=RouteFinder(str(self._path), self._zone_of),
         )
@@ -130,16 +137,19 @@ class _Reader:
                 initial_state=int(element.get("pstate", "0")),
                 sleep_states=_parse_sleep_states(properties.get("sleep_pstates", "")),
                 measures_power=watts is not None,
-                properties={"role": "", **properties},
+                properties={"role": "", **properties, **self._added_role(name)},
                 zone_properties=zone.properties,
             )
         )
 
+    def _added_role(self, name: str) -> dict[str, str]:
+        return {"role": self._roles[name]} if name in self._roles else {}
+
     def _read_cluster(self, element: Element, parent: Zone) -> None:
         name = element.get("id", "")
         prefix, suffix = element.get("prefix", ""), element.get("suffix", "")
-        zone = Zone(name, "cluster", parent, properties=dict(parent.properties))
         properties = _properties(element)
+        zone = Zone(name, "cluster", parent, properties=dict(parent.properties) | properties)
         bandwidth = parse_bandwidth(element.get("bw", "0"))
         latency_s = parse_seconds(element.get("lat", "0"))
         if element.get("bb_bw"):

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
+from equipoise.sim.jobs.engine import JobEngine
 from equipoise.sim.jobs.hosts import JobHostState
-from equipoise.sim.jobs.runner import JobRun
+from equipoise.sim.jobs.runner import JobSummary
 
 COMPATIBLE_VERSION = "v4.2.0"
 """The version of Batsim whose columns and rounding the files have."""
 
 
-def summary_values(run: JobRun) -> dict[str, Any]:
+class SummarisedRun(Protocol):
+    """A run under a built-in policy, or under a scheduler of another process."""
+
+    summary: JobSummary
+    engine: JobEngine
+    energy_j: float
+
+
+def summary_values(run: SummarisedRun) -> dict[str, Any]:
     """Return the values by column. Means are over all jobs, also over rejected ones."""
     summary, hosts = run.summary, run.engine.hosts
     count = max(summary.jobs, 1)

@@ -31,6 +31,7 @@ class Workload:
     jobs: list[Job]
     hosts: int | None
     """The size of the machine that the jobs were made for, if the file states it."""
+    profiles: WorkProfiles
 
 
 def read_workload(path: Path, name: str = "w0") -> Workload:
@@ -44,24 +45,25 @@ def read_workload(path: Path, name: str = "w0") -> Workload:
         raise _problem(path, "", f"is no JSON: {error}", "write a workload") from None
     if not isinstance(raw, dict) or not isinstance(raw.get("jobs"), list):
         raise _problem(path, "jobs", "has no list of jobs", "write a Batsim workload")
-    profiles = _Profiles(raw.get("profiles") or {})
+    profiles = WorkProfiles(raw.get("profiles") or {})
     jobs = []
     for index, entry in enumerate(raw["jobs"]):
         try:
-            jobs.append(_job(entry, name, profiles))
+            jobs.append(make_job(entry, name, profiles))
         except (KeyError, TypeError, ValueError) as error:
             what = f"lacks {error}" if isinstance(error, KeyError) else str(error)
             raise _problem(path, f"jobs[{index}]", what, "correct the job") from None
     jobs.sort(key=lambda job: (job.submit_s, job.name))
     hosts = raw.get("nb_res")
-    return Workload(jobs, hosts if isinstance(hosts, int) and hosts > 0 else None)
+    return Workload(jobs, hosts if isinstance(hosts, int) and hosts > 0 else None, profiles)
 
 
 def _problem(path: Path, key: str, what: str, cure: str) -> InvalidInput:
     return InvalidInput(str(path), [InputProblem(key=key, what=what, cure=cure)])
 
 
-def _job(entry: Mapping[str, Any], workload: str, profiles: _Profiles) -> Job:
+def make_job(entry: Mapping[str, Any], workload: str, profiles: WorkProfiles) -> Job:
+    """Return the job of an entry; ``KeyError``, ``TypeError`` or ``ValueError`` if it is wrong."""
     walltime_s = float(entry.get("walltime", -1))
     hosts = int(entry["res"])
     if hosts < 1:
@@ -81,21 +83,28 @@ def _job(entry: Mapping[str, Any], workload: str, profiles: _Profiles) -> Job:
     )
 
 
-class _Profiles:
+class WorkProfiles:
     """The profiles of a workload, converted when a job or a sequence names them."""
 
     def __init__(self, raw: Mapping[str, Mapping[str, Any]]) -> None:
-        self._raw = raw
+        self.raw = dict(raw)
+        """The profiles as the file has them."""
         self._works: dict[str, Work] = {}
+
+    def add(self, name: str, raw: Mapping[str, Any]) -> None:
+        """Add a profile that a scheduler registers; ``ValueError`` if the name is taken."""
+        if name in self.raw:
+            raise ValueError(f"profile {name!r} exists already")
+        self.raw[name] = raw
 
     def find(self, name: str, outer: tuple[str, ...] = ()) -> Work:
         """Return the work of a profile."""
         if name in outer:
             raise ValueError(f"profile {name!r} contains itself")
         if name not in self._works:
-            if name not in self._raw:
+            if name not in self.raw:
                 raise ValueError(f"no profile has the name {name!r}")
-            self._works[name] = self._convert(name, self._raw[name], outer)
+            self._works[name] = self._convert(name, self.raw[name], outer)
         return self._works[name]
 
     def _convert(self, name: str, raw: Mapping[str, Any], outer: tuple[str, ...]) -> Work:

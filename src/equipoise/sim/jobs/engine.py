@@ -266,6 +266,10 @@ class JobEngine:
         """End a running job."""
         return self.executions[job].kill()
 
+    def build_message(self, source: str, target: str) -> Task:
+        """Return the transfer of one byte between two hosts by name."""
+        return self._tasks.build_message(source, target)
+
     def build_task(self, work: Work, executors: Sequence[int], storages: dict[str, int]) -> Task:
         """Return the parallel task of a kind of work."""
         count = len(executors)
@@ -315,13 +319,13 @@ class JobEngine:
         waiting = set(hosts)
 
         def arrived(number: int) -> None:
-            self._arrive(number, state)
+            self.finish_switch(number, state)
             waiting.discard(number)
             if not waiting:
                 self.observer.hosts_switched(hosts, state, begins=False)
                 done()
 
-        longest = [self._begin_switch(number, state) for number in hosts]
+        longest = [self.begin_switch(number, state) for number in hosts]
         self.time.speeds_changed()
         if any(seconds > 0 for seconds in longest):
             self.observer.hosts_switched(hosts, state, begins=True)
@@ -331,7 +335,7 @@ class JobEngine:
             else:
                 arrived(number)
 
-    def _begin_switch(self, number: int, state: int) -> float:
+    def begin_switch(self, number: int, state: int) -> float:
         """Begin the transition of a host; return its duration, 0 between computing states."""
         host = self.platform.hosts[number]
         before = self.hosts.power_state[number]
@@ -350,7 +354,8 @@ class JobEngine:
         # A transition computes one operation at the speed of its state.
         return 1.0 / host.power_states[passing].speed_flops
 
-    def _arrive(self, number: int, state: int) -> None:
+    def finish_switch(self, number: int, state: int) -> None:
+        """Put a host in its new power state."""
         sleeps = state in self.platform.hosts[number].sleep_states
         switching = self.hosts.state[number] in {
             JobHostState.SWITCHING_ON,

@@ -154,10 +154,11 @@ class TaskFactory:
                     rate_limit = min(rate_limit, resource.capacity / cores / amount)
         latency, slowest = 0.0, 0.0
         count = len(hosts)
+        names = [self._platform.host(number).name for number in hosts] if sent else []
         for index, amount in enumerate(sent):
             if amount > 0:
                 route_latency = self._add_transfer(
-                    demands, hosts[index // count], hosts[index % count], amount
+                    demands, names[index // count], names[index % count], amount
                 )
                 latency = max(latency, route_latency)
                 slowest = max(slowest, route_latency * amount)
@@ -165,13 +166,18 @@ class TaskFactory:
             rate_limit = min(rate_limit, _TCP_WINDOW_BYTES / (2 * slowest))
         return Task(demands, latency, rate_limit, host_flops)
 
+    def build_message(self, source: str, target: str) -> Task:
+        """Return the transfer of one byte between two hosts by name."""
+        demands: dict[SharedResource, float] = {}
+        latency_s = self._add_transfer(demands, source, target, 1.0)
+        limit = _TCP_WINDOW_BYTES / (2 * latency_s) if latency_s > 0 else inf
+        return Task(demands, latency_s, limit)
+
     def _add_transfer(
-        self, demands: dict[SharedResource, float], source: int, target: int, amount: float
+        self, demands: dict[SharedResource, float], source: str, target: str, amount: float
     ) -> float:
         """Add the links of a transfer; return the latency of its route."""
-        route = self._platform.route(
-            self._platform.host(source).name, self._platform.host(target).name
-        )
+        route = self._platform.route(source, target)
         for link in route.links:
             resource = self._links.get(link)
             if resource is None:

@@ -44,6 +44,9 @@ class HostStates:
         self._watts = [self._watts_at(number, 0.0) for number in range(count)]
         self._updated_s = [0.0] * count
         self._loaded: set[int] = set()
+        self._reserved: set[int] = set()
+        self.unavailable: set[int] = set()
+        """Hosts that have failed; a running job goes on, and then the host takes no job."""
 
     def _watts_at(self, number: int, load: float) -> float:
         if number >= len(self._platform.hosts):
@@ -66,11 +69,21 @@ class HostStates:
             changed += 1
         counts[state] += changed
 
+    def reserve(self, hosts: Iterable[int]) -> None:
+        """A job is about to start on these hosts."""
+        self._reserved.update(hosts)
+
+    def is_busy(self, number: int) -> bool:
+        """True if a job runs on the host or is about to start."""
+        return self.jobs[number] > 0 or number in self._reserved
+
     def add_job(self, hosts: Sequence[int], now_s: float) -> None:
         """A job starts on these hosts."""
         jobs = self.jobs
         for number in hosts:
             jobs[number] += 1
+        if self._reserved:
+            self._reserved.difference_update(hosts)
         self.change(hosts, JobHostState.COMPUTING, now_s)
 
     def remove_job(self, hosts: Sequence[int], now_s: float) -> None:
@@ -78,7 +91,25 @@ class HostStates:
         jobs = self.jobs
         for number in hosts:
             jobs[number] -= 1
-        self.change([number for number in hosts if jobs[number] == 0], JobHostState.IDLE, now_s)
+        released = [number for number in hosts if jobs[number] == 0]
+        if self.unavailable:
+            failed = self.unavailable.intersection(released)
+            self.change(sorted(failed), JobHostState.UNAVAILABLE, now_s)
+            released = [number for number in released if number not in failed]
+        self.change(released, JobHostState.IDLE, now_s)
+
+    def set_unavailable(self, hosts: Iterable[int], now_s: float) -> None:
+        """Hosts fail; their jobs go on, but count no longer as computing."""
+        self.unavailable.update(hosts)
+        self.change(hosts, JobHostState.UNAVAILABLE, now_s)
+
+    def set_available(self, hosts: Iterable[int], now_s: float) -> None:
+        """Hosts that have failed return."""
+        self.unavailable.difference_update(hosts)
+        back = [number for number in hosts if self.state[number] is JobHostState.UNAVAILABLE]
+        busy = [number for number in back if self.jobs[number]]
+        self.change(busy, JobHostState.COMPUTING, now_s)
+        self.change([n for n in back if not self.jobs[n]], JobHostState.IDLE, now_s)
 
     def set_power_state(self, number: int, power_state: int, now_s: float) -> None:
         """Change the power state of a host; its speed and its power follow."""

@@ -34,7 +34,7 @@ JOBS = """\
 job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,success,\
 final_state,starting_time,execution_time,finish_time,waiting_time,turnaround_time,stretch,\
 allocated_resources,consumed_energy,metadata
-3,w0,wait,1.000000,3,-1.000000,0,REJECTED,,,,,,,,-1.000000,""
+3,w0,wait,1.000000,3,-1.000000,0,REJECTED,,,,,,,,,""
 1,w0,seq,0.000000,2,100.000000,1,COMPLETED_SUCCESSFULLY,0.000000,14.000000,14.000000,0.000000,\
 14.000000,1.000000,0-1,-1.000000,""
 2,w0,wait,1.000000,1,2.000000,0,COMPLETED_WALLTIME_REACHED,14.000000,2.000000,16.000000,13.000000,\

@@ -1,0 +1,286 @@
+"""The server: receives notes of the other actors, checks requests of the scheduler, sends messages.
+
+A message goes out when the scheduler is ready and no note waits, so that all events of one
+instant are in one message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, Final
+
+from equipoise.adapters.batsim.outputs import STATE_NAMES
+from equipoise.adapters.batsim.protocol.actors import (
+    Actor,
+    Exchange,
+    Receive,
+    Script,
+    Send,
+    Sleep,
+    Spawn,
+)
+from equipoise.adapters.batsim.protocol.messages import (
+    begin_data,
+    check_reply,
+    make_event,
+    progress_data,
+    rounded,
+)
+from equipoise.adapters.batsim.protocol.requests import RequestHandlers
+from equipoise.sim.jobs.engine import Progress
+from equipoise.sim.jobs.host_set import format_host_set, parse_host_set
+from equipoise.sim.jobs.work import Job, JobState
+
+if TYPE_CHECKING:
+    from equipoise.adapters.batsim.protocol.simulation import BatsimSimulation
+
+_AVAILABILITY: Final = frozenset({"machine_available", "machine_unavailable"})
+
+
+class NoteKind(Enum):
+    """What happened inside the simulation."""
+
+    SOURCE_BEGINS = auto()
+    JOBS_SUBMITTED = auto()
+    SOURCE_ENDS = auto()
+    EVENT_SOURCE_BEGINS = auto()
+    EVENTS_OCCURRED = auto()
+    EVENT_SOURCE_ENDS = auto()
+    REQUEST = auto()
+    SCHEDULER_READY = auto()
+    JOB_ENDED = auto()
+    JOBS_KILLED = auto()
+    CALL_DUE = auto()
+    HOST_SWITCHED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A message between actors."""
+
+    kind: NoteKind
+    content: Any = None
+
+
+@dataclass(slots=True, eq=False)
+class SwitchGroup:
+    """The hosts of one request that switch together."""
+
+    hosts: Sequence[int]
+    state: int
+    waiting: int
+
+
+class Server:
+    """The actor that knows all jobs and talks to the scheduler."""
+
+    def __init__(self, simulation: BatsimSimulation) -> None:
+        self.simulation = simulation
+        self.sources = 0
+        self.event_sources = 0
+        self.finished = False
+        self.jobs: dict[str, Job] = {}
+        """Jobs that the scheduler may name: submitted, and not yet reported as ended."""
+        self.used_names: set[str] = set()
+        self.killed: set[Job] = set()
+        self.submitted = 0
+        self.completed = 0
+        self.calls = 0
+        self.kills = 0
+        self.switching = 0
+        self.registration_open = simulation.options.dynamic_jobs
+        self.actors: list[Actor] = []
+        """Actors that a handler starts; they run when the handler has returned."""
+        self._ready = False
+        self._ended = False
+        self._events: list[dict[str, Any]] = []
+        self._requests = RequestHandlers(self)
+        self._handlers: dict[NoteKind, Callable[[Any], None]] = {
+            NoteKind.JOBS_SUBMITTED: self._submit_all,
+            NoteKind.SOURCE_ENDS: self._end_source,
+            NoteKind.EVENTS_OCCURRED: self._occur_all,
+            NoteKind.EVENT_SOURCE_ENDS: self._end_event_source,
+            NoteKind.REQUEST: self._requests.handle,
+            NoteKind.SCHEDULER_READY: self._set_ready,
+            NoteKind.JOB_ENDED: self._complete,
+            NoteKind.JOBS_KILLED: self._report_kill,
+            NoteKind.CALL_DUE: self._report_call,
+            NoteKind.HOST_SWITCHED: self._host_switched,
+        }
+
+    @property
+    def now_s(self) -> float:
+        """The present time."""
+        return self.simulation.now_s
+
+    def add_event(self, kind: str, data: Mapping[str, Any]) -> None:
+        """Add an event to the next message."""
+        self._events.append(make_event(self.now_s, kind, data))
+
+    def serve(self) -> Script:
+        """Talk to the scheduler until the simulation ends."""
+        simulation = self.simulation
+        platform, hosts = simulation.engine.platform, simulation.engine.hosts
+        data = begin_data(platform, hosts, simulation.profiles, simulation.options)
+        self.add_event("SIMULATION_BEGINS", data)
+        yield Spawn(self._exchange())
+        while True:
+            note = yield Receive(simulation.mailbox)
+            self._handle(note)
+            if self._ended and self._ready:
+                self.finished = True
+                return
+            while self.actors:
+                yield Spawn(self.actors.pop(0))
+            if self._ready and not simulation.mailbox.queue:
+                if not self._events and self._is_over():
+                    self._ended = True
+                    self.add_event("SIMULATION_ENDS", {})
+                if self._events:
+                    yield Spawn(self._exchange())
+
+    def _exchange(self) -> Actor:
+        """Return the actor that sends a message and then executes the reply at its times."""
+        self._ready = False
+        message = {"now": rounded(self.now_s), "events": self._events}
+        for event in self._events:
+            if event["type"] == "JOB_COMPLETED":
+                self.jobs.pop(event["data"]["job_id"], None)
+        self._events = []
+        simulation = self.simulation
+
+        def script() -> Script:
+            reply = yield Exchange(message)
+            reply_s, events = check_reply(reply)
+            for event in events:
+                if event["timestamp"] > self.now_s:
+                    yield Sleep(event["timestamp"] - self.now_s)
+                yield Send(simulation.mailbox, Note(NoteKind.REQUEST, event))
+            if reply_s > self.now_s:
+                yield Sleep(reply_s - self.now_s)
+            yield Send(simulation.mailbox, Note(NoteKind.SCHEDULER_READY))
+
+        return Actor(simulation.master, script())
+
+    def _is_over(self) -> bool:
+        return (
+            self.sources == 0
+            and self.event_sources == 0
+            and not self.registration_open
+            and self.completed == self.submitted
+            and not self.calls
+            and not self.kills
+            and not self.switching
+        )
+
+    def _handle(self, note: Note) -> None:
+        handler = self._handlers.get(note.kind)
+        if handler is not None:
+            handler(note.content)
+
+    def _submit_all(self, jobs: Sequence[Job]) -> None:
+        for job in jobs:
+            self.submit(job)
+
+    def _end_source(self, content: None) -> None:
+        self.sources -= 1
+        if self.sources == 0:
+            self.add_event("NOTIFY", {"type": "no_more_static_job_to_submit"})
+
+    def _occur_all(self, events: Sequence[dict[str, Any]]) -> None:
+        for event in events:
+            self._occur(event)
+
+    def _end_event_source(self, content: None) -> None:
+        self.event_sources -= 1
+        if self.event_sources == 0:
+            self.add_event("NOTIFY", {"type": "no_more_external_event_to_occur"})
+
+    def _set_ready(self, content: None) -> None:
+        self._ready = True
+
+    def _report_call(self, content: None) -> None:
+        self.calls -= 1
+        self.add_event("REQUESTED_CALL", {})
+
+    def submit(self, job: Job, *, report: bool = True) -> None:
+        """A job arrives."""
+        job.state = JobState.SUBMITTED
+        name = job_id(job)
+        self.jobs[name] = job
+        self.used_names.add(name)
+        self.submitted += 1
+        if not report:
+            return
+        data: dict[str, Any] = {"job_id": name, "job": {**job.extra, "id": name}}
+        if self.simulation.options.forward_profiles:
+            data["profile"] = self.simulation.profiles[job.workload].raw[job.work.name]
+        self.add_event("JOB_SUBMITTED", data)
+
+    def _occur(self, event: dict[str, Any]) -> None:
+        kind = event["type"]
+        if kind not in _AVAILABILITY:
+            if self.simulation.options.forward_unknown_events:
+                self.add_event("NOTIFY", event)
+            return
+        numbers = parse_host_set(event["resources"])
+        hosts = self.simulation.engine.hosts
+        change = hosts.set_available if kind == "machine_available" else hosts.set_unavailable
+        change(numbers, self.now_s)
+        data = {"type": f"event_{kind}", "resources": format_host_set(numbers)}
+        self.add_event("NOTIFY", data)
+
+    def _complete(self, job: Job) -> None:
+        self.completed += 1
+        self.simulation.record(job)
+        data = {
+            "job_id": job_id(job),
+            "job_state": STATE_NAMES[job.state],
+            "return_code": job.return_code,
+            "alloc": format_host_set(job.hosts),
+        }
+        self.add_event("JOB_COMPLETED", data)
+
+    def _report_kill(self, content: tuple[Sequence[Job], Mapping[Job, Progress]]) -> None:
+        jobs, progress = content
+        self.kills -= 1
+        for job in jobs:
+            if job in progress:
+                self._complete(job)
+        data = {
+            "job_ids": [job_id(job) for job in jobs],
+            "job_progress": {job_id(job): progress_data(each) for job, each in progress.items()},
+        }
+        self.add_event("JOB_KILLED", data)
+
+    def begin_switch(self, hosts: Sequence[int], state: int) -> None:
+        """Switch hosts; the scheduler learns when all have arrived."""
+        durations = self.simulation.begin_switch(hosts, state)
+        group = SwitchGroup(hosts, state, sum(seconds > 0 for _, seconds in durations))
+        for number, seconds in durations:
+            if seconds > 0:
+                self.actors.append(self.simulation.switcher(number, state, seconds, group))
+            else:
+                self.simulation.engine.finish_switch(number, state)
+        self.switching += 1
+        if group.waiting == 0:
+            self._end_switch(group)
+
+    def _host_switched(self, group: SwitchGroup) -> None:
+        group.waiting -= 1
+        if group.waiting == 0:
+            self._end_switch(group)
+
+    def _end_switch(self, group: SwitchGroup) -> None:
+        self.switching -= 1
+        self.simulation.end_switch(group.hosts, group.state)
+        state = group.state if self.simulation.options.numeric_state else str(group.state)
+        data = {"resources": format_host_set(group.hosts), "state": state}
+        self.add_event("RESOURCE_STATE_CHANGED", data)
+
+
+def job_id(job: Job) -> str:
+    """Return the id that messages use."""
+    return f"{job.workload}!{job.name}"
