@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from equipoise.sim.jobs.platform import uniform_platform
 from equipoise.sim.jobs.policies import POLICIES
+from equipoise.sim.jobs.queues import profile
+from equipoise.sim.jobs.queues.conservative import ConservativeBackfilling
+from equipoise.sim.jobs.queues.reservations import PlainReservations
 from equipoise.sim.jobs.runner import JobRun
 from equipoise.sim.jobs.work import UNLIMITED, DelayWork, Job, JobState
 from plain_jobs import PlainJob, PlainRun
@@ -113,3 +117,77 @@ def test_no_job_starts_later_than_the_policy_promised(
     jobs = run_product(policy, hosts, plain)
     for job, latest_s in oracle.promises:
         assert jobs[job.number].start_s <= latest_s
+
+
+@given(case=workloads(), few_jobs=st.sampled_from([0, 3]), few_steps=st.sampled_from([0, 4, 8]))
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_conservative_backfilling_tries_every_job_that_can_move(
+    case: tuple[int, list[PlainJob]],
+    few_jobs: int,
+    few_steps: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A long queue is searched for the jobs that freed hosts help, a long profile by its arrays.
+
+    Here every queue and profile is long, or becomes long and short again.
+    """
+    monkeypatch.setattr(PlainReservations, "few_jobs", few_jobs)
+    monkeypatch.setattr(profile, "_FEW_STEPS", few_steps)
+    hosts, plain = case
+    PlainRun("conservative", hosts, plain).run()
+    found = [(job.start_s, job.hosts) for job in run_product("conservative", hosts, plain)]
+    assert found == [(job.start_s, job.hosts) for job in plain]
+
+
+def use_kernels(monkeypatch: pytest.MonkeyPatch, *, compiled_from: int, plain_below: int) -> None:
+    """Let conservative backfilling use the compiled kernels for queues of such lengths."""
+    monkeypatch.setattr(ConservativeBackfilling, "compiled_from", compiled_from)
+    monkeypatch.setattr(ConservativeBackfilling, "plain_below", plain_below)
+
+
+@pytest.mark.parametrize(("compiled_from", "plain_below"), [(0, 0), (3, 2), (4, 1)])
+@given(case=workloads())
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_kernels_of_long_queues_follow_the_definition(
+    compiled_from: int,
+    plain_below: int,
+    case: tuple[int, list[PlainJob]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also if reservations go from plain Python to the kernels and back."""
+    use_kernels(monkeypatch, compiled_from=compiled_from, plain_below=plain_below)
+    hosts, plain = case
+    PlainRun("conservative", hosts, plain).run()
+    found = [(job.start_s, job.hosts) for job in run_product("conservative", hosts, plain)]
+    assert found == [(job.start_s, job.hosts) for job in plain]
+
+
+@given(seed=st.integers(0, 10_000), hosts=st.sampled_from([20, 64, 65, 130]))
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_kernels_of_long_queues_decide_as_the_plain_search(
+    seed: int, hosts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Jobs arrive in bursts, with times that are no whole numbers, some without a limit."""
+    random = Random(seed)
+    plain: list[tuple[float, int, float, float]] = []
+    for _ in range(random.randint(1, 4)):
+        at_s = random.choice([0.0, 10 / 3, 100.1])
+        for _ in range(random.randint(1, 40)):
+            seconds = random.choice([0.1, 1 / 3, 2.0, random.expovariate(0.05)])
+            limit_s = random.choice([seconds * 3, seconds * 7, 60.0, UNLIMITED])
+            plain.append((at_s, random.randint(1, hosts), seconds, limit_s))
+
+    def starts() -> list[tuple[float, tuple[int, ...]]]:
+        jobs = [
+            Job("w0", str(n), at_s, width, DelayWork(name="d", seconds=seconds), limit_s)
+            for n, (at_s, width, seconds, limit_s) in enumerate(sorted(plain))
+        ]
+        JobRun(uniform_platform(hosts), jobs, POLICIES["conservative"](hosts)).run()
+        return [(job.start_s, job.hosts) for job in jobs]
+
+    use_kernels(monkeypatch, compiled_from=10**9, plain_below=0)
+    expected = starts()
+    use_kernels(monkeypatch, compiled_from=0, plain_below=0)
+    assert starts() == expected
+    use_kernels(monkeypatch, compiled_from=30, plain_below=20)
+    assert starts() == expected

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import equipoise as eq
-from command import call
+from command import call_here
 from equipoise.adapters.batsim.job_table import JOB_COLUMNS, job_table
 from equipoise.sim.jobs.policies import Fcfs
 from equipoise.sim.jobs.work import DelayWork, Job, JobState
@@ -46,7 +46,7 @@ def test_the_function_and_the_command_give_the_same_figures_and_files(
 ) -> None:
     platform, workload = files
     run = eq.simulate_jobs(platform, workload, policy="easy", export=tmp_path / "api")
-    printed = call(
+    printed = call_here(
         "jobs", "-p", str(platform), "-w", str(workload), "-e", str(tmp_path / "cli"), "--json"
     )
     document = json.loads(printed.stdout)

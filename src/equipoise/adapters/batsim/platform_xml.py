@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import isfinite
 from pathlib import Path
 from typing import Final, NoReturn
 from xml.etree import ElementTree
@@ -15,6 +16,12 @@ from equipoise.sim.jobs.platform import JobHost, Link, Platform, PowerState, Sle
 
 _ZONES: Final = frozenset({"zone", "AS"})
 _ZONE_ROUTES: Final = frozenset({"zoneRoute", "ASroute"})
+_ROUTINGS: Final = frozenset(
+    {"", "none", "full", "floyd", "dijkstra", "dijkstracache", "vivaldi", "cluster"}
+)
+HOSTS_MAX: Final = 1_000_000
+_ZONES_DEEP_MAX: Final = 100
+"""The most hosts of a platform."""
 _IDLE_AND_FULL, _IDLE_BASE_FULL = 2, 3
 
 
@@ -46,6 +53,7 @@ class _Reader:
         self._roles = roles
         self._links: dict[str, tuple[Link, Link]] = {}
         self._zone_of: dict[str, Zone] = {}
+        self._zones: list[Zone] = []
         self._hosts: list[JobHost] = []
 
     def read(self) -> Platform:
@@ -60,6 +68,13 @@ class _Reader:
         for child in root:
             if child.tag in _ZONES:
                 self._read_zone(child, None)
+            elif child.tag == "cluster":
+                self._read_parts([child], Zone("", "full"))
+        self._check_ends()
+        unknown = sorted(self._roles.keys() - {host.name for host in self._hosts})
+        if unknown:
+            problem = InputProblem(key=unknown[0], what="is no host", cure="name hosts of the file")
+            raise InvalidInput("--add-role-to-hosts", [problem])
         return self._platform()
 
     def _fail(self, key: str, what: str, cure: str) -> NoReturn:
@@ -87,20 +102,56 @@ class _Reader:
 
     def _read_zone(self, element: Element, parent: Zone | None) -> None:
         zone = Zone(element.get("id", ""), element.get("routing", "").lower(), parent)
+        # A limit of its own: how deep calls may go differs between interpreters.
+        if len(zone.ancestors()) > _ZONES_DEEP_MAX:
+            self._fail("", "has too many zones inside zones", f"write {_ZONES_DEEP_MAX} levels")
         inherited = dict(parent.properties) if parent else {}
         zone.properties = inherited | _properties(element)
+        if zone.routing not in _ROUTINGS:
+            what = f"has the routing {zone.routing!r:.40}, which is not offered"
+            self._fail(f"{element.tag} {zone.name}".strip(), what, "use Full, Floyd or Dijkstra")
+        self._zones.append(zone)
         for child in element:
             if child.tag == "link":
-                self._read_link(child)
-        for child in element:
-            try:
-                self._read_part(child, zone)
-            except (ValueError, KeyError) as error:
-                self._fail(
-                    f"{child.tag} {child.get('id', '')}".strip(), str(error), "correct the element"
-                )
+                self._read_part(child, self._read_link)
+        self._read_parts(element, zone)
 
-    def _read_part(self, child: Element, zone: Zone) -> None:
+    def _read_parts(self, parts: Iterable[Element], zone: Zone) -> None:
+        for child in parts:
+            self._read_part(child, lambda child: self._read_any(child, zone))
+
+    def _read_part(self, child: Element, read: Callable[[Element], None]) -> None:
+        try:
+            read(child)
+        except (ValueError, KeyError, OverflowError) as error:
+            ends = " ".join(child.get(key, "") for key in ("id", "src", "dst"))
+            self._fail(f"{child.tag} {ends.strip()}".strip(), str(error), "correct the element")
+
+    def _check_ends(self) -> None:
+        """Refuse routes and gateways that no element declares."""
+        inside = {
+            name: {ancestor.name for ancestor in zone.ancestors()}
+            for name, zone in self._zone_of.items()
+        }
+        for zone in self._zones:
+            for pair in zone.routes:
+                for end in pair:
+                    if end not in self._zone_of:
+                        self._fail(
+                            f"route {' '.join(pair)}",
+                            f"no host has the name {end!r}",
+                            "correct the route",
+                        )
+            for pair, (exit_gate, _, entry_gate) in zone.zone_routes.items():
+                for end, gate in zip(pair, (exit_gate, entry_gate), strict=True):
+                    if end not in inside.get(gate, ()):
+                        self._fail(
+                            f"zoneRoute {' '.join(pair)}",
+                            f"the gateway {gate!r} is not in the zone {end!r}",
+                            "correct the route",
+                        )
+
+    def _read_any(self, child: Element, zone: Zone) -> None:
         if child.tag in _ZONES:
             self._read_zone(child, zone)
         elif child.tag == "host":
@@ -121,11 +172,20 @@ class _Reader:
     def _add_host(
         self, element: Element, name: str, zone: Zone, properties: dict[str, str]
     ) -> None:
+        if not name:
+            raise ValueError("has no id")
         if name in self._zone_of:
             raise ValueError(f"{name} is defined twice")
+        if len(self._hosts) == HOSTS_MAX:
+            raise ValueError(f"is beyond the {HOSTS_MAX:,} hosts of a platform")
         speeds = [parse_speed(text) for text in element.get("speed", "").split(",")]
         watts = properties.get("wattage_per_state", properties.get("watt_per_state"))
         figures = _parse_watts(watts, len(speeds)) if watts else [(0.0, 0.0, 0.0)] * len(speeds)
+        cores, state = int(element.get("core", "1")), int(element.get("pstate", "0"))
+        sleep_states = _parse_sleep_states(properties.get("sleep_pstates", ""))
+        _check_states([state, *_numbers_of(sleep_states)], len(speeds))
+        if cores < 1:
+            raise ValueError(f"has {cores} cores")
         self._zone_of[name] = zone
         self._hosts.append(
             JobHost(
@@ -133,9 +193,9 @@ class _Reader:
                 power_states=tuple(
                     PowerState(speed, *power) for speed, power in zip(speeds, figures, strict=True)
                 ),
-                cores=int(element.get("core", "1")),
-                initial_state=int(element.get("pstate", "0")),
-                sleep_states=_parse_sleep_states(properties.get("sleep_pstates", "")),
+                cores=cores,
+                initial_state=state,
+                sleep_states=sleep_states,
                 measures_power=watts is not None,
                 properties={"role": "", **properties, **self._added_role(name)},
                 zone_properties=zone.properties,
@@ -163,14 +223,21 @@ class _Reader:
         for number in _parse_radical(element.get("radical", "")):
             host = f"{prefix}{number}{suffix}"
             self._add_host(element, host, zone, properties)
-            shared = policy != "FATPIPE"
-            up = Link(f"{name}_link_{number}_UP", bandwidth, latency_s, shared=shared)
+            # SimGrid shares the links of a cluster's hosts also where the file says FATPIPE.
+            up = Link(f"{name}_link_{number}_UP", bandwidth, latency_s)
             down = (
-                Link(f"{name}_link_{number}_DOWN", bandwidth, latency_s, shared=shared)
+                Link(f"{name}_link_{number}_DOWN", bandwidth, latency_s)
                 if policy == "SPLITDUPLEX"
                 else up
             )
             zone.uplinks[host] = (up, down)
+            if element.get("loopback_bw"):
+                zone.loopbacks[host] = Link(
+                    f"{name}_link_{number}_loopback",
+                    parse_bandwidth(element.get("loopback_bw", "")),
+                    parse_seconds(element.get("loopback_lat", "0")),
+                    shared=False,
+                )
         self._zone_of[element.get("router_id") or f"{prefix}{name}_router{suffix}"] = zone
 
     def _read_link(self, element: Element) -> None:
@@ -226,8 +293,13 @@ def _properties(element: Element) -> dict[str, str]:
 
 def _parse_radical(text: str) -> Iterator[int]:
     for part in text.split(","):
-        first, _, last = part.partition("-")
-        yield from range(int(first), int(last or first) + 1)
+        first, _, last = part.strip().partition("-")
+        if not first.isdecimal() or not (last or first).isdecimal():
+            raise ValueError(f"radical {part!r:.60} is neither a number nor an interval")
+        numbers = range(int(first), int(last or first) + 1)
+        if not numbers:
+            raise ValueError(f"radical {part!r} ends before it begins")
+        yield from numbers
 
 
 def _parse_watts(text: str, count: int) -> list[tuple[float, float, float]]:
@@ -235,6 +307,8 @@ def _parse_watts(text: str, count: int) -> list[tuple[float, float, float]]:
     figures = []
     for part in text.split(","):
         values = [float(value) for value in part.split(":")]
+        if not all(isfinite(value) and value >= 0 for value in values):
+            raise ValueError(f"{part.strip()!r} has a power that is not finite or below 0")
         if len(values) == _IDLE_AND_FULL:
             values = [values[0], values[0], values[1]]
         if len(values) != _IDLE_BASE_FULL:
@@ -252,3 +326,14 @@ def _parse_sleep_states(text: str) -> dict[int, SleepState]:
             asleep, falling, waking = map(int, part.split(":"))
             states[asleep] = SleepState(asleep, falling, waking)
     return states
+
+
+def _numbers_of(sleep_states: dict[int, SleepState]) -> Iterator[int]:
+    for state in sleep_states.values():
+        yield from (state.state, state.falling_asleep, state.waking)
+
+
+def _check_states(numbers: Iterable[int], count: int) -> None:
+    for number in numbers:
+        if not 0 <= number < count:
+            raise ValueError(f"has no power state {number}, only {count} speeds")

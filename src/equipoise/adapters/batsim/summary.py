@@ -5,20 +5,38 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from equipoise.sim.jobs.engine import JobEngine
-from equipoise.sim.jobs.hosts import JobHostState
+from equipoise.sim.jobs.hosts import HostStates, JobHostState
+from equipoise.sim.jobs.platform import Platform
 from equipoise.sim.jobs.runner import JobSummary
 
 COMPATIBLE_VERSION = "v4.2.0"
 """The version of Batsim whose columns and rounding the files have."""
 
 
+class SummarisedHosts(Protocol):
+    """The part of an engine that a summary needs."""
+
+    @property
+    def hosts(self) -> HostStates:
+        """The states of hosts, with the time in each."""
+        ...
+
+    @property
+    def platform(self) -> Platform:
+        """The machine."""
+        ...
+
+
 class SummarisedRun(Protocol):
-    """A run under a built-in policy, or under a scheduler of another process."""
+    """A run under a built-in policy, under a scheduler of another process, or of a journal."""
 
     summary: JobSummary
-    engine: JobEngine
     energy_j: float
+
+    @property
+    def engine(self) -> SummarisedHosts:
+        """What has the hosts."""
+        ...
 
 
 def summary_values(run: SummarisedRun) -> dict[str, Any]:
@@ -35,7 +53,8 @@ def summary_values(run: SummarisedRun) -> dict[str, Any]:
         "mean_slowdown": summary.slowdown / count,
         "mean_turnaround_time": summary.turnaround_s / count,
         "mean_waiting_time": summary.waiting_s / count,
-        "nb_computing_machines": len(hosts.state),
+        # Batsim counts storage hosts too.
+        "nb_computing_machines": len(hosts.state) + len(run.engine.platform.storages),
         "nb_grouped_switches": 0,
         "nb_jobs": summary.jobs,
         "nb_jobs_finished": finished,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import isfinite
 from typing import Final
 
 _NUMBER: Final = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([A-Za-z]*)\s*")
@@ -44,7 +45,10 @@ def _split(text: str) -> tuple[float, str]:
     found = _NUMBER.fullmatch(text)
     if not found:
         raise ValueError(f"{text!r} is no number with a unit")
-    return float(found.group(1)), found.group(2)
+    number = float(found.group(1))
+    if not (isfinite(number) and number >= 0):
+        raise ValueError(f"{text!r} is not finite or below 0")
+    return number, found.group(2)
 
 
 def _factor(text: str, prefix: str) -> float:

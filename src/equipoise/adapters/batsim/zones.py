@@ -10,7 +10,7 @@ from typing import Final
 from equipoise.errors import InputProblem, InvalidInput
 from equipoise.sim.jobs.platform import HostRoute, Link
 
-_LOOPBACK: Final = Link("__loopback__", 498e6, 15e-6, shared=False)
+_LOOPBACK: Final = Link("__loopback__", 1e10, 0.0, shared=False)
 """What SimGrid gives a host that has no route to itself."""
 _MS_PER_S: Final = 1000.0
 
@@ -30,6 +30,8 @@ class Zone:
     """Between zones inside this one: gateway, links, gateway."""
     uplinks: dict[str, tuple[Link, Link]] = field(default_factory=dict)
     """In a cluster: the links from a host and to it."""
+    loopbacks: dict[str, Link] = field(default_factory=dict)
+    """In a cluster with loopback: the link of a host to itself."""
     backbone: Link | None = None
     coordinates: dict[str, tuple[float, ...]] = field(default_factory=dict)
     properties: dict[str, str] = field(default_factory=dict)
@@ -89,6 +91,8 @@ def _child_below(path: list[Zone], common: Zone) -> str:
 
 def _local_links(zone: Zone, source: str, target: str) -> tuple[Link, ...]:
     if zone.routing == "cluster":
+        if source == target and source in zone.loopbacks:
+            return (zone.loopbacks[source],)
         links: list[Link] = []
         if source in zone.uplinks:
             links.append(zone.uplinks[source][0])
@@ -96,7 +100,8 @@ def _local_links(zone: Zone, source: str, target: str) -> tuple[Link, ...]:
             links.append(zone.backbone)
         if target in zone.uplinks:
             links.append(zone.uplinks[target][1])
-        return tuple(links)
+        # A host that sends to itself over one link for both directions passes it once.
+        return tuple(dict.fromkeys(links))
     if (source, target) in zone.routes:
         return zone.routes[source, target]
     if source == target:

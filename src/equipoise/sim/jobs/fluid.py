@@ -19,6 +19,7 @@ _CAPACITY_PRECISION: Final = 1e-5
 _TIME_PRECISION: Final = 1e-9
 _WORK_PRECISION: Final = _CAPACITY_PRECISION * _TIME_PRECISION
 _TCP_WINDOW_BYTES: Final = 4194304.0
+_ROUNDS_BEFORE_JUMP: Final = 100
 
 
 @dataclass(slots=True, eq=False)
@@ -39,11 +40,30 @@ class Task:
     """How much of each resource the whole task uses, in flops or bytes."""
     latency_s: float = 0.0
     rate_limit: float = inf
+    """The largest rate, by the latency of its routes and the cores of its hosts."""
     host_flops: Mapping[int, float] = field(default_factory=dict)
     """The operations on each host, from which the load and the power of the host follow."""
+    hosts: Sequence[int] = ()
+    """The hosts of all executors, also of those that compute nothing."""
+    repeats: Mapping[SharedResource, tuple[int, float]] = field(default_factory=dict)
+    """On hosts with more than one executor: how many compute, and the largest share of one."""
+    flops: Sequence[float] = ()
+    sent: Sequence[float] = ()
+    """What each executor computes and sends, as the task was built."""
+    cores: Sequence[tuple[SharedResource, int, float]] = ()
+    """On hosts of many cores: the host, its cores, and what one executor computes on one core."""
+    route_limit: float = inf
+    """The part of the limit that does not follow the speeds of hosts."""
     remaining: float = 1.0
     rate: float = 0.0
     increment: float = 0.0
+
+    def follow_speeds(self) -> None:
+        """Take the limit of each core from the present speed of its host."""
+        if self.cores:
+            self.rate_limit = self.route_limit
+            for host, cores, amount in self.cores:
+                self.rate_limit = min(self.rate_limit, host.capacity / cores / amount)
 
     @property
     def time_left_s(self) -> float:
@@ -68,7 +88,8 @@ def share(tasks: Sequence[Task]) -> None:
     """Set the rates of all tasks.
 
     A task that is complete in one round is still charged with its last increment in the following
-    rounds. So the result is not max-min fair, but it is what SimGrid computes.
+    rounds, and a link that is not shared is charged with its smallest user. So the result is not
+    max-min fair, but it is what SimGrid computes.
     """
     users: dict[SharedResource, list[Task]] = {}
     active: dict[Task, None] = {}
@@ -79,35 +100,100 @@ def share(tasks: Sequence[Task]) -> None:
         if not task.demands:
             task.remaining = 0.0
             continue
+        task.follow_speeds()
         active[task] = None
         for resource in task.demands:
             users.setdefault(resource, []).append(task)
     for resource in users:
         resource.remaining = resource.capacity
+    rounds = 0
     while active:
+        rounds += 1
+        if rounds > _ROUNDS_BEFORE_JUMP:
+            _jump(users, active)
         _run_round(users, active)
 
 
 def _run_round(users: dict[SharedResource, list[Task]], active: dict[Task, None]) -> None:
     for resource, group in users.items():
-        waiting = sum(task in active for task in group)
-        parts = max(waiting, 1) if resource.shared else 1
+        parts = 1
+        if resource.shared:
+            parts = max(sum(_executors(task, resource) for task in group if task in active), 1)
         resource.offer = resource.remaining / parts
     for task in list(active):
-        offers = [resource.offer / demand for resource, demand in task.demands.items()]
-        increment = min(*offers, task.rate_limit - task.rate)
+        increment = task.rate_limit - task.rate
+        for resource, demand in task.demands.items():
+            largest = task.repeats[resource][1] if resource in task.repeats else demand
+            increment = min(increment, resource.offer / largest)
         task.increment = increment
         task.rate += increment
         if task.rate >= task.rate_limit:
             del active[task]
     for resource, group in list(users.items()):
         charges = [task.demands[resource] * task.increment for task in group]
-        left = resource.remaining - (sum(charges) if resource.shared else max(charges))
+        left = resource.remaining - (sum(charges) if resource.shared else min(charges))
         resource.remaining = left if left > _CAPACITY_PRECISION else 0.0
         if resource.remaining <= 0 or not any(task in active for task in group):
             for task in group:
                 active.pop(task, None)
             del users[resource]
+
+
+def _jump(users: dict[SharedResource, list[Task]], active: dict[Task, None]) -> None:
+    """Do many rounds at once where a slow task takes little of a wide link that is not shared.
+
+    Such a link loses the same amount in each round, so the increments of the tasks that it limits
+    are an arithmetic series. It could have millions of terms.
+    """
+    losses: dict[SharedResource, float] = {}
+    for task in active:
+        for resource in task.demands:
+            if resource.shared:
+                return
+            group = users[resource]
+            complete = [other for other in group if other not in active]
+            losses[resource] = min(
+                (other.demands[resource] * other.increment for other in complete), default=inf
+            )
+    bounds = [int(resource.remaining / loss) - 2 for resource, loss in losses.items() if loss]
+    rounds = min(bounds, default=0)
+    while rounds > 1 and not all(_can_jump(task, losses, rounds) for task in active):
+        rounds //= 2
+    if rounds <= 1:
+        return
+    for task in active:
+        first, last = _increment(task, losses, 0), _increment(task, losses, rounds - 1)
+        task.rate += rounds * (first + last) / 2
+        task.increment = last
+    for resource, loss in losses.items():
+        resource.remaining -= rounds * loss
+
+
+def _increment(task: Task, losses: Mapping[SharedResource, float], rounds: int) -> float:
+    """Return the increment of a task after a number of rounds."""
+    return min(
+        (resource.remaining - rounds * losses[resource]) / demand
+        for resource, demand in task.demands.items()
+    )
+
+
+def _can_jump(task: Task, losses: Mapping[SharedResource, float], rounds: int) -> bool:
+    """True if one resource limits the task in all rounds, and none ends or changes its loss."""
+    first, last = _increment(task, losses, 0), _increment(task, losses, rounds - 1)
+    if not 0 < last <= first or task.rate + rounds * first >= task.rate_limit:
+        return False
+    limits = any(
+        resource.remaining / demand == first
+        and (resource.remaining - (rounds - 1) * losses[resource]) / demand == last
+        for resource, demand in task.demands.items()
+    )
+    return limits and all(
+        last * demand >= losses[resource] for resource, demand in task.demands.items()
+    )
+
+
+def _executors(task: Task, resource: SharedResource) -> int:
+    return task.repeats[resource][0] if resource in task.repeats else 1
 
 
 class TaskFactory:
@@ -142,18 +228,24 @@ class TaskFactory:
         """
         demands: dict[SharedResource, float] = {}
         host_flops: dict[int, float] = {}
-        rate_limit = inf
+        repeats: dict[SharedResource, tuple[int, float]] = {}
+        limits: list[tuple[SharedResource, int, float]] = []
         for number, amount in zip(hosts, flops, strict=True):
             if amount > 0:
                 resource = self._hosts[number]
+                if resource in demands:
+                    count, largest = repeats.get(resource, (1, demands[resource]))
+                    repeats[resource] = (count + 1, max(largest, amount))
                 demands[resource] = demands.get(resource, 0.0) + amount
                 host_flops[number] = host_flops.get(number, 0.0) + amount
                 # One executor uses one core.
                 cores = self._platform.host(number).cores
                 if cores > 1:
-                    rate_limit = min(rate_limit, resource.capacity / cores / amount)
+                    limits.append((resource, cores, amount))
         latency, slowest = 0.0, 0.0
         count = len(hosts)
+        if count == 1:
+            sent = ()  # SimGrid ignores what the only executor sends to itself
         names = [self._platform.host(number).name for number in hosts] if sent else []
         for index, amount in enumerate(sent):
             if amount > 0:
@@ -162,9 +254,8 @@ class TaskFactory:
                 )
                 latency = max(latency, route_latency)
                 slowest = max(slowest, route_latency * amount)
-        if slowest > 0:
-            rate_limit = min(rate_limit, _TCP_WINDOW_BYTES / (2 * slowest))
-        return Task(demands, latency, rate_limit, host_flops)
+        limit = _TCP_WINDOW_BYTES / (2 * slowest) if slowest > 0 else inf
+        return Task(demands, latency, limit, host_flops, hosts, repeats, flops, sent, limits, limit)
 
     def build_message(self, source: str, target: str) -> Task:
         """Return the transfer of one byte between two hosts by name."""

@@ -15,7 +15,8 @@ _ENERGY_SAMPLES_MAX: Final = 4096
 class JobHistory:
     """Keeps every job that has ended, the states of hosts, and the energy over time."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, keep_jobs: bool = True) -> None:
+        self._keeps_jobs = keep_jobs
         self.jobs: list[Job] = []
         """Ended and rejected jobs in the order of their ends."""
         self.times = array("d")
@@ -30,7 +31,8 @@ class JobHistory:
 
     def write_job(self, job: Job) -> None:
         """Keep a job that has ended or was rejected."""
-        self.jobs.append(job)
+        if self._keeps_jobs:
+            self.jobs.append(job)
 
     def write_hosts(self, now_s: float, counts: list[int]) -> None:
         """Keep the states of hosts; the last ones of an instant count."""

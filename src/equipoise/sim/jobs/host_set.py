@@ -6,7 +6,7 @@ sets of 5,000 hosts takes less time than one step of a loop.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 _RUNS_TRIED: Final = 4
@@ -65,7 +65,8 @@ def lowest_bits(bits: int, count: int) -> int:
 
 def format_host_set(hosts: Iterable[int]) -> str:
     """Return the canonical text: disjoint, maximal, ascending intervals."""
-    return format_bits(bits_of(hosts))
+    numbers = tuple(hosts)
+    return str(numbers[0]) if len(numbers) == 1 else format_bits(bits_of(numbers))
 
 
 def format_bits(bits: int) -> str:
@@ -75,27 +76,45 @@ def format_bits(bits: int) -> str:
     )
 
 
+_HOSTS_MAX: Final = 10_000_000
+"""A larger number is a mistake, and its set would fill the memory."""
+_DIGITS: Final = len(str(_HOSTS_MAX))
+
+
 def parse_host_set(text: str) -> tuple[int, ...]:
     """Return the hosts of a text, ascending and once each; ``ValueError`` for any other text."""
+    if text.isdecimal() and len(text) < _DIGITS:
+        return (int(text),)  # one host, which is the most frequent text
     hosts: set[int] = set()
     for part in text.replace(",", " ").split():
         first, dash, last = part.partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise ValueError(f"{part!r:.60} is neither a number nor an interval")
         low = int(first)
         high = int(last) if dash else low
         if low > high:
             raise ValueError(f"{part!r} ends before it begins")
+        if high > _HOSTS_MAX:
+            raise ValueError(f"{part!r} has a number above {_HOSTS_MAX}")
         hosts.update(range(low, high + 1))
     return tuple(sorted(hosts))
 
 
 class FreeHosts:
-    """The hosts that a job can start on now. Jobs receive the lowest numbers first."""
+    """The hosts that a job can be given now. Jobs receive the lowest numbers first."""
 
-    __slots__ = ("bits", "count")
+    __slots__ = ("asleep", "available", "bits", "count", "delay_s", "everything")
 
     def __init__(self, count: int) -> None:
         self.bits = (1 << count) - 1
         self.count = count
+        self.everything = self.bits
+        self.available = self.bits
+        """All hosts that are in service, free or not."""
+        self.asleep = 0
+        """Hosts that a job would have to wait for: they sleep, or they are switching."""
+        self.delay_s: Callable[[int], float] = _no_delay
+        """Returns how long a job would wait until all these hosts are awake."""
 
     def __len__(self) -> int:
         return self.count
@@ -106,6 +125,22 @@ class FreeHosts:
         self.count = self.bits.bit_count()
 
     def add(self, bits: int) -> None:
-        """Add hosts that have become free."""
-        self.bits |= bits
+        """Add hosts that have become free; those out of service stay away."""
+        self.bits |= bits & self.available
         self.count = self.bits.bit_count()
+
+    def choose(self, count: int, among: int) -> int:
+        """Return so many of these hosts: awake ones first, then the lowest numbers."""
+        asleep = self.asleep & among
+        if not asleep:
+            return lowest_bits(among, count)
+        awake = among ^ asleep
+        missing = count - awake.bit_count()
+        if missing <= 0:
+            return lowest_bits(awake, count)
+        return awake | lowest_bits(asleep, missing)
+
+
+def _no_delay(hosts: int) -> float:
+    del hosts
+    return 0.0

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 
 from equipoise.sim.jobs.fluid import Task, TaskFactory
-from equipoise.sim.jobs.platform import Platform
+from equipoise.sim.jobs.platform import Platform, PowerState
 
 
 class JobHostState(IntEnum):
@@ -25,9 +25,15 @@ class HostStates:
 
     A period counts when it ends, as in the summaries of Batsim: the time since the last change
     of a host is in no total.
+
+    With ``sampled`` the power at the end of a period counts for the whole period, and a period ends
+    only when a part of a job ends on the host or when the energy is read. So a change of the load
+    in between is charged from the last end on, as by SimGrid's plugin of energy.
     """
 
-    def __init__(self, platform: Platform, tasks: TaskFactory, *, energy: bool) -> None:
+    def __init__(
+        self, platform: Platform, tasks: TaskFactory, *, energy: bool, sampled: bool = False
+    ) -> None:
         count = len(platform.hosts)
         self._platform = platform
         self._tasks = tasks
@@ -40,21 +46,25 @@ class HostStates:
         self.total_s = [0.0] * len(JobHostState)
         self._since_s = [0.0] * count
         self.measures_energy = energy
-        self._joules = [0.0] * count
-        self._watts = [self._watts_at(number, 0.0) for number in range(count)]
-        self._updated_s = [0.0] * count
+        self._sampled = sampled
+        # Storage hosts, which follow the compute hosts, draw power too, but never switch.
+        with_storages = count + len(platform.storages)
+        self._joules = [0.0] * with_storages
+        self._watts = [self._watts_at(number, 0.0) for number in range(with_storages)]
+        self._updated_s = [0.0] * with_storages
         self._loaded: set[int] = set()
         self._reserved: set[int] = set()
         self.unavailable: set[int] = set()
         """Hosts that have failed; a running job goes on, and then the host takes no job."""
 
     def _watts_at(self, number: int, load: float) -> float:
-        if number >= len(self._platform.hosts):
-            return 0.0
-        figures = self._platform.hosts[number].power_states[self.power_state[number]]
-        if load <= 0:
-            return figures.idle_w
-        return figures.base_w + (figures.full_w - figures.base_w) * min(load, 1.0)
+        return self._figures(number).watts_at(load)
+
+    def _figures(self, number: int) -> PowerState:
+        host = self._platform.host(number)
+        if number < len(self.power_state):
+            return host.power_states[self.power_state[number]]
+        return host.power_states[host.initial_state]
 
     def change(self, hosts: Iterable[int], state: JobHostState, now_s: float) -> None:
         """Set the state of hosts; those that are in it already stay as they are."""
@@ -136,15 +146,25 @@ class HostStates:
         self._apply_loads(loads, now_s)
         self._loaded = set(loads)
 
+    def set_load(self, number: int, load: float, now_s: float) -> None:
+        """The load of one host changes, for a reason other than tasks; from 0 to 1."""
+        if self.measures_energy:
+            self._set_watts(number, load, now_s)
+
     def _apply_loads(self, loads: Mapping[int, float], now_s: float) -> None:
         for number, flops_per_s in loads.items():
-            if number < len(self.state):
-                self._set_watts(number, flops_per_s / self._tasks.capacity(number), now_s)
+            self._set_watts(number, flops_per_s / self._tasks.capacity(number), now_s)
 
     def _set_watts(self, number: int, load: float, now_s: float) -> None:
-        if number < len(self.state):
+        if not self._sampled:
             self._update(number, now_s)
-            self._watts[number] = self._watts_at(number, load)
+        self._watts[number] = self._watts_at(number, load)
+
+    def end_period(self, hosts: Iterable[int], now_s: float) -> None:
+        """A part of a job ends on these hosts; their power up to now is charged."""
+        if self.measures_energy and self._sampled:
+            for number in hosts:
+                self._update(number, now_s)
 
     def _update(self, number: int, now_s: float) -> None:
         self._joules[number] += self._watts[number] * (now_s - self._updated_s[number])
@@ -157,11 +177,17 @@ class HostStates:
         return sum(self._joules[number] for number in hosts)
 
     def total_energy_j(self, now_s: float) -> float:
-        """Return the energy of all compute hosts since the start."""
-        return self.energy_j(range(len(self.state)), now_s)
+        """Return the energy of all hosts since the start."""
+        return self.energy_j(range(len(self._joules)), now_s)
+
+    def energies_j(self, now_s: float) -> list[float]:
+        """Return the energy of each host since the start."""
+        for number in range(len(self._joules)):
+            self._update(number, now_s)
+        return list(self._joules)
 
     def measured_energy_j(self, now_s: float) -> float:
-        """Return the energy of all compute hosts so far; changes no sum and no rounding."""
+        """Return the energy of all hosts so far; changes no sum and no rounding."""
         return sum(
             joules + watts * (now_s - updated_s)
             for joules, watts, updated_s in zip(
@@ -171,7 +197,4 @@ class HostStates:
 
     def base_watts(self) -> float:
         """Return the power of all hosts at their smallest load, in their present power states."""
-        return sum(
-            host.power_states[state].base_w
-            for host, state in zip(self._platform.hosts, self.power_state, strict=True)
-        )
+        return sum(self._figures(number).base_w for number in range(len(self._joules)))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from equipoise.model.host import watts_at
+
 
 @dataclass(frozen=True, slots=True)
 class PowerState:
@@ -16,6 +18,10 @@ class PowerState:
     base_w: float = 0.0
     """At the smallest load above none; the power grows linearly from here."""
     full_w: float = 0.0
+
+    def watts_at(self, load: float) -> float:
+        """Return the power at a load from 0 to 1."""
+        return watts_at((self.base_w, self.full_w), load) if load > 0 else self.idle_w
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,7 @@ class JobHost:
         """True if jobs can run in this state: it is no sleep state and no transition."""
         if not 0 <= state < len(self.power_states):
             return False
-        return all(
+        return not self.sleep_states or all(
             state not in {sleep.state, sleep.falling_asleep, sleep.waking}
             for sleep in self.sleep_states.values()
         )
@@ -67,13 +73,6 @@ class HostRoute:
 
     links: tuple[Link, ...]
     latency_s: float
-
-    @property
-    def message_s(self) -> float:
-        """The time of one byte on an otherwise idle route."""
-        if not self.links:
-            return self.latency_s
-        return self.latency_s + 1 / min(link.bandwidth for link in self.links)
 
 
 NO_NETWORK = HostRoute((), 0.0)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from command import call
+from command import call_here
 
 PLATFORM = """<?xml version='1.0'?>
 <platform version="4.1"><zone id="z" routing="Full">
@@ -49,7 +49,7 @@ def write_inputs(folder: Path) -> list[str]:
 
 
 def test_the_files_are_those_of_batsim(tmp_path: Path) -> None:
-    result = call(*write_inputs(tmp_path), "-e", str(tmp_path / "out"))
+    result = call_here(*write_inputs(tmp_path), "-e", str(tmp_path / "out"))
     assert result.returncode == 0
     document = json.loads(result.stdout)
     assert document["makespan"] == 16
@@ -68,7 +68,7 @@ def test_an_swf_file_needs_no_platform(tmp_path: Path) -> None:
     lines.append("2 5 -1 10 2 -1 -1 2 10 -1 1 1 1 1 1 1 -1 -1")
     lines.append("3 6 -1 -1 2 -1 -1 2 10 -1 5 1 1 1 1 1 -1 -1")
     (tmp_path / "a.swf").write_text("\n".join(lines))
-    result = call("jobs", "-w", str(tmp_path / "a.swf"), "--json")
+    result = call_here("jobs", "-w", str(tmp_path / "a.swf"), "--json")
     document = json.loads(result.stdout)
     assert (document["makespan"], document["nb_jobs_success"]) == (110, 2)
 
@@ -85,7 +85,7 @@ def test_an_swf_file_needs_no_platform(tmp_path: Path) -> None:
 def test_bad_files_are_named(tmp_path: Path, name: str, text: str, key: str) -> None:
     arguments = write_inputs(tmp_path)
     (tmp_path / name).write_text(text)
-    result = call(*arguments)
+    result = call_here(*arguments)
     assert result.returncode == 2
     problem = json.loads(result.stdout)["problems"][0]
     assert problem["file"] == str(tmp_path / name)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from math import inf
+from typing import Any, Final, TypeGuard
 
 from equipoise.adapters.batsim.protocol.options import ProtocolOptions
 from equipoise.adapters.batsim.workload_json import WorkProfiles
@@ -20,6 +21,9 @@ _STATE_NAMES: Final = {
     JobHostState.SWITCHING_OFF: "switching_off",
     JobHostState.UNAVAILABLE: "unavailable",
 }
+_TIME_S_MAX: Final = 1e300
+"""A larger number is no time; JSON can hold integers that no floating-point number can."""
+_VERSION_5: Final = 5
 _DECIMALS: Final = 6
 """Batsim prints numbers so; a scheduler must not see more, because it sends times back."""
 
@@ -39,7 +43,7 @@ def rounded(value: float) -> float:
 
 def make_event(now_s: float, kind: str, data: Mapping[str, Any]) -> dict[str, Any]:
     """Return an event."""
-    return {"timestamp": rounded(now_s), "type": kind, "data": data}
+    return {"timestamp": round(now_s, _DECIMALS), "type": kind, "data": data}
 
 
 def begin_data(
@@ -50,6 +54,7 @@ def begin_data(
 ) -> dict[str, Any]:
     """Return the data of ``SIMULATION_BEGINS``."""
     count = len(platform.hosts)
+    facts = _host_facts if options.version >= _VERSION_5 else _no_facts
     return {
         "nb_resources": count + len(platform.storages),
         "nb_compute_resources": count,
@@ -69,11 +74,11 @@ def begin_data(
             "forward-unknown-events": options.forward_unknown_events,
         },
         "compute_resources": [
-            _resource(number, host, _STATE_NAMES[hosts.state[number]])
+            _resource(number, host, _STATE_NAMES[hosts.state[number]]) | facts(host)
             for number, host in enumerate(platform.hosts)
         ],
         "storage_resources": [
-            _resource(number, host, "idle")
+            _resource(number, host, "idle") | facts(host)
             for number, host in enumerate(platform.storages, start=count)
         ],
         "workloads": dict(options.workload_files),
@@ -91,6 +96,20 @@ def _resource(number: int, host: JobHost, state: str) -> dict[str, Any]:
     }
 
 
+def _host_facts(host: JobHost) -> dict[str, Any]:
+    """Return what version 5 says of a host besides."""
+    return {
+        "pstate": host.initial_state,
+        "pstate_count": len(host.power_states),
+        "core_count": host.cores,
+        "computation_speed": [state.speed_flops for state in host.power_states],
+    }
+
+
+def _no_facts(host: JobHost) -> dict[str, Any]:
+    return {}
+
+
 def progress_data(progress: Progress) -> dict[str, Any]:
     """Return how far a killed job has come."""
     if progress.part is None:
@@ -102,22 +121,28 @@ def progress_data(progress: Progress) -> dict[str, Any]:
     }
 
 
+def is_time(value: object) -> TypeGuard[float]:
+    """True for a number that can be a time in seconds."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and abs(value) <= _TIME_S_MAX  # type: ignore[arg-type]
+
+
 def check_reply(reply: object) -> tuple[float, Sequence[Mapping[str, Any]]]:
     """Return the time and the events of a reply; ``SchedulerError`` names what is wrong."""
     if not isinstance(reply, dict):
         raise SchedulerError("reply", "is no JSON object", "send now and events")
     now, events = reply.get("now"), reply.get("events")
-    if not isinstance(now, int | float) or isinstance(now, bool):
-        raise SchedulerError("reply", f"now is {now!r}", "send a number")
+    if not is_time(now):
+        raise SchedulerError("reply", f"now is {str(now)[:80]}", "send a number of seconds")
     if not isinstance(events, list):
         raise SchedulerError("reply", "events is no array", "send an array, empty if nothing")
-    last_s = float("-inf")
+    last_s = -inf
     for event in events:
         if not isinstance(event, dict) or not isinstance(event.get("type"), str):
             raise SchedulerError("reply", f"{event!r} is no event", "send timestamp, type, data")
         kind, at_s = event["type"], event.get("timestamp")
-        if not isinstance(at_s, int | float) or isinstance(at_s, bool):
-            raise SchedulerError(kind, f"timestamp is {at_s!r}", "send a number")
+        if type(at_s) is not float and not is_time(at_s):  # a float above now is refused below
+            raise SchedulerError(kind, f"timestamp is {str(at_s)[:80]}", "send a number of seconds")
         if not isinstance(event.get("data"), dict):
             raise SchedulerError(kind, "has no data", "send data, an object")
         if at_s > now or at_s < last_s:

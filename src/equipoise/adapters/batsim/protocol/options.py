@@ -10,7 +10,11 @@ from typing import Any
 class ProtocolOptions:
     """What the simulation offers to the scheduler."""
 
+    version: int = 4
+    """The version of Batsim whose scheduler this is: 4 or 5."""
     energy: bool = False
+    batsim_energy: bool = False
+    """Charge energy as Batsim does, too much in concurrent sequences, instead of exactly."""
     compute_sharing: bool = False
     storage_sharing: bool = True
     dynamic_jobs: bool = False
@@ -25,4 +29,6 @@ class ProtocolOptions:
     """Send the power state of ``RESOURCE_STATE_CHANGED`` as a number; Batsim sends text."""
     start_epsilon_s: float = 0.0
     """Delay the first submissions, for schedulers that need a message before any job."""
+    output_layout: int = 4
+    """The version of Batsim whose layout the output files have: 4 or 5."""
     workload_files: dict[str, str] = field(default_factory=dict)

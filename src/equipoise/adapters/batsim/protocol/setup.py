@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
+from equipoise.adapters.batsim.host_events import read_availability, read_external_events
 from equipoise.adapters.batsim.platform_xml import read_platform
 from equipoise.adapters.batsim.protocol.options import ProtocolOptions
 from equipoise.adapters.batsim.protocol.simulation import BatsimSimulation
-from equipoise.adapters.batsim.workload_json import read_workload
+from equipoise.adapters.batsim.workload_json import Workload, read_workload
 from equipoise.errors import InputProblem, InvalidInput
+from equipoise.sim.jobs.platform import Platform
+from equipoise.sim.jobs.record.journal import JobJournal
+from equipoise.sim.jobs.work import StagingWork, StorageWork, parts_of
+from equipoise.store import Journal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,53 +36,72 @@ class BatsimSetup:
     """Use no more hosts than the largest machine that a workload states."""
     host_states: bool = True
     """Write ``machine_states.csv``."""
+    journal: Journal | None = None
+    """Receives every event of the run."""
     options: ProtocolOptions = field(default_factory=ProtocolOptions)
 
-    def build(self) -> BatsimSimulation:
+    def read(self) -> BatsimInputs:
         """Read the files; ``InvalidInput`` names what is wrong."""
         platform = read_platform(self.platform, master=self.master, roles=self.roles)
+        if platform.master is None:
+            what = f"has no host with the name {self.master!r} or the role master"
+            problem = InputProblem(key="", what=what, cure="add it, or name one: --master-host")
+            raise InvalidInput(str(self.platform), [problem])
         workloads = {
             f"w{number}": read_workload(path, f"w{number}")
             for number, path in enumerate(self.workloads)
         }
         count = self.hosts_max or len(platform.hosts)
         if self.hosts_of_workload:
-            stated = [each.hosts for each in workloads.values() if each.hosts]
+            stated = [workload.hosts for workload in workloads.values() if workload.hosts]
             count = min(count, max(stated, default=count))
         if count < len(platform.hosts):
             platform = replace(platform, hosts=platform.hosts[:count])
-        names = {f"w{number}": str(path) for number, path in enumerate(self.workloads)}
+        for path, workload in zip(self.workloads, workloads.values(), strict=True):
+            _check_storages(path, workload, platform)
+        for path in self.events:
+            read_availability(path, len(platform.hosts))
         events = tuple(tuple(read_external_events(path)) for path in self.events)
-        options = replace(self.options, workload_files=names, external_events=events)
-        return BatsimSimulation(
-            platform, workloads, options, self.export, host_states=self.host_states
+        return BatsimInputs(self, platform, workloads, events)
+
+    def build(self) -> BatsimSimulation:
+        """Read the files and return the simulation."""
+        return self.read().build(self.options)
+
+
+@dataclass(frozen=True, slots=True)
+class BatsimInputs:
+    """The content of the files of a run."""
+
+    setup: BatsimSetup
+    platform: Platform
+    workloads: Mapping[str, Workload]
+    events: tuple[tuple[dict[str, Any], ...], ...]
+
+    def build(self, options: ProtocolOptions) -> BatsimSimulation:
+        """Return the simulation; it opens the output files. A second one needs new inputs."""
+        paths = self.setup.workloads
+        names = {f"w{number}": str(path) for number, path in enumerate(paths)}
+        simulation = BatsimSimulation(
+            self.platform,
+            self.workloads,
+            replace(options, workload_files=names, external_events=self.events),
+            self.setup.export,
+            host_states=self.setup.host_states,
         )
+        if self.setup.journal is not None:
+            simulation.journal = JobJournal(self.setup.journal)
+            simulation.journal.begin(", ".join(names.values()), "", self.platform)
+        return simulation
 
 
-def read_external_events(path: Path) -> list[dict[str, Any]]:
-    """Read events, one JSON object per line, and return them in the order of their times."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        what = f"cannot be read: {(error.strerror or '').lower()}"
-        problem = InputProblem(key="", what=what, cure="name a file")
-        raise InvalidInput(str(path), [problem]) from None
-    events = []
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            event = msgspec.json.decode(line)
-            float(event["timestamp"])
-            str(event["type"])
-        except (msgspec.DecodeError, KeyError, TypeError, ValueError):
-            problem = InputProblem(
-                key="",
-                what="is no event",
-                cure="write a JSON object with timestamp and type",
-                line=number,
-            )
-            raise InvalidInput(str(path), [problem]) from None
-        events.append(event)
-    events.sort(key=lambda event: float(event["timestamp"]))
-    return events
+def _check_storages(path: Path, workload: Workload, platform: Platform) -> None:
+    """Reject jobs that use a storage host if the platform has none."""
+    if platform.storages:
+        return
+    for job in workload.jobs:
+        if any(isinstance(part, StorageWork | StagingWork) for part in parts_of(job.work)):
+            what = "uses a storage host, and the platform has none"
+            cure = "add a host with the role storage"
+            problem = InputProblem(key=f"job {job.name}", what=what, cure=cure)
+            raise InvalidInput(str(path), [problem])

@@ -27,11 +27,12 @@ class _Lane:
     below entry i, and the leaves hold the expected times; a removed job has an infinite leaf.
     """
 
-    __slots__ = ("arrivals", "capacity", "jobs", "shortest", "width")
+    __slots__ = ("arrivals", "capacity", "jobs", "shortest", "waiting", "width")
 
     def __init__(self, width: int) -> None:
         self.width = width
         self.capacity = _SMALLEST_LANE
+        self.waiting = 0
         self.arrivals: list[int] = []
         self.jobs: list[Job | None] = []
         self.shortest = [inf] * (2 * _SMALLEST_LANE)
@@ -42,6 +43,7 @@ class _Lane:
         self._set(len(self.arrivals), min(job.expected_s, _FOREVER))
         self.arrivals.append(arrival)
         self.jobs.append(job)
+        self.waiting += 1
 
     def _rebuild(self) -> None:
         """Forget removed jobs; double the tree if most jobs are still waiting."""
@@ -78,6 +80,7 @@ class _Lane:
         job = self.jobs[index]
         assert job is not None, "a job is removed once"
         self.jobs[index] = None
+        self.waiting -= 1
         self._set(index, inf)
         return job
 
@@ -104,13 +107,19 @@ class _Lane:
 
 
 class WaitingJobs:
-    """Jobs in the order of arrival."""
+    """Jobs in the order of arrival.
+
+    A job enters the index at the first search after its arrival: a job that starts at once never
+    does.
+    """
 
     def __init__(self) -> None:
         self._jobs: dict[int, Job] = {}
         self._lanes: dict[int, _Lane] = {}
         self._widths: list[int] = []
         self.arrivals = 0
+        self._indexed = 0
+        """The last arrival that the index has seen."""
         self._first = 1
 
     def __len__(self) -> int:
@@ -125,14 +134,21 @@ class WaitingJobs:
     def append(self, job: Job) -> None:
         """Add a job; arrivals count from 1."""
         self.arrivals += 1
-        arrival = self.arrivals
-        self._jobs[arrival] = job
-        width = job.hosts_requested
-        lane = self._lanes.get(width)
-        if lane is None:
-            lane = self._lanes[width] = _Lane(width)
-            insort(self._widths, width)
-        lane.append(arrival, job)
+        self._jobs[self.arrivals] = job
+
+    def _index(self) -> None:
+        jobs, lanes = self._jobs, self._lanes
+        for arrival in range(max(self._indexed + 1, self._first), self.arrivals + 1):
+            job = jobs.get(arrival)
+            if job is None:
+                continue
+            width = job.hosts_requested
+            lane = lanes.get(width)
+            if lane is None:
+                lane = lanes[width] = _Lane(width)
+                insort(self._widths, width)
+            lane.append(arrival, job)
+        self._indexed = self.arrivals
 
     def first(self) -> tuple[int, Job] | None:
         """Return the first job with its arrival; ``None`` if no job waits."""
@@ -148,7 +164,14 @@ class WaitingJobs:
     def remove(self, arrival: int) -> Job:
         """Remove a job."""
         job = self._jobs.pop(arrival)
-        self._lanes[job.hosts_requested].remove(arrival)
+        if arrival <= self._indexed:
+            width = job.hosts_requested
+            lane = self._lanes[width]
+            lane.remove(arrival)
+            if not lane.waiting:
+                # Empty lanes would make every search longer.
+                del self._lanes[width]
+                del self._widths[bisect_left(self._widths, width)]
         return job
 
     def find(self, after: int, width: int, seconds: float, spare: int) -> int:
@@ -157,13 +180,17 @@ class WaitingJobs:
         A job fits if it is no wider than ``spare``, or no wider than ``width`` and no longer
         than ``seconds``.
         """
+        if self._indexed != self.arrivals:
+            self._index()
         best = -1
         lanes, seconds = self._lanes, min(seconds, _FOREVER)
         for lane_width in self._widths:
             if lane_width > width:
                 break
             lane = lanes[lane_width]
-            found = lane.find(after, seconds if lane_width > spare else _FOREVER)
-            if found > 0 and (best < 0 or found < best):
-                best = found
+            limit_s = seconds if lane_width > spare else _FOREVER
+            if lane.shortest[1] <= limit_s:
+                found = lane.find(after, limit_s)
+                if found > 0 and (best < 0 or found < best):
+                    best = found
         return best

@@ -1,0 +1,1 @@
+"""The other side of the protocol: built-in policies decide for a simulation of Batsim."""

@@ -1,0 +1,1 @@
+"""Waiting jobs: an index for backfilling, and reservations over time."""
