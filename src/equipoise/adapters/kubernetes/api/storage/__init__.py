@@ -1,0 +1,1 @@
+"""The parts of the store: one collection with its history."""

@@ -1,0 +1,1 @@
+"""Runs schedulers of Kubernetes on a simulated cluster in virtual time."""

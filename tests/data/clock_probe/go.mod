@@ -1,0 +1,3 @@
+module clockprobe
+
+go 1.26.0
