@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from builders import a_cluster, a_host, a_vm
-from equipoise.adapters.targets import TargetCrash, Worker
+from equipoise.adapters.targets.worker import TargetCrash, Worker
 from equipoise.fuzz.trial import Trial
 from equipoise.model.host import Host
 from equipoise.model.vm import Vm

@@ -12,9 +12,11 @@ from typing import Final
 _PERSON: Final = "name the thing: no host, the operator, the decider"
 
 BANNED: Final[Mapping[str, str]] = {
-    "nobody|somebody|anybody|someone|anyone|whoever|whomever": _PERSON,
+    "nobody|somebody|anybody|someone|anyone|whoever|whomever|no one": _PERSON,
+    "people|persons?": "the operator, the user, the reader",
     "everybody|everyone": "name the things: all VMs, every host",
     "(is|are|was|were|be|been) told": "receives, reports, prints",
+    "(is|are|was|were|be|been) asked": "calls, requests, queries",
     "(is|are|was|were) heard": "arrives, is received",
     "by chance": "random, drawn from the seed",
     "at odds": "in conflict",
@@ -50,6 +52,10 @@ BANNED: Final[Mapping[str, str]] = {
     "house|doors?": "package, project, entry point",
     "scene|theatre": "view, state",
     "would be as many": "would not reduce the number",
+    "decides everything": "random seed",
+    "of all there was": "utilisation",
+    "reconsider|reconsiders|reconsidered|reconsidering": "review the plan",
+    "heart ?beats?": "periodic signal",
 }
 """Alternatives of a regular expression, and what to write instead."""
 
@@ -71,9 +77,14 @@ EXCEPTIONS: Final[Mapping[str, frozenset[str]]] = {
     "tests/unit/fuzz/trial/test_stored.py": frozenset({"mends", "nobody"}),
     "tests/unit/fuzz/schedulers/test_deciders.py": frozenset({"wish"}),
     # Keys of ``--json``, which programs read.
-    "src/equipoise/documents/advice.py": frozenset({"mends"}),
+    "src/equipoise/documents/advice/power.py": frozenset({"mends"}),
+    "src/equipoise/documents/advice/rows.py": frozenset({"mends"}),
     "src/equipoise/documents/role_run.py": frozenset({"story"}),
     "tests/e2e/test_roles_cli.py": frozenset({"story"}),
+    # Keys of objects of the Kubernetes API, which schedulers read.
+    "src/equipoise/adapters/kubernetes/cluster/controllers/node_lifecycle.py": frozenset(
+        {"heartbeat"}
+    ),
     # Names of random streams: another name would change every figure of a scenario.
     "src/equipoise/sim/world/fault_injection.py": frozenset({"unrest"}),
     "src/equipoise/sim/scenarios/nightly.yaml": frozenset({"everybody"}),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from equipoise.model.action import Action
@@ -71,3 +72,29 @@ def event_facts(event: Event) -> str:
 _FACTS = (
     "plan", "step", "host", "vm", "attempt", "outcome", "finished", "failed", "skipped", "code"
 )  # fmt: skip
+
+
+def figures(text: str) -> list[int]:
+    """The whole numbers of a sentence, in their order."""
+    return [int(digits) for digits in re.findall(r"\d+", text)]
+
+
+def facts(text: str) -> list[str]:
+    """The terms, sets, numbered names and numbers of a sentence: all but its words."""
+    return re.findall(r"\w+(?:\(\w[\w(),-]*\)+)|\{[^}]*\}|[A-Za-z][\w-]*\d\b|\b\d+\b", text)
+
+
+def suggested(text: str) -> str | None:
+    """The name that a cure suggests instead of an unknown one."""
+    match = re.search(r'did you mean "?([^"?]+)"?\?', text)
+    return match.group(1) if match else None
+
+
+def coded(code: str, *keys: str) -> Callable[[BaseException], bool]:
+    """A check for ``pytest.raises``: the error has this code and, if given, these keys."""
+
+    def check(error: BaseException) -> bool:
+        found = tuple(problem.key for problem in getattr(error, "problems", ()))
+        return getattr(error, "code", None) == code and (not keys or found == keys)
+
+    return check

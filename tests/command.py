@@ -7,11 +7,12 @@ import json
 import os
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import chdir, nullcontext, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from builders import suggested
 from equipoise.cli.main import main
 
 COMMAND = Path(sys.executable).parent / "equipoise"
@@ -25,13 +26,16 @@ def call(*arguments: str, cwd: Path | None = None, **env: str) -> subprocess.Com
     )  # fmt: skip
 
 
-def call_here(*arguments: str) -> subprocess.CompletedProcess[str]:
+def call_here(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run the command in this process: a new one needs half a second to load the product.
 
     Tests of what the operating system sees (pipes, signals, the environment) use ``call``.
     """
-    out, errors, status = io.StringIO(), io.StringIO(), 0
+    # Text over bytes, because some commands write bytes.
+    out, errors = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    status = 0
     with (
+        chdir(cwd) if cwd else nullcontext(),
         patch.object(sys, "argv", ["equipoise", *arguments]),
         redirect_stdout(out),
         redirect_stderr(errors),
@@ -40,7 +44,31 @@ def call_here(*arguments: str) -> subprocess.CompletedProcess[str]:
             main()
         except SystemExit as exit_:
             status = int(exit_.code or 0)
-    return subprocess.CompletedProcess(arguments, status, out.getvalue(), errors.getvalue())
+    texts = (stream.detach().getvalue().decode() for stream in (out, errors))
+    return subprocess.CompletedProcess(arguments, status, *texts)
+
+
+def refusals(*arguments: str) -> list[tuple[str, str]]:
+    """The code and the key of each problem of a command that is refused as bad input."""
+    return [(row["code"], row["key"]) for row in answer(*arguments, code=2)["problems"]]
+
+
+def located(*arguments: str) -> list[tuple[str, str, int | None]]:
+    """The code, the key and the line of each problem of a file that a command refuses."""
+    problems = answer(*arguments, code=2)["problems"]
+    return [(row["code"], row["key"], row["line"]) for row in problems]
+
+
+def cured(*arguments: str) -> tuple[str, str]:
+    """The code and the cure of the only problem of a command that is refused."""
+    (row,) = answer(*arguments, code=2)["problems"]
+    return row["code"], row["cure"]
+
+
+def misspelt(*arguments: str) -> tuple[str, str | None]:
+    """The code of the only problem of a refused command, and the name that its cure suggests."""
+    code, cure = cured(*arguments)
+    return code, suggested(cure)
 
 
 def answer(*arguments: str, code: int = 0) -> Any:

@@ -6,17 +6,20 @@ looking at every VM again. In-flight actions are not understood here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from statistics import NormalDist, pstdev
 from typing import NamedTuple
 
 from equipoise.model.estimate import Estimates
-from equipoise.model.host import HostState
+from equipoise.model.host import Host, HostState
+from equipoise.model.inventory import Pool
 from equipoise.model.quantity import HostId, ResourceName, VmId
 from equipoise.model.rule import KeepApart, StayOff, StayWithin
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import Demand, Vm
 from plain_entitlement import CPU, MEMORY, entitlements
+from plain_limits import memory_for_sizes, vcpus_for_sizes
 
 HAIR = 1e-9
 Where = dict[VmId, HostId]
@@ -46,9 +49,14 @@ class PlainBalance:
             "cpu": entitlements(self.hosts, vms, pools, CPU),
             "memory": entitlements(self.hosts, vms, pools, MEMORY),
         }
+        self.usable = usable(self.hosts, vms, pools)
         self.heavy_at_first = self.heavy(self.where)
-        usual = 2 / 3 * len(self.resources) / sum(self.heavy_at_first.values())
-        self.weight = {name: usual * heavy for name, heavy in self.heavy_at_first.items()}
+        heavy = {
+            name: 3.0 if self.stays_heavy(name) else heavy
+            for name, heavy in self.heavy_at_first.items()
+        }
+        usual = 2 / 3 * len(self.resources) / sum(heavy.values())
+        self.weight = {name: usual * heavy[name] for name in heavy}
 
     # How uneven it is
 
@@ -94,6 +102,14 @@ class PlainBalance:
     def weighed(self, where: Where, weights: dict[str, float]) -> float:
         return sum(weight * self.deviation(resource, where) for resource, weight in weights.items())
 
+    def stays_heavy(self, resource: str) -> bool:
+        """Whether it was scarce in the last pass, and some host is still almost full."""
+        return resource in self.state.contended and any(
+            self.load(host.id, resource, self.where) > 0.9
+            for host in self.hosts
+            if self.has(host.id, resource)
+        )
+
     def imbalance(self) -> float:
         """By what is scarce at the beginning."""
         return self.weighed(self.where, self.weight)
@@ -113,6 +129,12 @@ class PlainBalance:
     def has_room(self, vm: Vm, host: HostId) -> bool:
         there = [self.state.vms[other] for other, at in self.where.items() if at == host]
         if any(self.due(vm.id, name) and not self.has(host, name) for name in self.resources):
+            return False
+        if vm.memory_mib + sum(other.memory_mib for other in there) > memory_for_sizes(
+            self.state.hosts[host]
+        ):
+            return False
+        if vm.vcpus + sum(other.vcpus for other in there) > vcpus_for_sizes(self.state.hosts[host]):
             return False
         needs = [reserved(vm, resource) for resource in self.resources]
         return all(
@@ -138,16 +160,51 @@ class PlainBalance:
     def gain(self, vm: VmId, host: HostId) -> float:
         return self.imbalance() - self.weighed({**self.where, vm: host}, self.weight)
 
+    def overload(self, where: Where | None = None) -> dict[tuple[HostId, str], float]:
+        """The demand above the capacity, of each host that has any."""
+        there: dict[tuple[HostId, str], float] = {}
+        for vm, host in (self.where if where is None else where).items():
+            for resource in ("cpu", "memory"):
+                there[host, resource] = there.get((host, resource), 0) + self.usable[resource][vm]
+        return {
+            (host, resource): demand - self.has(host, resource)
+            for (host, resource), demand in there.items()
+            if demand > self.has(host, resource) * (1 + HAIR)
+        }
+
+    def relieves(self, where: Where) -> bool:
+        """Whether no host is overloaded more than now, and some host less."""
+        now, then = self.overload(), self.overload(where)
+        less = any(then.get(key, 0.0) < excess - 1e-6 for key, excess in now.items())
+        return less and all(excess <= now.get(key, 0.0) + 1e-6 for key, excess in then.items())
+
     def crowds(self, vm: VmId, host: HostId) -> bool:
-        """Whether something becomes scarce that was not at the beginning."""
+        """Whether a host is overloaded more, or something becomes scarce that was not at first."""
+        now, then_over = self.overload(), self.overload({**self.where, vm: host})
+        if any(
+            then_over.get((host, resource), 0.0) > now.get((host, resource), 0.0)
+            for resource in ("cpu", "memory")
+        ):
+            return True
         then = self.heavy({**self.where, vm: host})
         return any(then[resource] > weight for resource, weight in self.heavy_at_first.items())
 
-    def least_gain(self) -> float:
+    def least_gain(self, home: HostId) -> float:
+        """What a move from a host must gain: a part of a host in any case, if it has enough."""
         excess = self.imbalance() - self.policy.imbalance_target
         least = self.policy.goodness * excess / len(self.hosts)
         relaxed = self.imbalance() > self.policy.relaxed_above * self.policy.imbalance_target
-        return least / 10 if relaxed else least
+        least = least / 10 if relaxed else least
+        return least if self.lacks(home) else max(least, self.policy.gain_min / len(self.hosts))
+
+    def lacks(self, host: HostId) -> bool:
+        """Whether the VMs on a host ask for more than it has."""
+        return any(
+            sum(self.now(vm, resource) for vm in self.on(host))
+            > self.has(host, resource) * (1 + HAIR)
+            for resource in self.resources
+            if self.has(host, resource)
+        )
 
     # What it is worth
 
@@ -172,7 +229,7 @@ class PlainBalance:
         """MHz-seconds: both hosts work for it, and the VM is slower, as long as it takes."""
         guest = self.state.vms[vm]
         mhz = 2 * self.policy.migration_cpu_mhz + self.policy.slowdown * guest.demand.cpu_mhz
-        return mhz * self._estimates.move_ms(guest) / 1000
+        return mhz * self._estimates.migration_of(guest, self.state) / 1000
 
     def short(self, demand: float, host: HostId, resource: str) -> float:
         """What is missing on average if demand is spread about what was measured."""
@@ -238,8 +295,9 @@ class PlainBalance:
         """All moves that are allowed, good enough and worth it, by more than a hair."""
         if self.imbalance() <= self.policy.imbalance_target + hair:
             return []
-        least, found = self.least_gain(), []
+        found = []
         for vm in self.where:
+            least = self.least_gain(self.where[vm])
             for host in self.hosts:
                 if not self.allows(vm, host.id) or self.crowds(vm, host.id):
                     continue
@@ -249,6 +307,25 @@ class PlainBalance:
                 if not self.policy.cost_benefit or self.net(vm, host.id) > 1000 * hair:
                     found.append(Wanted(vm, host.id, gain))
         return found
+
+
+def usable(
+    hosts: Sequence[Host], vms: Sequence[Vm], pools: Sequence[Pool]
+) -> dict[str, dict[VmId, float]]:
+    """What limits let VMs use of their demand: what they are entitled to on an endless host."""
+    free = [
+        vm.but(cpu=vm.cpu.but(reservation_mhz=0), memory=vm.memory.but(reservation_mib=0))
+        for vm in vms
+    ]
+    open_pools = [
+        pool.but(cpu=pool.cpu.but(reservation_mhz=0), memory=pool.memory.but(reservation_mib=0))
+        for pool in pools
+    ]
+    endless = [host.but(cores=10**4, mhz_per_core=10**5, memory_mib=10**9) for host in hosts[:1]]
+    return {
+        "cpu": entitlements(endless, free, open_pools, CPU),
+        "memory": entitlements(endless, free, open_pools, MEMORY),
+    }
 
 
 def asked(vm: Vm, demand: Demand, resource: str) -> float:

@@ -180,11 +180,25 @@ def divided(
     return got
 
 
-def spread(cpu: Sequence[float], memory: Sequence[float]) -> float:
-    """How unevenly hosts are loaded."""
+def is_tight(loads: Sequence[float]) -> bool:
+    """Whether a host would have to give more than it has."""
+    return max(loads, default=0.0) > 1 + HAIR
+
+
+def spread(
+    cpu: Sequence[float], memory: Sequence[float], tight_lately: tuple[bool, bool] = (False, False)
+) -> float:
+    """How unevenly hosts are loaded.
+
+    What was tight lately counts as tight until every host has a tenth of it to spare.
+    """
     if not cpu:
         return 0.0
-    tight = max(cpu) > 1 + HAIR, max(memory) > 1 + HAIR
+    of_cpu_lately, of_memory_lately = tight_lately
+    tight = (
+        is_tight(cpu) or (of_cpu_lately and max(cpu) > 0.9),
+        is_tight(memory) or (of_memory_lately and max(memory) > 0.9),
+    )
     of_cpu, of_memory = {(True, False): (1, 1 / 3), (False, True): (1 / 3, 1)}.get(
         tight, (2 / 3, 2 / 3)
     )

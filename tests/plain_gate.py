@@ -39,10 +39,14 @@ from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.value import FrozenMap
 from equipoise.model.vm import Vm, VmState
 from meanings import MEANINGS, World
+from plain_breaches import misses
+from plain_limits import memory_for_sizes, vcpus_for_sizes
 
 Resource = tuple[str, str]
 CPU: Resource = ("cpu", "")
 MEMORY: Resource = ("memory", "")
+SIZE: Resource = ("configured memory", "")
+VCPUS: Resource = ("vcpus", "")
 
 FROM = {
     PowerOn: HostState.STANDBY,
@@ -309,7 +313,12 @@ def places_held(cluster: Cluster, vm: Vm) -> set[HostId]:
 
 def room_of(cluster: Cluster, vm: Vm) -> dict[Resource, int]:
     """Return what a VM holds on each of its hosts."""
-    room = {CPU: vm.cpu.reservation_mhz, MEMORY: vm.memory.reservation_mib}
+    room = {
+        CPU: vm.cpu.reservation_mhz,
+        MEMORY: vm.memory.reservation_mib,
+        SIZE: vm.memory_mib,
+        VCPUS: vm.vcpus,
+    }
     for name, amount in vm.consumption.items():
         room["named", str(name)] = amount
     for action in cluster.flying:
@@ -334,6 +343,10 @@ def usable(host: Host, resource: Resource) -> int:
         return host.cores * host.mhz_per_core - host.reserve.cpu_mhz
     if resource == MEMORY:
         return host.memory_mib - host.reserve.memory_mib
+    if resource == SIZE:
+        return memory_for_sizes(host)
+    if resource == VCPUS:
+        return vcpus_for_sizes(host)
     return {str(name): amount for name, amount in host.capacity.items()}.get(resource[1], 0)
 
 
@@ -341,31 +354,37 @@ def usable(host: Host, resource: Resource) -> int:
 
 
 def against_rules(snapshot: Snapshot, plan: Plan) -> set[str]:
-    """Return the hard rules that the plan violates. A start moves nothing, so only ends count."""
+    """Return the hard rules that the plan breaks or makes worse.
+
+    A start moves nothing, so only ends count. What violated a rule before the plan may stay, no
+    larger than it was; once it is repaired, it must stay so.
+    """
     at_first = cluster_after(snapshot, [])
     at_last = cluster_after(snapshot, plan.steps)
     on_the_way = [
         cluster_after(snapshot, [other for other in plan.steps if other.end_ms <= step.end_ms])
-        for step in plan.steps
+        for step in sorted(plan.steps, key=lambda timed: timed.end_ms)
     ]
-    touched = {vm_of(step.action) for step in plan.steps}
-    for cluster in on_the_way:  # a switch of a host touches its agents too
-        touched |= {vm.id for vm in cluster.vms.values() if vm.state != at_first.vms[vm.id].state}
     found = set()
     for rule in snapshot.settings.rules:
         if not rule.hard:
             continue
+        before = misses(rule, at_first.hosts, at_first.vms)
         if rule.continuous:
-            if is_broken(rule, at_first):
-                found.add("8 broken from the beginning")
-            if any(is_broken(rule, cluster) for cluster in on_the_way):
-                found.add("8 broken on the way")
-        elif (
-            not isinstance(rule, Satisfy)
-            and is_broken(rule, at_last)
-            and (touched & set(rule.vms) or not is_broken(rule, at_first))
-        ):
-            found.add("8 broken at the end")
+            lasting = set(before)
+            for cluster in on_the_way:
+                now = misses(rule, cluster.hosts, cluster.vms)
+                if now.keys() - before.keys():
+                    found.add("8 broken on the way")
+                elif now.keys() - lasting:
+                    found.add("8 broken again")
+                if any(now[key] > size for key, size in before.items() if key in now):
+                    found.add("8 worse on the way")
+                lasting &= now.keys()
+        else:
+            now = misses(rule, at_last.hosts, at_last.vms)
+            if any(key not in before or size > before[key] for key, size in now.items()):
+                found.add("8 broken at the end")
     return found
 
 

@@ -23,6 +23,7 @@ from equipoise.model.vm import Vm, VmState
 from equipoise.spec.language import syntax
 from equipoise.spec.language.syntax import Binder, Binding, Constraint, StateRef, Term
 from equipoise.spec.language.vocabulary import canonical_name
+from plain_limits import memory_for_sizes, vcpus_for_sizes
 
 Names = Mapping[str, Any]
 
@@ -300,10 +301,15 @@ def _amounts(named: Mapping[Any, int], cpu: int, memory: int) -> dict[str, int]:
     return {**named, "cpu": cpu, "memory": memory}
 
 
+def _sizes(memory: int, vcpus: int) -> dict[str, int]:
+    return {"configured_memory": memory, "vcpus": vcpus}
+
+
 def _consumption(state: Snapshot, _: World, name: VmId, resource: str) -> int:
     """Return the consumption; of CPU and memory it is the reservation."""
     vm = state.vms[name]
     known = _amounts(vm.consumption, vm.cpu.reservation_mhz, vm.memory.reservation_mib)
+    known |= _sizes(vm.memory_mib, vm.vcpus)
     return known.get(resource, 0)
 
 
@@ -312,6 +318,7 @@ def _capacity(state: Snapshot, _: World, name: HostId | None, resource: str) -> 
         return 0
     host = state.hosts[name]
     known = _amounts(host.capacity, host.usable_cpu_mhz, host.usable_memory_mib)
+    known |= _sizes(memory_for_sizes(host), vcpus_for_sizes(host))
     return known.get(resource, 0)
 
 

@@ -15,11 +15,12 @@ from typing import NamedTuple
 
 from equipoise.model.estimate import Estimates
 from equipoise.model.host import Host, HostState
-from equipoise.model.policy import HostOverride
+from equipoise.model.policy.balance import HostOverride
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.rule import KeepApart, KeepTogether, Satisfy, StayOff, StayWithin
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import Demand, Vm, VmState
+from plain_limits import memory_for_sizes, vcpus_for_sizes
 
 Where = Mapping[VmId, HostId]
 Pair = tuple[float, float]
@@ -178,7 +179,7 @@ class PlainPower:
         touched = {host, *going.values()}
         stable_s = min(self.policy.asleep_s, *(self.stable_s(host) for host in touched))
         moving = [estimates.move_ms(self.state.vms[vm]) / 1000 for vm in going]
-        at_once = self.state.settings.limits.actions_per_host
+        at_once = self.state.settings.limits.parallel_migrations
         leaving_s = sum(moving) / at_once + estimates.power_off_ms / 1000
         coming_s = sum(moving) / at_once + estimates.power_on_ms / 1000 + self.policy.on_window_s
         stays_s = stable_s if max(worse) > HAIR else self.policy.asleep_s
@@ -265,6 +266,10 @@ class PlainPower:
         memory = sum(vm.memory.reservation_mib for vm in some)
         if cpu > has(host)[0] or memory > has(host)[1]:
             yield f"{host.id} has promised more than it has"
+        if sum(vm.memory_mib for vm in some) > memory_for_sizes(host):
+            yield f"{host.id} has VMs with more memory than it has"
+        if sum(vm.vcpus for vm in some) > vcpus_for_sizes(host):
+            yield f"{host.id} has VMs with more vCPUs than it may have"
 
     def _holds(self, rule: object) -> bool:
         match rule:

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations, permutations, product
 
 from equipoise.model.host import Host, HostState
-from equipoise.model.policy import HostOverride, VmOverride
+from equipoise.model.policy.balance import HostOverride, VmOverride
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.rule import KeepApart, KeepTogether, Rule, Satisfy, StayOff, StayWithin
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import Vm, VmState
+from plain_limits import memory_for_sizes, vcpus_for_sizes
 
 Placing = Mapping[VmId, HostId]
 
@@ -57,6 +58,7 @@ def _takes(state: Snapshot, vm: Vm, host: Host, where: Placing) -> bool:
     """Whether a host has what a VM that has come needs; what it needs nothing of does not count."""
     free = _free(state, host, where)
     needs = {"cpu": vm.cpu.reservation_mhz, "memory": vm.memory.reservation_mib}
+    needs |= {"its size": vm.memory_mib, "its vCPUs": vm.vcpus}
     needs |= {str(name): amount for name, amount in vm.consumption.items()}
     return all(free.get(name, 0) >= 0 for name, need in needs.items() if need > 0)
 
@@ -135,6 +137,8 @@ def _free(state: Snapshot, host: Host, placing: Placing) -> dict[str, int]:
     return {
         "cpu": host.usable_cpu_mhz - sum(vm.cpu.reservation_mhz for vm in here),
         "memory": host.usable_memory_mib - sum(vm.memory.reservation_mib for vm in here),
+        "its size": memory_for_sizes(host) - sum(vm.memory_mib for vm in here),
+        "its vCPUs": vcpus_for_sizes(host) - sum(vm.vcpus for vm in here),
         **{
             str(name): host.capacity.get(name, 0) - sum(vm.consumption.get(name, 0) for vm in here)
             for name in named

@@ -30,11 +30,12 @@ from equipoise.model.scenario.physics import MigrationPhysics
 from equipoise.model.scenario.scenario import Scenario
 from equipoise.model.vm import Demand, Vm, VmState
 from equipoise.sim.load import LoadDemands, TraceReader
-from plain_division import Claim, divided, spread, tree, watts_of, watts_saved, weights
+from plain_division import Claim, divided, is_tight, spread, tree, watts_of, watts_saved, weights
 from plain_entitlement import CPU, MEMORY, entitlements
 
 TOLERANCE_MS = 1e-6
 """A time that exceeds a whole millisecond by less than this is not rounded up."""
+HOUR_MS = 3_600_000
 
 
 @dataclass(slots=True)
@@ -162,6 +163,8 @@ class PlainWorld:
         self.steps: dict[StepId, Step] = {}
         self.ended: dict[StepId, int] = {}
         self.samples: list[Sample] = []
+        self.tight_ms = [-1, -1]
+        """When a sample last found too little CPU, and too little memory, on some host."""
         self.joules = self.joules_saved = self.asleep_s = 0.0
         self.now_ms = 0
         self._cues = list(asked)
@@ -444,7 +447,13 @@ class PlainWorld:
                 due = min(cpu[guest.vm.id], guest.cpu_demand)
                 happiness[guest.vm.id] = min(1.0, guest.cpu_allocated / due) if due else 1.0
         hosted = {host.id: self._figures(host) for host in hosts}
-        self.samples.append(Sample(self.now_ms / 1000, spread(*loads), hosted, happiness))
+        hour_ago_ms = max(0, self.now_ms - HOUR_MS)
+        lately = tuple(seen_ms >= hour_ago_ms for seen_ms in self.tight_ms)
+        uneven = spread(*loads, (lately[0], lately[1]))
+        self.samples.append(Sample(self.now_ms / 1000, uneven, hosted, happiness))
+        for number, resource in enumerate(loads):
+            if is_tight(resource):
+                self.tight_ms[number] = self.now_ms
 
     def _figures(self, host: Host) -> dict[str, float]:
         here = self._here(host)

@@ -14,7 +14,7 @@ from equipoise.model.estimate import Estimates
 from equipoise.model.event import ActionFinished, ActionStarted, DemandObserved, Event
 from equipoise.model.host import Host, HostReserve, HostState, PowerProfile, RequestedHostState
 from equipoise.model.plan import Plan, Proposal
-from equipoise.model.policy import BalancePolicy, HostOverride
+from equipoise.model.policy.balance import BalancePolicy, HostOverride
 from equipoise.model.policy.power import PowerOverride, PowerPolicy, StandbyPreference
 from equipoise.model.quantity import HostId, PlanId, RuleId, VmId
 from equipoise.model.rule import KeepApart, KeepTogether, Rule, Satisfy, StayOff, StayWithin
@@ -58,6 +58,8 @@ def a_machine(draw: st.DrawFn, name: str) -> Host:
         reserve=HostReserve(cpu_mhz=100, memory_mib=256) if draw(SELDOM) else HostReserve(),
         temperature_c=draw(st.sampled_from([None, 20.0, 40.0])),
         labels={"rack": draw(st.sampled_from("ab"))},
+        memory_overcommit=draw(st.sampled_from([None, None, 1.5])),
+        cpu_overcommit=draw(st.sampled_from([None, None, None, 2.0])),
     )
 
 
@@ -195,7 +197,8 @@ def clusters(draw: st.DrawFn, *, words: bool = True, past: bool = True) -> Snaps
 
 def proposals(state: Snapshot, seed: int = 0) -> list[Proposal]:
     """Return the proposals of both deciders, as the loop does."""
-    deciders = (BalanceDecider(Estimates(), seed=seed), PowerDecider(Estimates()))
+    balance = BalanceDecider(Estimates(), seed=seed, powered=True)
+    deciders = (balance, PowerDecider(Estimates()))
     return ask_deciders(deciders, state)
 
 

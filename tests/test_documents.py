@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from command import call_here
 from equipoise.api.loading import read_inventory, read_plan
 from equipoise.cli.commands import app
 from equipoise.model.state.snapshot import Snapshot
@@ -27,30 +28,54 @@ def console_blocks(document: str) -> list[list[str]]:
     return [[line[2:] for line in block.splitlines() if line.startswith("$ ")] for block in blocks]
 
 
+DOCUMENTS = {
+    "README.md": 2,
+    "docs/tour.md": 31,
+    "docs/jobs.md": 9,
+    "docs/roles.md": 3,
+    "docs/simulation.md": 1,
+    "docs/upgrade-methods.md": 4,
+}
+"""The documents whose commands run as they are, and how many commands each has at least."""
 BLOCKS = {
     f"{document}-{number}": commands
-    for document in ("README.md", "docs/tour.md")
+    for document in DOCUMENTS
     for number, block in enumerate(console_blocks(document))
     if (commands := [command for command in block if not command.startswith("make")])
 }
 
 
-@pytest.mark.parametrize(("document", "count"), [("README.md", 2), ("docs/tour.md", 28)])
+@pytest.mark.parametrize(("document", "count"), DOCUMENTS.items())
 def test_no_command_of_a_document_is_missed(document: str, count: int) -> None:
     found = [len(commands) for name, commands in BLOCKS.items() if name.startswith(document)]
     assert sum(found) >= count
 
 
+SHELL_CHARACTERS = re.compile(r"[|&;<>$`*?(){}\"'\\#~]")
+
+
+def run_shown(command: str) -> subprocess.CompletedProcess[str]:
+    """Run a command as a document shows it; one of the product without a new process."""
+    program, *arguments = command.split()
+    assert shutil.which(program), command
+    if Path(program).name == "equipoise" and not SHELL_CHARACTERS.search(command):
+        return call_here(*arguments)
+    return subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+
+
 @pytest.mark.parametrize("shown", BLOCKS.values(), ids=BLOCKS.keys())
-def test_the_commands_of_a_block_work_one_after_the_other(shown: list[str], tmp_path: Path) -> None:
+def test_the_commands_of_a_block_work_one_after_the_other(
+    shown: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A block needs nothing of the blocks before it, so workers share the blocks."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    programs = Path(sys.executable).parent
     (tmp_path / ".venv").mkdir()
-    (tmp_path / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
+    (tmp_path / ".venv" / "bin").symlink_to(programs)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
     for command in shown:
-        done = subprocess.run(
-            command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False
-        )
+        done = run_shown(command)
         assert done.returncode == 0, f"{command}: {done.stderr}"
         assert done.stdout.strip(), command
 
@@ -85,7 +110,7 @@ def test_every_make_chore_that_the_documents_name_exists() -> None:
 
 
 def test_every_command_that_the_documents_name_exists() -> None:
-    known = {"fuzz", "roles", "spec"} | {
+    known = {group.name for group in app.registered_groups} | {
         command.name or command.callback.__name__
         for command in app.registered_commands
         if command.callback
@@ -95,6 +120,10 @@ def test_every_command_that_the_documents_name_exists() -> None:
         "CHANGELOG.md",
         "docs/tour.md",
         "docs/files.md",
+        "docs/jobs.md",
+        "docs/kubernetes.md",
+        "docs/kubernetes-client.md",
+        "docs/kubernetes-study.md",
         "docs/planning.md",
         "docs/roles.md",
         "docs/simulation.md",
@@ -134,3 +163,11 @@ def test_the_example_scripts_run(tmp_path: Path) -> None:
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert plot.read_text().count("<rect") == 3
+    folder = tmp_path / "policies"
+    printed = subprocess.run(
+        [sys.executable, str(scripts / "researcher_policies.py"), str(folder)],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert len(printed.splitlines()) == 6
+    assert (folder / "waits.svg").read_text().count("<rect") == 4
+    assert (folder / "easy" / "report.html").exists()

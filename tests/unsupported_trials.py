@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from equipoise.adapters.targets.scheduler import UnsupportedTrial
 from equipoise.errors import CODES
-from equipoise.fuzz.schedulers import UnsupportedTrial
 
 
 @contextmanager

@@ -52,7 +52,7 @@ from equipoise.model.upgrade.request import (
 )
 from equipoise.model.upgrade.work import TaskBatch, TaskKind, UpgradeTask, VmBatch
 from equipoise.model.vm import Vm
-from equipoise.roles import check_removal
+from equipoise.roles.removal import check_removal
 from equipoise.store import MemoryJournal
 from equipoise.upgrade import Coordinator, instruction
 

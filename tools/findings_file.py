@@ -15,10 +15,9 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from equipoise.adapters.targets.scheduler import SchedulerEntry
+from equipoise.adapters.targets.scheduler import Scheduler, SchedulerEntry
 from equipoise.fuzz.campaign.findings import kind_of
 from equipoise.fuzz.registry import find_scheduler, make_scheduler
-from equipoise.fuzz.schedulers import Scheduler
 from equipoise.fuzz.trial.shrink import TrialSize
 from equipoise.fuzz.trial.stored import StoredTrial, read_lines, trial_of, write_line
 
@@ -45,7 +44,7 @@ def _known(line: StoredTrial) -> SchedulerEntry:
     """The target of a case, in the version in which it was saved."""
     known = find_scheduler(line.target)
     if known is None or not line.is_of(known.version):
-        sys.exit(f"{line.target} {line.target_version} is not here to be asked again")
+        sys.exit(f"{line.target} {line.target_version} is not installed")
     return known
 
 

@@ -25,4 +25,6 @@ echo "installing what $lock names ..."
 install --require-hashes -r "$lock"
 install --no-deps --no-build-isolation --editable .
 echo "compiling for this machine ..."
+# Python does it on its own, unless the environment forbids it to write bytecode.
+.venv/bin/python -m compileall -q src/equipoise
 .venv/bin/python -m equipoise.sim

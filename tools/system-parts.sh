@@ -12,6 +12,8 @@ command -v chromium >/dev/null || command -v chromium-browser >/dev/null ||
 command -v ssh >/dev/null || missing+=(openssh-client)
 command -v java >/dev/null || missing+=(default-jdk-headless)
 command -v mvn >/dev/null || missing+=(maven)
+command -v kubectl >/dev/null || missing+=(kubernetes-client)
+/usr/bin/python3 -c 'import simgrid' >/dev/null 2>&1 || missing+=(python3-simgrid)
 
 [ ${#missing[@]} -eq 0 ] && exit 0
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then

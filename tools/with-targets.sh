@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Run a command while the schedulers under test (Nova, Watcher, ProxLB, BtrPlace) are made beside it.
+# Run a command while the schedulers under test (Nova, Watcher, ProxLB, BtrPlace, kube-scheduler) are made beside it.
 # Their environments are cached by lock file, so that this takes minutes only the first time. The
 # tests that need them wait for the process that EQUIPOISE_TARGETS_PID names.
 set -uo pipefail

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from equipoise.api.campaigns import campaign, upgrade
     from equipoise.api.jobs import JobsRun, simulate_jobs
     from equipoise.api.loading import load
-    from equipoise.api.simulation import SimulationRun, simulate
-    from equipoise.api.sweep import Sweep, sweep
+    from equipoise.api.simulation import SimulationRun, Sweep, simulate, sweep
     from equipoise.errors import EquipoiseError, InvalidInput, MissingExtra, WorldError
     from equipoise.model.action import Migrate
     from equipoise.model.host import Host
@@ -39,8 +38,7 @@ _MODULES: Final = {
     "api.campaigns": ("campaign", "upgrade"),
     "api.jobs": ("JobsRun", "simulate_jobs"),
     "api.loading": ("load",),
-    "api.simulation": ("SimulationRun", "simulate"),
-    "api.sweep": ("Sweep", "sweep"),
+    "api.simulation": ("SimulationRun", "Sweep", "simulate", "sweep"),
     "errors": ("EquipoiseError", "InvalidInput", "MissingExtra", "WorldError"),
     "model.action": ("Migrate",),
     "model.host": ("Host",),

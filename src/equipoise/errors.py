@@ -76,6 +76,7 @@ CODES: Final[Mapping[str, str]] = {
     "role-held": "Another processor holds or starts a role that has a single holder.",
     "role-wrong-state": "The role already runs, or does not run, on the processor.",
     "rule-violated": "A constraint of the specification is false.",
+    "rule-worsened": "A constraint that was violated before the plan would be violated more.",
     "stale-plan": "The plan was made for another version of the cluster.",
     "too-few-hosts": "Rules leave fewer hosts than other rules need.",
     "too-deeply-nested": "A formula is nested too deeply.",
@@ -84,13 +85,23 @@ CODES: Final[Mapping[str, str]] = {
     "unknown-constraint": "No specification declares a constraint of this name.",
     "unreachable-state": "No sequence of actions leads to the desired state.",
     "unused-argument": "A constraint never uses one of its arguments.",
+    "constant-formula": "A formula is always true, or always false, on every small cluster.",
     "vcpus-exceed-cores": "The VM has more vCPUs than the host has cores.",
     "wrong-state": "The VM or host is not in the state, or not on the host, that the action needs.",
+    # Warnings: values that are allowed and probably wrong.
+    "doubtful-host-memory": "A host has so little or so much memory that the unit is doubtful.",
+    "doubtful-core-speed": "A core is so slow or so fast that the unit is doubtful.",
+    "doubtful-vm-cpu": "A VM demands or reserves more CPU than its vCPUs can give.",
+    "doubtful-vm-memory": "A VM has so little memory that the unit is doubtful.",
+    "vm-exceeds-hosts": "A VM has more memory than any host may commit.",
     # Capacity, balance and power.
+    "constraint-unsatisfiable": "No hosts of the empty platform satisfy the constraints of a job.",
+    "search-exhausted": "The search for hosts of a job reached its limit without a result.",
     "no-capacity": "No host has enough free capacity.",
     # Moves that balance recommends.
     "balance": "The move reduces the imbalance.",
-    "repair-rule": "The move repairs a broken rule or an exceeded reservation.",
+    "repair-rule": "The move repairs a broken rule or an overcommitted host.",
+    "relieve-overload": "The move takes demand off a host that has too little capacity for it.",
     "evacuate": "The operator requests a state in which the host must be empty.",
     "free-capacity": "The move frees capacity for another VM.",
     # Faults and refusals of balance and placement.
@@ -99,6 +110,11 @@ CODES: Final[Mapping[str, str]] = {
     "keep-together": "A rule keeps VMs together that are on different hosts.",
     "ft-incompatible": "The hosts of a fault-tolerant pair are not compatible.",
     "over-reserved": "The reservations on a host exceed its capacity.",
+    "overcommitted": "The VMs on a host have more memory or vCPUs than it may commit.",
+    "host-overloaded": "The demand of the VMs on a host exceeds its capacity.",
+    "out-of-cpu": "The VMs ask for more CPU than all hosts have that are on.",
+    "out-of-memory": "The VMs ask for more memory than all hosts have that are on.",
+    "failover-reserve": "The VM would use capacity in which lost VMs must restart.",
     "broken-rule": "A rule is broken, and no move that repairs it is known.",
     "vm-sleeping": "A host cannot be switched, because a sleeping VM cannot leave it.",
     "gate-refuses": "The gate refuses the action.",
@@ -110,6 +126,7 @@ CODES: Final[Mapping[str, str]] = {
     "rule-forbids": "A rule forbids the host.",
     "too-few-cores": "The host has fewer cores than the VM has vCPUs.",
     "makes-scarce": "The move would overload the host.",
+    "no-relief": "The host of the VM is overloaded, and no other host can take the VM.",
     "no-gain": "The move would not reduce the imbalance.",
     "cost-exceeds-benefit": "The benefit is too small for the cost and the risk.",
     "below-threshold": "The priority is below the threshold of the policy.",
@@ -120,6 +137,11 @@ CODES: Final[Mapping[str, str]] = {
     "agent": "The VM is an agent of its host and cannot move.",
     "action-running": "A running action works on the VM.",
     "recently-moved": "The VM, or one that must stay with it, moved recently.",
+    "moved-often": "The VM has moved as often as it may within a day.",
+    "unchanged-since-move": "The VM has moved, and neither demand nor hosts have changed since.",
+    "move-back-off": "The last migration of the VM failed; the next one waits.",
+    "link-back-off": "The last migrations over the link of the host failed; the next one waits.",
+    "left-lately": "The VM left the host a short time ago.",
     "policy-override": "The policy excludes the VM or the host.",
     "rules-only": "The policy only repairs rules.",
     "balanced": "The imbalance is within the target.",
@@ -150,6 +172,7 @@ CODES: Final[Mapping[str, str]] = {
     "no-power-figures": "The host has no power figures, or standby saves nothing.",
     "wake-failed": "The last wake of the host failed.",
     "state-requested": "The operator has requested a state for the host.",
+    "vms-rest": "A VM of the host stays where it is for now, because it has moved or failed to.",
     "in-use": "An action or the evacuation of another host uses the host.",
     "holds-roles": "The host holds roles, or a role needs it.",
     "hosts-busy": "Hosts are, or would be, above the target utilisation.",
@@ -253,8 +276,10 @@ CODES: Final[Mapping[str, str]] = {
     "evacuation-pointless": "The move empties a host that is not powered off now.",
     "event-invalid": "An event cannot be decoded after encoding, so it is not recorded.",
     "event-missing": "An event of the journal is missing.",
+    "event-unexpected": "An event of the journal cannot follow the events before it.",
     "event-unreadable": "A line of the journal is not an event of this version.",
     "intent-conflict": "A more urgent proposal uses the same VM or host.",
+    "job-too-large": "A job requests more hosts than the platform has.",
     "journal-conflict": "Another process has appended to the journal.",
     "journal-failed": "The journal could not be written, so the loop has stopped.",
     "journal-name-invalid": "The name of a journal has a character that is not allowed.",
@@ -298,11 +323,27 @@ CODES: Final[Mapping[str, str]] = {
     "outcome-unknown": "The run of Ansible ended before the result was known.",
     "no-playbook": "No playbook is named for the task.",
     "not-a-playbook": "A file is not a playbook for the hosts of the batch.",
+    "api-unreachable": "The Kubernetes API does not answer.",
+    "api-certificate": "The certificate of the Kubernetes API is not trusted.",
+    "api-unauthorized": "The Kubernetes API does not accept the credentials.",
+    "api-forbidden": "The user of the Kubernetes API lacks a right.",
+    "api-not-found": "The Kubernetes API has no such path.",
+    "api-error": "The Kubernetes API answers with an error or with nonsense.",
     # Campaigns.
     "scheduler-crashed": "The scheduler under test raised an error.",
     "scheduler-protocol": "The scheduler broke the protocol: the message names the event.",
     "scheduler-timeout": "The scheduler under test exceeded its time limit.",
+    "scheduler-ended": "The scheduler ended or closed its connection before it answered.",
+    "simulation-ended": "The simulation closed its connection before it said that it ends.",
+    "address-not-available": "The address to listen at is taken or is not one of this machine.",
+    "scheduler-deadlock": "Jobs wait, and the scheduler leaves nothing that can happen.",
+    "record-ended": "The recorded exchange has no further reply, or differs from the run.",
     "scheduler-missing": "The scheduler under test is not installed on this machine.",
+    "worker-not-started": "The process of a scheduler under test does not start.",
+    "worker-died": "The process of a scheduler under test ended without an answer.",
+    "worker-closed": "The process of a scheduler under test was closed before the question.",
+    "worker-answer-invalid": "The process of a scheduler under test sent an unreadable answer.",
+    "worker-question-invalid": "The process of a scheduler under test cannot read a question.",
     "over-filtering": "The scheduler rejects a correct plan.",
     "under-filtering": "The scheduler accepts or makes a wrong plan.",
     "already-violated": "The constraint is violated before the plan starts.",
@@ -321,14 +362,22 @@ CODES: Final[Mapping[str, str]] = {
     "unsupported-trial": "The scheduler cannot express the trial.",
     "unsupported-experiment": "The scheduler lacks what the experiment needs.",
     "findings-mismatch": "The file has findings of another scheduler or another version.",
+    # Schedulers of Kubernetes and their clock.
+    "clock-unsupported": "The system lacks what the clock of a run needs.",
+    "go-build-failed": "Go could not build a program.",
+    "go-missing": "Go is not installed.",
+    "go-unknown": "The virtual clock does not know this version of Go.",
     # Command line and reports.
     "already-exists": "The file, folder or journal holds another result.",
     "file-not-readable": "A file cannot be read.",
+    "secret-in-file": "A file has a password or token where only its source may be named.",
+    "secret-missing": "The environment variable or file of a password is missing or empty.",
     "file-not-writable": "A file cannot be written.",
     "journal-mismatch": "The journal belongs to another campaign or engine.",
     "not-a-folder": "A path names a file where a folder is needed.",
     "not-a-run": "The folder is not one that 'equipoise simulate --out' wrote.",
     "table-invalid": "A table of a saved run lacks a column or has a row of another length.",
+    "usage-error": "The command line has an unknown option, or lacks an argument.",
     "option-conflict": "Two options cannot be used together, or one needs another.",
 }
 """Every stable code of a problem, reason, refusal or fault, with its meaning.
@@ -381,6 +430,13 @@ class InvalidInput(EquipoiseError):
         assert self.problems, "an InvalidInput needs at least one problem"
         self.code = self.problems[0].code
         super().__init__(str(self))
+
+    @classmethod
+    def of(
+        cls, source: str, what: str, *, code: str, cure: str = "", key: str = ""
+    ) -> InvalidInput:
+        """Return the exception with one problem, which is of the document as a whole by default."""
+        return cls(source, [InputProblem(key=key, what=what, cure=cure, code=code)])
 
     def __str__(self) -> str:
         return "\n".join(f"{self.source}: {problem}" for problem in self.problems)

@@ -8,7 +8,7 @@ import pytest
 
 from equipoise.model.action import Migrate
 from equipoise.model.event import ActionFinished, ActionStarted
-from equipoise.model.policy import BalancePolicy
+from equipoise.model.policy.balance import BalancePolicy
 from equipoise.sim.builtin import builtin_scenario
 from equipoise.sim.runner import ScenarioRunner, SimulationResult
 from equipoise.store import MemoryJournal
@@ -40,7 +40,8 @@ def test_table_1() -> None:
 )
 def test_table_2_what_weighing_cost_against_benefit_saves(name: str, part: float) -> None:
     with_it, _ = played(name)
-    without, _ = played(name, BalancePolicy(cost_benefit=False))
+    restless = BalancePolicy(cost_benefit=False, gain_min=0, moves_per_day=1000, return_s=0)
+    without, _ = played(name, restless)
     assert without.finished[Migrate] > 0
     assert with_it.finished[Migrate] <= part * without.finished[Migrate]
     for payload in ("payload_cpu_pct", "payload_memory_pct"):

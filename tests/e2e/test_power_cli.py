@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from command import answer, call
+from command import answer, call_here, cured
 
 ROOT = Path(__file__).parent.parent.parent
 NIGHT = str(ROOT / "examples" / "night.yaml")
@@ -35,7 +35,7 @@ def test_recommend_shows_hosts_for_standby_and_why_the_others_stay_on() -> None:
     ]
     assert rows[1]["after"] == ["build"]
     assert power["scores"]["after"]["low"]["cpu"] < power["scores"]["before"]["low"]["cpu"]
-    said = call("recommend", NIGHT, "--with", "power", "--why", "h5").stdout
+    said = call_here("recommend", NIGHT, "--with", "power", "--why", "h5").stdout
     assert "3 hosts (old-1, h2, h4)" in said
     assert "stays-on" in said
 
@@ -56,16 +56,24 @@ def test_what_is_recommended_passes_the_gate(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_meant_is_refused_with_a_cure() -> None:
-    for options, words in (
-        (("recommend", NIGHT, "--with", "pwer"), "no decider 'pwer'"),
-        (("simulate", "dpm-table3", "--set", "cluster.powr.threshold=4"), "did you mean power?"),
-        (("simulate", "dpm-table3", "--set", "cluster.power.treshold=4"), "threshold?"),
-        (("simulate", "dpm-table3", "--set", "cluster.power.threshold=9"), "1 to 5"),
-        (("simulate", "dpm-table3", "--set", "threshold"), "KEY=VALUE"),
+    for options, code, named in (
+        (("recommend", NIGHT, "--with", "pwer"), "unknown-name", "power"),
+        (("simulate", "dpm-table3", "--set", "cluster.powr.threshold=4"), "unknown-key", "power?"),
+        (
+            ("simulate", "dpm-table3", "--set", "cluster.power.treshold=4"),
+            "unknown-key",
+            "threshold?",
+        ),
+        (
+            ("simulate", "dpm-table3", "--set", "cluster.power.threshold=9"),
+            "out-of-range",
+            "1 to 5",
+        ),
+        (("simulate", "dpm-table3", "--set", "threshold"), "syntax-error", "KEY=VALUE"),
     ):
-        found = call(*options)
-        assert found.returncode == 2
-        assert words in found.stderr, found.stderr
+        found, cure = cured(*options)
+        assert found == code
+        assert named in cure
 
 
 SURGE = """

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from command import answer
-from equipoise.model.policy import PowerPolicy
+from equipoise.model.policy.power import PowerPolicy
 from equipoise.sim.builtin import builtin_scenario
 from equipoise.sim.runner import ScenarioRunner, SimulationResult
 from equipoise.store import MemoryJournal

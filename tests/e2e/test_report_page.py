@@ -19,7 +19,7 @@ TESTS = Path(__file__).parent.parent
 CHROMIUM = next(filter(None, map(which, ("chromium", "chromium-browser", "google-chrome"))), None)
 MARKS = {"path": {"line", "column", "action"}, "rect": {"action"}, "circle": {"dot"}}
 
-# What a person would do: point at some charts, look at memory, and type into the filter.
+# What a reader would do: point at some charts, look at memory, and type into the filter.
 A_VISITOR = """<script>
 addEventListener("load", () => {
   const chart = document.querySelector("figure.lines > svg");

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from command import answer, call
+from command import answer, call_here, located, misspelt, refusals
 from equipoise.model.event import decode_event
 from placement_auditor import PlacementAuditor
 
@@ -74,7 +74,7 @@ def test_the_power_testbed_draws_what_was_measured(tmp_path: Path) -> None:
     for name, idle, busy in (("dpm-testbed", 1500, 2200), ("dpm-testbed-no-hpm", 1900, 2100)):
         out = tmp_path / name
         alone = ("--without", "balance", "--json", "--out", str(out))
-        assert call("simulate", name, *alone).returncode == 0
+        assert call_here("simulate", name, *alone).returncode == 0
         lines = [line.split(",") for line in (out / "cluster.csv").read_text().splitlines()]
         watts = lines[0].index("watts")
         drawn = {float(line[0]): float(line[watts]) for line in lines[1:]}
@@ -94,7 +94,10 @@ def test_the_output_has_energy_its_price_and_unmet_demand() -> None:
     assert energy["co2_kg"] == pytest.approx(0.4 * energy["kwh"], abs=0.001)
     assert (energy["currency"], energy["saved_kwh"], energy["host_hours_asleep"]) == ("EUR", 0, 0)
     assert set(found["unsatisfied"]) == {"cpu_mhz_h", "memory_mib_h"}
-    assert "saved by standby" not in call("simulate", "dpm-testbed", "--without", "balance").stdout
+    assert (
+        "saved by standby"
+        not in call_here("simulate", "dpm-testbed", "--without", "balance").stdout
+    )
 
 
 def test_savings_are_priced_by_the_tariff_of_the_cluster(tmp_path: Path) -> None:
@@ -127,7 +130,7 @@ cluster:
         "co2_g_per_kwh": 100, "host_hours_asleep": 2.0,
     }  # fmt: skip
     assert found["unsatisfied"] == {"cpu_mhz_h": 2000.0, "memory_mib_h": 0.0}
-    shown = call("simulate", str(scenario), "--out", str(tmp_path / "out")).stdout
+    shown = call_here("simulate", str(scenario), "--out", str(tmp_path / "out")).stdout
     for words in ("standby time of all hosts", "0.18 kWh, 30.0 %", "0.09 CHF", "2,000 MHz h"):
         assert words in shown, words
     page = (tmp_path / "out" / "report.html").read_text()
@@ -149,14 +152,13 @@ def test_seeds_and_deciders_can_be_chosen() -> None:
     other = answer("simulate", "drs-table1", "--seed", "7")
     assert other["seed"] == 7
     assert other["journal_sha256"] != answer("simulate", "drs-table1")["journal_sha256"]
-    for options, words in (
-        (("--with", "restrat"), "did you mean restart?"),
-        (("--without", "gremlins"), "no decider 'gremlins'"),
-        (("--seed", "-1"), "--seed"),
-    ):
-        refused = call("simulate", "drs-table1", *options)
-        assert refused.returncode == 2, options
-        assert words in refused.stderr
+    wrong = misspelt("simulate", "drs-table1", "--with", "restrat")
+    assert wrong == ("unknown-name", "restart")
+    without = ("simulate", "drs-table1", "--without", "gremlins")
+    assert refusals(*without) == [("unknown-name", "--without")]
+    usage = answer("simulate", "drs-table1", "--seed", "-1", code=2)
+    assert usage["error"] == "usage"
+    assert "--seed" in usage["message"]
 
 
 def test_a_paced_run_is_the_same_run() -> None:
@@ -167,7 +169,7 @@ def test_a_paced_run_is_the_same_run() -> None:
 
 def test_after_a_day_of_faults_no_vm_is_lost_or_duplicated(tmp_path: Path) -> None:
     out = tmp_path / "chaos"
-    found = json.loads(call("simulate", "chaos", "--json", "--out", str(out)).stdout)
+    found = json.loads(call_here("simulate", "chaos", "--json", "--out", str(out)).stdout)
     assert found["duration_s"] == 86_400
     assert found["migrations"] > 500
     events = [decode_event(line) for line in (out / "journal.jsonl").read_bytes().splitlines()]
@@ -206,7 +208,7 @@ def _last_hosts(path: Path) -> dict[str, int]:
 def test_a_run_is_written_and_two_are_compared(tmp_path: Path) -> None:
     folders = [tmp_path / name for name in ("a", "b")]
     for seed, folder in enumerate(folders, start=1):
-        done = call("simulate", "drs-table1", "--seed", str(seed), "--out", str(folder))
+        done = call_here("simulate", "drs-table1", "--seed", str(seed), "--out", str(folder))
         assert done.returncode == 0, done.stderr
         assert "report.html" in done.stderr
         names = {path.name for path in folder.iterdir()}
@@ -216,18 +218,17 @@ def test_a_run_is_written_and_two_are_compared(tmp_path: Path) -> None:
             for end in ("csv", "parquet")
         }
         assert names == {"summary.json", "journal.jsonl", "report.html"} | series
-    again = call("simulate", "drs-table1", "--out", str(folders[0]))
-    assert again.returncode == 2
-    assert "already holds another run" in again.stderr
+    again = ("simulate", "drs-table1", "--out", str(folders[0]))
+    assert refusals(*again) == [("already-exists", "")]
     page = tmp_path / "compare.html"
-    shown = call("report", *map(str, folders), "--out", str(page))
+    shown = call_here("report", *map(str, folders), "--out", str(page))
     assert shown.returncode == 0, shown.stderr
     assert "imbalance" in shown.stdout.lower()
     assert not re.search(r"""(src|href)=["']?https?:""", page.read_text())
     rows: dict[str, Any] = answer("report", *map(str, folders))
     assert rows["a"] == "a"
     assert any(row["better"] in ("A", "B") for row in rows["differences"])
-    assert call("report", str(tmp_path), str(folders[0])).returncode == 2
+    assert call_here("report", str(tmp_path), str(folders[0])).returncode == 2
 
 
 def test_impossible_scenarios_are_refused_before_the_run(tmp_path: Path) -> None:
@@ -248,10 +249,12 @@ loads:
   endless: {cpu_mhz: [{kind: noise, level: 5, period_s: 0}]}
 """
     )
-    refused = call("simulate", str(bad))
-    assert refused.returncode == 2
-    for words in ("nothing-such", "h2", "4096 is more than any host has", "period_s"):
-        assert words in refused.stderr, words
+    assert located("simulate", str(bad)) == [
+        ("no-capacity", "fleet.vms[0].like.memory_mib", 8),
+        ("unknown-name", "fleet.vms[0].load", 9),
+        ("unknown-name", "fleet.vms[0].start.hosts[0]", 10),
+        ("out-of-range", "loads.endless.cpu_mhz[0].period_s", 12),
+    ]
     bad.write_text(
         """
 name: holes
@@ -264,8 +267,14 @@ loads:
 vm_loads: {v: traced}
 """
     )
-    refused = call("simulate", str(bad))
+    assert refusals("simulate", str(bad)) == [
+        ("negative-demand", "loads.traced.cpu_mhz[0]"),
+        ("trace-gap", "loads.traced.cpu_mhz[0]"),
+        ("time-not-ascending", "loads.traced.cpu_mhz[0]"),
+        ("trace-unreadable", "loads.traced.memory_mib[0]"),
+    ]
+    refused = call_here("simulate", str(bad))
     assert refused.returncode == 2
-    for words in ("line 3", "negative", "line 4", "gap", "line 5", "none.csv"):
-        assert words in refused.stderr, f"{words} in {refused.stderr}"
+    for place in ("line 3", "line 4", "line 5", "none.csv"):
+        assert place in refused.stderr, f"{place} in {refused.stderr}"
     assert "Traceback" not in refused.stderr

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
-from command import answer, call
+from builders import facts, suggested
+from command import answer, call, call_here, located, misspelt
 
 ROOT = Path(__file__).parent.parent.parent
 VISIT = str(ROOT / "examples" / "visit.case.yaml")
@@ -35,14 +37,15 @@ def test_a_specification_is_checked(tmp_path: Path) -> None:
     good.write_text("Few(ns <: nodes, nb : int, x : vms) ::= card(ns) <= nb\n")
     checked = answer("spec", "check", str(good))
     assert checked["constraints"] == ["Few"]
-    assert [warning["what"] for warning in checked["warnings"]] == ["Few never uses its argument x"]
-    assert "warning: line 1, column 28" in call("spec", "check", str(good)).stdout
+    (warning,) = checked["warnings"]
+    assert (warning["code"], warning["line"], warning["column"]) == ("unused-argument", 1, 28)
+    assert "warning: line 1, column 28" in call_here("spec", "check", str(good)).stdout
     bad.write_text("Few(ns <: nodes) ::= sum({card(running(n)). n : ns}) <= 3\n")
     (problem,) = answer("spec", "check", str(bad), code=2)["problems"]
     assert (problem["line"], problem["column"]) == (1, 26)
     assert "[ ... ]" in problem["cure"]
-    assert "^^^^" in call("spec", "check", str(bad)).stderr
-    assert "hosted" in call("spec", "functions").stdout
+    assert "^^^^" in call_here("spec", "check", str(bad)).stderr
+    assert "hosted" in call_here("spec", "functions").stdout
 
 
 def test_the_library_is_listed_and_shown() -> None:
@@ -50,9 +53,9 @@ def test_the_library_is_listed_and_shown() -> None:
     assert rows["Spread"]["modes"] == ["continuous", "discrete"]
     assert rows["Fence"]["arguments"] == ["v : vms", "ns <: hosts"]
     assert rows["toReady"]["origin"] == "core"
-    assert "No two of the VMs run on one host." in call("spec", "list").stdout
-    assert "host(v) : ns" in call("spec", "show", "Fence").stdout
-    assert "did you mean Lonely?" in call("spec", "show", "Lonley").stderr
+    assert rows["Spread"]["doc"] in call_here("spec", "list").stdout
+    assert "host(v) : ns" in call_here("spec", "show", "Fence").stdout
+    assert misspelt("spec", "show", "Lonley") == ("unknown-constraint", "Lonely")
     assert answer("spec", "show", "Gather")["origin"] == "btrplace"
 
 
@@ -64,8 +67,8 @@ def test_a_formula_that_says_nothing_is_warned_of(tmp_path: Path) -> None:
     told = answer("spec", "check", str(file))
     assert told["constraints"] == ["Both", "Fine"]
     (warning,) = told["warnings"]
-    assert warning["what"] == "Both is false on every small cluster and plan"
-    assert warning["line"] == 1
+    assert (warning["code"], warning["line"]) == ("constant-formula", 1)
+    assert warning["what"].startswith("Both is false ")
 
 
 def test_the_library_has_what_was_promised() -> None:
@@ -103,16 +106,19 @@ specification: |
 
 def test_the_gate_refuses_a_plan_that_passes_through_a_broken_state(tmp_path: Path) -> None:
     plan, cluster = ruled(tmp_path, RULES.format(continuous="false"))
-    assert answer("check", plan, "--instance", cluster) == {"accepted": True, "violations": []}
+    assert answer("check", plan, "--instance", cluster) == {
+        "accepted": True,
+        "violations": [],
+        "existing_faults": [],
+    }
     plan, cluster = ruled(tmp_path, RULES.format(continuous="true"))
     told = answer("check", plan, "--instance", cluster, code=1)
     (violation,) = told["violations"]
     assert (violation["constraint"], violation["at"]) == ("rule alone", 700)
     assert violation["step"] == "there"
-    assert violation["detail"].endswith(
-        "; running(host(web-1)) contains {web-2}, which is not in {web-1}"
-    )
-    assert "0:00:00.700" in call("check", plan, "--instance", cluster).stdout
+    assert violation["code"] == "rule-violated"
+    assert facts(violation["detail"])[-3:] == ["running(host(web-1))", "{web-2}", "{web-1}"]
+    assert "0:00:00.700" in call_here("check", plan, "--instance", cluster).stdout
 
 
 def test_a_rule_that_cannot_be_judged_is_bad_input_with_its_line(tmp_path: Path) -> None:
@@ -129,24 +135,23 @@ rules:
 """
     plan, cluster = ruled(tmp_path, rules)
     problems = answer("check", plan, "--instance", cluster, code=2)["problems"]
-    assert [(problem["line"], problem["what"]) for problem in problems] == [
-        (9, "there is no such constraint"),
-        (14, "there is no vm web-9"),
-        (15, "the cluster has no such hosts: h9"),
-        (16, "is not an argument of MaxPerHost"),
-        (16, "'many' is not a number"),
+    assert [(problem["line"], problem["code"], problem["key"]) for problem in problems] == [
+        (9, "unknown-constraint", "rules[0].constraint"),
+        (14, "invalid-argument", "rules[1].arguments.v"),
+        (15, "invalid-argument", "rules[1].arguments.ns"),
+        (16, "unknown-argument", "rules[2].arguments.x"),
+        (16, "invalid-argument", "rules[2].arguments.nb"),
     ]
-    assert problems[0]["cure"] == "did you mean Spread?"
+    assert suggested(problems[0]["cure"]) == "Spread"
     broken = "specification: |\n  A ::= card(vms\n"
     plan, cluster = ruled(tmp_path, broken)
-    (problem,) = answer("check", plan, "--instance", cluster, code=2)["problems"]
-    assert problem["line"] == 8
-    assert problem["what"] == "line 1 of it: the text ends too early"
+    assert located("check", plan, "--instance", cluster) == [("syntax-error", "specification", 8)]
     plan, cluster = ruled(
         tmp_path, "rules: [{kind: satisfy, id: a, constraint: A, arguments: {v: 1.5}}]"
     )
-    (problem,) = answer("check", plan, "--instance", cluster, code=2)["problems"]
-    assert problem["what"] == "1.5 does not fit"
+    assert located("check", plan, "--instance", cluster) == [
+        ("wrong-type", "rules[0].arguments.v", 8)
+    ]
 
 
 def test_a_case_is_judged_and_the_answer_says_when_and_why(tmp_path: Path) -> None:
@@ -157,15 +162,16 @@ def test_a_case_is_judged_and_the_answer_says_when_and_why(tmp_path: Path) -> No
         "at": 700,
         "detail": HALF_WAY,
     }
-    assert "is violated at 0:00:00.700" in call("spec", "judge", "Spread", "--case", VISIT).stdout
+    assert "0:00:00.700" in call_here("spec", "judge", "Spread", "--case", VISIT).stdout
     assert answer("spec", "judge", "MostlySpread", "--case", VISIT, code=2)["problems"][0][
         "key"
     ] == ("arguments.nb")
     own = tmp_path / "own.spec"
     own.write_text("Apart(vs <: vms) ::= card(vs) = 2 --> Spread(vs) | sometime true\n")
-    done = call("spec", "judge", "Apart", "--case", VISIT, "--spec", str(own))
-    assert (done.returncode, done.stdout) == (0, "Apart({web-1, web-2}) holds at every moment\n")
-    assert "did you mean Spread?" in call("spec", "judge", "Spred", "--case", VISIT).stderr
+    done = call_here("spec", "judge", "Apart", "--case", VISIT, "--spec", str(own))
+    assert (done.returncode, done.stdout.split()[:2]) == (0, ["Apart({web-1,", "web-2})"])
+    wrong = misspelt("spec", "judge", "Spred", "--case", VISIT)
+    assert wrong == ("unknown-constraint", "Spread")
 
 
 def test_a_package_adds_a_function_in_a_few_lines(tmp_path: Path) -> None:
@@ -188,6 +194,8 @@ def test_a_package_adds_a_function_in_a_few_lines(tmp_path: Path) -> None:
     assert (judged.returncode, judged.stderr) == (0, "")
     assert "holds" in judged.stdout
     (record / "entry_points.txt").write_text("[equipoise.functions]\ncard = ages:age\n")
-    refused = call("spec", "functions", PYTHONPATH=path)
+    refused = call("spec", "functions", "--json", PYTHONPATH=path)
     assert refused.returncode == 2
-    assert "card is already a function of the language" in refused.stderr
+    (problem,) = json.loads(refused.stdout)["problems"]
+    assert problem["code"] == "invalid-function"
+    assert "card" in problem["what"]

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from command import COMMAND, answer, call
+from command import COMMAND, answer, call_here, located
 from equipoise.documents.event_text import describe_event
 from equipoise.errors import InvalidInput
 from equipoise.store import open_journal
@@ -127,9 +127,9 @@ def test_a_run_under_way_takes_orders_from_another_terminal(url: str, campaign: 
 
         several = ordered("--command", "priority:switches=5", "--command", "pause")
         assert [command["number"] for command in several] == [2, 3]
-        second = call("upgrade", *line)
+        second = call_here("upgrade", *line, "--json")
         assert second.returncode == 3, "two runs with one journal would both act"
-        assert "another process runs this campaign" in second.stderr
+        assert json.loads(second.stdout)["code"] == "world-changed"
         run.send_signal(signal.SIGKILL)
         run.wait()
 
@@ -162,7 +162,7 @@ def test_orders_make_no_difference_to_when_a_paced_run_is_where(
 ) -> None:
     paced, plain = str(tmp_path / "paced.db"), str(tmp_path / "plain.db")
     for url, more in ((paced, ("--pace", "100")), (plain, ())):
-        call("upgrade", campaign, "--journal", url, *more)
+        call_here("upgrade", campaign, "--journal", url, *more)
     assert answer("journal", paced)["sha256"] == answer("journal", plain)["sha256"]
 
 
@@ -171,31 +171,29 @@ def test_a_request_that_makes_no_sense_is_reported_with_its_line(
 ) -> None:
     request = tmp_path / "more.yaml"
     request.write_text(REQUEST.replace("[r1]", "[r2]"))
-    done = call("upgrade", campaign, "--request", str(request))
-    assert done.returncode == 2
-    assert f"{request}: line 4" in done.stderr
-    assert 'there is no resource "r2"' in done.stderr
+    line = ("upgrade", campaign, "--request", str(request))
+    place = "sets[0].changes[0].resources[0]"
+    assert located(*line) == [("unknown-name", place, 4)]
     request.write_text(REQUEST.replace("v2}", "v2, undo_threshold: 7}"))
-    done = call("upgrade", campaign, "--request", str(request))
-    assert done.returncode == 1
-    assert "set router can never succeed: the undo threshold is 7" in done.stdout
+    (order,) = answer(*line, code=1)["orders"]
+    assert order["code"] == "threshold-too-high"
+    assert "router" in order["refused"]
+    assert "7" in order["refused"]
 
 
 def test_a_journal_is_not_continued_by_another_engine_or_campaign(
     tmp_path: Path, campaign: str
 ) -> None:
     url = str(tmp_path / "upgrade.db")
-    assert call("upgrade", campaign, "--journal", url).returncode == 1, "it waits for approval"
+    assert call_here("upgrade", campaign, "--journal", url).returncode == 1, "it waits for approval"
     other = Path(campaign).with_name("other.yaml")
     other.write_text(CAMPAIGN.replace("duration_s: 20", "duration_s: 30"))
-    done = call("upgrade", str(other), "--journal", url)
-    assert done.returncode == 2
-    assert "is not the campaign" in done.stderr
-    assert "catalog" in done.stderr
+    (changed,) = answer("upgrade", str(other), "--journal", url, code=2)["problems"]
+    assert (changed["code"], changed["file"]) == ("journal-mismatch", str(other))
+    assert "catalog" in changed["what"]
     access = ("--engine", "ansible", "--access", campaign)
-    done = call("upgrade", campaign, "--journal", url, *access)
-    assert done.returncode == 2
-    assert "started with the engine sim" in done.stderr
-    done = call("upgrade", campaign, "--wait")
-    assert done.returncode == 2
-    assert "--wait" in done.stderr
+    (engine,) = answer("upgrade", campaign, "--journal", url, *access, code=2)["problems"]
+    assert (engine["code"], engine["file"]) == ("journal-mismatch", "--engine")
+    assert "--engine sim" in engine["cure"]
+    (waiting,) = answer("upgrade", campaign, "--wait", code=2)["problems"]
+    assert (waiting["code"], waiting["file"]) == ("option-conflict", "--wait")

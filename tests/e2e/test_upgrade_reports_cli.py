@@ -9,7 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from command import answer, call
+from builders import figures
+from command import answer, call_here
 
 
 def compared(name: str) -> dict[str, dict[str, Any]]:
@@ -53,8 +54,8 @@ def cheapest_first(made: dict[str, dict[str, Any]]) -> None:
     assert all(made[f"rolling by {size}"]["application_outage_s"] > 0 for size in (2, 3, 4))
 
 
-def test_a_person_sees_the_comparison_as_a_table() -> None:
-    printed = call("upgrade", "nabi-case-a", "--compare").stdout
+def test_the_comparison_is_printed_as_a_table() -> None:
+    printed = call_here("upgrade", "nabi-case-a", "--compare").stdout
     assert "rolling by 4" in printed
     assert "192.69" in printed
 
@@ -72,7 +73,7 @@ def test_switches_routers_and_storages_are_rolled_as_well() -> None:
 def test_the_graphs_of_an_iteration_are_drawn(tmp_path: Path) -> None:
     for form, more in (("svg", ()), ("dot", ("--groups",)), ("json", ())):
         options = ("--graph", str(tmp_path / f"graph.{form}"), "--iteration", "11", *more)
-        call("upgrade", "nabi-ceph-ipv6", "--paper", *options)
+        call_here("upgrade", "nabi-ceph-ipv6", "--paper", *options)
     drawn = (tmp_path / "graph.svg").read_text()
     ElementTree.fromstring(drawn)
     for words in ("GR10 · host10", "VMs on host13", "rule 6"):
@@ -86,26 +87,27 @@ def test_the_graphs_of_an_iteration_are_drawn(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "code"),
     [
-        (("--graph", "graph.png"), ".svg"),
-        (("--report", "nowhere/page.html"), "cannot be written"),
+        (("--graph", "graph.png"), "unsupported-feature"),
+        (("--report", "nowhere/page.html"), "file-not-writable"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(
-    arguments: tuple[str, ...], words: str, tmp_path: Path
+    arguments: tuple[str, ...], code: str, tmp_path: Path
 ) -> None:
-    done = call("upgrade", "nabi-case-a", *arguments, cwd=tmp_path)
+    done = call_here("upgrade", "nabi-case-a", *arguments, "--json", cwd=tmp_path)
     assert done.returncode == 2
-    assert words in done.stderr
+    (problem,) = json.loads(done.stdout)["problems"]
+    assert (problem["code"], problem["file"]) == (code, arguments[1])
 
 
 def test_an_iteration_too_many_draws_the_last_one_and_keeps_the_answer(tmp_path: Path) -> None:
     path = tmp_path / "graph.json"
-    done = call("upgrade", "nabi-case-a", "--json", "--graph", str(path), "--iteration", "99")
+    done = call_here("upgrade", "nabi-case-a", "--json", "--graph", str(path), "--iteration", "99")
     assert done.returncode == 0
     assert json.loads(done.stdout)["status"] == "completed"
-    assert "there is no iteration 99" in done.stderr
+    assert figures(done.stderr) == [99, 3]
     assert json.loads(path.read_text())["iteration"] == 3
 
 
@@ -115,5 +117,5 @@ def test_the_page_tells_every_iteration_and_every_reason(tmp_path: Path) -> None
     page = path.read_text()
     for iteration in made["iterations"]:
         assert f'id="iteration-{iteration["i"]}"' in page
-    assert "apply of R31 failed" in page
+    assert page.count("R31") > page.count("R36") > 0
     assert all(f">{tenant}</h3>" in page for tenant in "abcd")

@@ -25,7 +25,8 @@ from bmc_servers import (
     self_signed,
     system_id,
 )
-from command import call
+from builders import figures
+from command import call, call_here, refusals
 from equipoise.adapters.bmc import host_power
 from equipoise.adapters.bmc.host_power import (
     BmcOperation,
@@ -131,7 +132,7 @@ def test_a_wrong_password_is_reported_and_tried_once(
         }
         first, second = wake.ask(PowerTask.WAKE, hosts, code=3)
     assert first["cause"] == second["cause"] == "denied"
-    assert "the password or the user root is wrong" in first["reason"]
+    assert "root" in first["reason"]
     assert len([line for line in asked if "Systems" in line]) == 1, "insisting locks accounts"
 
 
@@ -143,9 +144,9 @@ def test_an_unreachable_controller_is_reported(wake: WakeCommand) -> None:
     }
     closed, unknown, silent = wake.ask(PowerTask.STATE, hosts, code=3)
     assert {entry["cause"] for entry in (closed, unknown, silent)} == {"unreachable"}
-    assert "connection refused (3 attempts)" in closed["reason"]
-    assert "the name in http://no.such.invalid cannot be resolved" in unknown["reason"]
-    assert "does not answer on UDP port" in silent["reason"]
+    assert closed["reason"].endswith("(3 attempts)")
+    assert "http://no.such.invalid" in unknown["reason"]
+    assert str(hosts["h3"]["ipmi"]["port"]) in silent["reason"]
 
 
 def test_an_accepted_command_without_effect_is_no_success(
@@ -154,7 +155,7 @@ def test_an_accepted_command_without_effect_is_no_success(
     (found,) = wake.ask(PowerTask.WAKE, {"h1": by_ipmi(ipmi["deaf"])}, code=3, timeout_s=2)
     assert found["cause"] == "timeout"
     assert found["code"] == "power-timeout"
-    assert "is not on after 2 s; the last reading was off" in found["reason"]
+    assert figures(found["reason"]) == [2]
 
 
 def test_transient_errors_are_retried(
@@ -226,7 +227,7 @@ def test_an_unknown_ipmi_user_ends_with_a_timeout(ipmi: dict[str, int]) -> None:
     request = a_request("ipmi", address="127.0.0.1", port=ipmi["good"], user="guest")
     answer = host_power.send_request(request, timeout_s=4)
     assert isinstance(answer, PowerRefusal)
-    assert "do not answer unknown users" in answer.reason
+    assert answer.cause is PowerRefusalCause.UNREACHABLE
 
 
 def test_a_certificate_is_trusted_only_with_its_ca(tmp_path: Path, wake: WakeCommand) -> None:
@@ -235,7 +236,6 @@ def test_a_certificate_is_trusted_only_with_its_ca(tmp_path: Path, wake: WakeCom
         trusted = by_redfish(url, 1, ca_file=certificate[0].name)
         first, second = wake.ask(PowerTask.STATE, {"h1": by_redfish(url, 1), "h2": trusted}, code=3)
     assert first["cause"] == "certificate"
-    assert "is not trusted (self-signed certificate); name its CA" in first["reason"]
     assert second["power"] == "on"
 
 
@@ -255,7 +255,7 @@ def test_an_unsupported_reset_is_reported(
 ) -> None:
     hosts = {"h1": by_redfish(redfish, 99), "h2": by_ipmi(ipmi["stubborn"])}
     (lost,) = wake.ask(PowerTask.STATE, {"h1": hosts["h1"]}, code=3)
-    assert (lost["cause"], "has no system" in lost["reason"]) == ("unsupported", True)
+    assert lost["cause"] == "unsupported"
     wake.ask(PowerTask.WAKE, {"h2": hosts["h2"]})
     (found,) = wake.ask(PowerTask.SLEEP, {"h2": hosts["h2"]}, code=3)
     assert found["cause"] == "unsupported"
@@ -294,7 +294,7 @@ def test_power_without_a_port_that_answers_is_not_on(wake: WakeCommand, redfish:
     check = f"127.0.0.1:{free_port()}"
     (found,) = wake.ask(PowerTask.STATE, {"h1": by_redfish(redfish, 3, check=check)})
     assert found["power"] == "changing"
-    assert "the host has power, but" in found["note"]
+    assert check in found["note"]
     (late,) = wake.ask(PowerTask.WAKE, {"h1": by_redfish(redfish, 3, check=check)}, 3, timeout_s=1)
     assert late["cause"] == "timeout"
 
@@ -305,8 +305,8 @@ def test_the_output_for_a_terminal_is_a_table(
     wake.ask(PowerTask.STATE, {"h1": by_redfish(redfish, 5)})
     assert run(wake.file, WakeOptions(hosts=("h1",)), as_json=False) == 0
     output = capsys.readouterr().out
-    assert "h1" in output
-    assert "was on already" in output
+    (line,) = [line for line in output.splitlines() if "h1" in line]
+    assert {"on", "redfish"} <= set(line.split())
 
 
 def test_the_installed_command_wakes(tmp_path: Path, ipmi: dict[str, int]) -> None:
@@ -315,10 +315,8 @@ def test_the_installed_command_wakes(tmp_path: Path, ipmi: dict[str, int]) -> No
     done = call("wake", str(file), "h1", "--state", "--json", RIGHT=PASSWORD)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["hosts"][0]["by"] == "ipmi"
-    refused = call("wake", str(file), "h2")
-    assert refused.returncode == 2
-    assert 'there is no host "h2"' in refused.stderr
-    both = call("wake", str(file), "--state", "--sleep")
+    assert refusals("wake", str(file), "h2") == [("unknown-name", "hosts")]
+    both = call_here("wake", str(file), "--state", "--sleep")
     assert both.returncode == 2
 
 

@@ -12,6 +12,7 @@ from equipoise.model.host import Host, HostState
 from equipoise.model.plan import Step
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import Vm, VmState
+from plain_limits import memory_for_sizes, vcpus_for_sizes
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,10 @@ def takes(vm: Vm, resource: Any) -> int:
         return vm.cpu.reservation_mhz
     if resource == "memory":
         return vm.memory.reservation_mib
+    if resource == "configured_memory":
+        return vm.memory_mib
+    if resource == "vcpus":
+        return vm.vcpus
     return vm.consumption.get(resource, 0)
 
 
@@ -102,6 +107,10 @@ def has(host: Host, resource: Any) -> int:
         return host.usable_cpu_mhz
     if resource == "memory":
         return host.usable_memory_mib
+    if resource == "configured_memory":
+        return memory_for_sizes(host)
+    if resource == "vcpus":
+        return vcpus_for_sizes(host)
     return host.capacity.get(resource, 0)
 
 

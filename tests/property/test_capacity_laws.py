@@ -33,6 +33,7 @@ from equipoise.model.vm import CpuSettings, MemorySettings, Vm, VmState
 NAMED = ("licences", "gpus")
 HOSTS = tuple(HostId(f"h{number}") for number in range(4))
 AMOUNTS = st.sampled_from((0, 0, 1, 2, 500, 1000))
+FACTORS = st.sampled_from((None, None, 0.1, 1.5, 2.3))
 KERNELS = KernelSet(*LEDGER_FUNCTIONS)
 
 
@@ -50,6 +51,8 @@ def hosts(draw: st.DrawFn, name: HostId) -> Host:
         state=draw(st.sampled_from((HostState.ON, HostState.ON, HostState.STANDBY))),
         reserve=HostReserve(cpu_mhz=draw(AMOUNTS), memory_mib=draw(AMOUNTS)),
         capacity={name: draw(AMOUNTS) for name in NAMED if draw(st.booleans())},
+        memory_overcommit=draw(FACTORS),
+        cpu_overcommit=draw(FACTORS),
     )
 
 

@@ -18,8 +18,9 @@ from hypothesis.stateful import (
 )
 
 from equipoise.capacity.ledger import CapacityLedger
-from equipoise.control import CancelAction, ControlConfig, StartAction
+from equipoise.control.config import ControlConfig
 from equipoise.control.executor import Executor, instruction_for
+from equipoise.control.ports import CancelAction, StartAction
 from equipoise.model.event import (
     ActionFailed,
     ActionFinished,
@@ -82,7 +83,7 @@ class Adversary(RuleBasedStateMachine):
             self.record(decision)
             match instruction_for(decision):
                 case StartAction(step, attempt):
-                    assert (step.id, attempt) not in self.asked, "no attempt is asked for twice"
+                    assert (step.id, attempt) not in self.asked, "no attempt is requested twice"
                     self.asked.add((step.id, attempt))
                     self.open[step.id, attempt] = None
                 case CancelAction(step_id, attempt):

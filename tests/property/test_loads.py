@@ -162,7 +162,7 @@ def demand_of(seed: int, vm: Vm, load: Load, resource: str, at_ms: int) -> float
     return round(min(most, max(0.0, total)))
 
 
-# Anything that can be asked of it.
+# Everything that a load can be queried for.
 
 numbers = st.sampled_from((0.0, 0.5, 1.0, 2.5, 17.0, -3.0, 40.0)) | st.floats(-20, 120)
 few = st.integers(0, 9)

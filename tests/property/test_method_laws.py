@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from equipoise.model.upgrade.graph import ResourceGraph
 from equipoise.model.upgrade.infrastructure import DependencyKind
 from equipoise.model.upgrade.work import UnitId, UpgradeMethod, UpgradeUnit
-from equipoise.upgrade.methods import make_unit, switchings_of
 from equipoise.upgrade.methods.degradation import out_of_service
-from equipoise.upgrade.methods.partitioning import halve
+from equipoise.upgrade.methods.partitioning import halve, make_unit
 from equipoise.upgrade.methods.structure import UnitStructure, unit_structure
-from equipoise.upgrade.methods.switching import switching_states
+from equipoise.upgrade.methods.switching import switching_states, switchings_of
 from upgrade_units import LINK, units
 
 

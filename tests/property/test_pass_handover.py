@@ -8,25 +8,55 @@ from hypothesis import given, settings
 from builders import a_cluster, a_host, a_vm
 from equipoise.balance import run_pass
 from equipoise.balance.propose import BalanceDecider
-from equipoise.control.arbitrate import ask_deciders
+from equipoise.control.arbitrate import ask_deciders, keeps_hosts_on
+from equipoise.control.ports import Decider
 from equipoise.model.estimate import Estimates
+from equipoise.model.quantity import RuleId, VmId
+from equipoise.model.rule import KeepApart
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.power import whatif_state
 from equipoise.power.propose import PowerDecider
-from power_worlds import clusters
+from power_worlds import EAGER, clusters, known, wants
 
 
 @settings(max_examples=40, deadline=None)
 @given(clusters())
 def test_the_power_proposal_is_the_same_with_and_without_a_balance_pass(snapshot: Snapshot) -> None:
     alone = PowerDecider(Estimates()).propose(snapshot)
-    balance, result = BalanceDecider(Estimates()).propose_with_pass(snapshot)
+    balance, result = BalanceDecider(Estimates(), powered=True).propose_with_pass(snapshot)
     for _ in range(2):  # the result is a value: reading it does not change it
         assert PowerDecider(Estimates()).propose_from_pass(snapshot, result) == alone
-    both = ask_deciders([BalanceDecider(Estimates()), PowerDecider(Estimates())], snapshot)
-    assert both == [balance, alone]
-    swapped = ask_deciders([PowerDecider(Estimates()), BalanceDecider(Estimates())], snapshot)
-    assert swapped == [alone, balance]
+    both = ask_deciders(
+        [BalanceDecider(Estimates(), powered=True), PowerDecider(Estimates())], snapshot
+    )
+    if keeps_hosts_on(result, alone):
+        balance = BalanceDecider(Estimates()).propose(snapshot)
+    assert both == [balance, alone], "where power keeps every host on, an even load counts"
+    swapped = ask_deciders(
+        [PowerDecider(Estimates()), BalanceDecider(Estimates(), powered=True)], snapshot
+    )
+    assert swapped == [alone, balance], "in either order"
+
+
+def test_a_host_that_a_rule_keeps_on_does_not_stop_the_balance() -> None:
+    """Two hosts could hold everything, but three VMs must be apart: all hosts stay on."""
+    apart = KeepApart(id=RuleId("apart"), vms=(VmId("a"), VmId("b"), VmId("c")))
+    vms = [wants(name, f"h{n}", 100) for n, name in enumerate("abc")]
+    vms += [wants(f"busy-{n}", "h0", 500) for n in range(4)]
+    hosts = [known(f"h{n}") for n in range(3)]
+    state = a_cluster(*hosts, vms=vms, rules=(apart,), power=EAGER)
+    deciders: list[Decider] = [
+        BalanceDecider(Estimates(), powered=True),
+        PowerDecider(Estimates()),
+    ]
+    withheld, result = BalanceDecider(Estimates(), powered=True).propose_with_pass(state)
+    assert result.withheld
+    assert not withheld.intents
+    balance, power = ask_deciders(deciders, state)
+    assert not power.intents
+    assert balance.intents
+    assert balance == BalanceDecider(Estimates()).propose(state)
+    assert ask_deciders(deciders[::-1], state) == [power, balance]
 
 
 @settings(max_examples=10, deadline=None)

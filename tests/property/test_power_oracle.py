@@ -14,7 +14,7 @@ from equipoise.balance.rebalance.assess import assess
 from equipoise.balance.rules import read_rules
 from equipoise.capacity.waterfill import NO_INDEX
 from equipoise.model.estimate import Estimates
-from equipoise.model.policy import BalancePolicy
+from equipoise.model.policy.balance import BalancePolicy
 from equipoise.model.quantity import HostId, RuleId, VmId
 from equipoise.model.rule import KeepApart, KeepTogether
 from equipoise.model.state.snapshot import Snapshot

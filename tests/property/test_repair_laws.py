@@ -19,7 +19,7 @@ from equipoise.model.estimate import Estimates
 from equipoise.model.event import ActionStarted
 from equipoise.model.host import Host, HostState, RequestedHostState
 from equipoise.model.plan import Plan, Proposal
-from equipoise.model.policy import Automation, BalancePolicy, HostOverride, VmOverride
+from equipoise.model.policy.balance import Automation, BalancePolicy, HostOverride, VmOverride
 from equipoise.model.quantity import HostId, PlanId, ResourceName, RuleId, VmId
 from equipoise.model.rule import KeepApart, KeepTogether, Rule, Satisfy, StayOff, StayWithin
 from equipoise.model.state import transition
@@ -46,6 +46,8 @@ def a_machine(draw: st.DrawFn, name: str) -> Host:
         requested=draw(requested_states),
         labels={"rack": draw(st.sampled_from("ab"))},
         capacity={LICENCES: draw(st.integers(0, 2))},
+        memory_overcommit=draw(st.sampled_from([None, None, 1.5, 3.0])),
+        cpu_overcommit=draw(st.sampled_from([None, None, None, 1.0])),
     )
 
 

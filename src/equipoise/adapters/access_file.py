@@ -65,6 +65,7 @@ def read_access(
     diagnostics = Diagnostics(tree.diagnostics)
     with suppress(TooManyDiagnostics):
         check_types(tree.root, file_type, diagnostics)
+        # Conversion would raise at the first wrong type, so it receives only parts without one.
         root = valid_part(tree.root, diagnostics) if diagnostics else tree.root
         if root is not None:
             access = msgspec.convert(root, file_type)

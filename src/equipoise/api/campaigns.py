@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from equipoise.api.loading import load
-from equipoise.errors import InputProblem, InvalidInput
+from equipoise.errors import InvalidInput
 from equipoise.model.upgrade.campaign import PAPER_READINGS, UpgradeCampaign
 
 if TYPE_CHECKING:
@@ -39,13 +39,14 @@ def campaign(
     if isinstance(target, str):
         entry = find_scheduler(target)
         if entry is None:
-            problem = InputProblem(
+            raise InvalidInput.of(
+                "campaign",
+                "there is no such target",
                 key=target,
-                what="there is no such target",
                 cure="'equipoise fuzz --list' lists them",
                 code="unknown-name",
             )
-            raise InvalidInput("campaign", [problem])
+        # The first value of each setting is its default.
         settings = tuple(sorted((name, values[0]) for name, values in entry.settings.items()))
         names = names or tuple(entry.constraints) or tuple(library_constraints())
         limits = CampaignLimits(tests=tests, seconds=seconds)
@@ -75,7 +76,7 @@ def upgrade(
     loaded = load(campaign) if isinstance(campaign, str) else campaign
     if not isinstance(loaded, UpgradeCampaign):
         what = "is no upgrade campaign: it has no requests"
-        raise InvalidInput(str(campaign), [InputProblem(key="requests", what=what)])
+        raise InvalidInput.of(str(campaign), what, key="requests", code="missing-key")
     if paper:
         loaded = loaded.but(settings=loaded.settings.but(readings=PAPER_READINGS))
     if seed is not None:

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from equipoise.api.simulation import import_pandas
-from equipoise.errors import InputProblem, InvalidInput
-from equipoise.sim.jobs.work import Job, StagingWork, StorageWork, parts_of
+from equipoise.errors import InvalidInput
+from equipoise.sim.jobs.work import Job, StagingWork, StorageWork, parts_of, talks
 
 if TYPE_CHECKING:
+    from equipoise.adapters.batsim.swf import SwfChoices
+    from equipoise.api.job_records import RecordOptions
     from equipoise.documents.simulation import JobsDocument
+    from equipoise.sim.jobs.engine import JobEngine
     from equipoise.sim.jobs.history import JobHistory
+    from equipoise.sim.jobs.host_changes import HostRules
     from equipoise.sim.jobs.platform import Platform
     from equipoise.sim.jobs.policies import Policy
-    from equipoise.sim.jobs.runner import JobRecorder
+    from equipoise.sim.jobs.runner import JobRun
+    from equipoise.sim.jobs.virtual_time import VirtualTime
+    from equipoise.store import Journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,88 +60,201 @@ class JobsRun:
 
         return import_pandas("the jobs of a run as a DataFrame").DataFrame(job_table(self.jobs))
 
+    def write_parquet(self, prefix: str | Path) -> None:
+        """Write ``PREFIX_jobs.parquet`` and ``PREFIX_machine_states.parquet``, with all digits.
+
+        A prefix that is a folder gives ``jobs.parquet`` and ``machine_states.parquet`` in it.
+        """
+        from equipoise.adapters.batsim.job_table import job_table
+        from equipoise.report.jobs import write_job_tables
+        from equipoise.sim.jobs.hosts import JobHostState
+
+        assert self.history is not None, "a run that keeps no jobs has nothing to write"
+        counts = {
+            state.name.lower().replace("_", " "): self.history.counts[state]
+            for state in JobHostState
+        }
+        folder = Path(prefix)
+        paths = [
+            folder / f"{name}.parquet" if folder.is_dir() else Path(f"{prefix}_{name}.parquet")
+            for name in ("jobs", "machine_states")
+        ]
+        write_job_tables((paths[0], paths[1]), job_table(self.jobs), self.history.times, counts)
+
     def __str__(self) -> str:
         lines = [f"{self.workload}, policy {self.policy}"]
         lines += [f"  {name}: {value:g}" for name, value in self.figures.items()]
         return "\n".join(lines)
 
 
-def simulate_jobs(
+def simulate_jobs(  # noqa: PLR0913  (options, each by its name)
     platform: Platform | str | Path | None,
     workload: str | Path | Iterable[Job],
     *,
     policy: str | Policy | Callable[[int], Policy] = "easy",
     hosts: int | None = None,
     export: str | Path | None = None,
+    output_layout: int = 4,
+    out: str | Path | None = None,
+    journal: Journal | None = None,
     keep_jobs: bool = True,
+    model: str = "fluid",
+    shutdown_after_s: float | None = None,
+    keep_awake: int = 0,
+    events: str | Path | None = None,
+    swf: SwfChoices | None = None,
 ) -> JobsRun:
     """Run batch jobs to their end in virtual time.
 
     :param platform: a SimGrid platform file, a platform, or None for equal hosts.
-    :param workload: a Batsim workload, an SWF file (``.swf``), or jobs in the order of arrival.
+    :param workload: a Batsim workload, an SWF file (``.swf``), a list of pods of the openb trace
+        (``.csv``), or jobs in the order of arrival.
     :param policy: ``fcfs``, ``sjf``, ``easy``, ``conservative``, or a policy of your own: a class
         that takes the number of hosts and has ``submit(job)``, ``ended(job)`` and
         ``schedule(now_s, free, start)``.
     :param hosts: use so many hosts; default: as many as the workload states.
     :param export: write ``EXPORT_jobs.csv`` and the other files of Batsim.
+    :param output_layout: 4 for the files of Batsim 4, 5 for those of Batsim 5.
+    :param out: write a folder with these files, the journal and ``report.html``.
+    :param journal: an open journal that receives every event; default with ``out``: a file there.
     :param keep_jobs: keep every job for ``jobs`` and ``frame()``; a run without them needs memory
         for waiting and running jobs only.
+    :param model: who computes how long tasks take: ``fluid``, our own model, or ``simgrid``, a
+        process with SimGrid, which needs a platform file. Both give the same times.
+    :param shutdown_after_s: a host that was idle for so long sleeps, if the platform has sleep
+        states; a job that needs it waits until it is awake.
+    :param keep_awake: so many idle hosts do not sleep.
+    :param events: a file of Batsim's external events: hosts that leave and return.
+    :param swf: what a job takes from a record in SWF.
     :raises InvalidInput: with the file and the job that is wrong.
     """
-    from equipoise.adapters.batsim.outputs import BatsimOutputs
-    from equipoise.adapters.batsim.summary import schedule_row, summary_values
-    from equipoise.sim.jobs.history import JobHistory
-    from equipoise.sim.jobs.runner import JobRun
+    from equipoise.api.job_records import RecordOptions
 
     begin_s = perf_counter()
-    policy_name, make = _find_policy(policy)
-    jobs, stated, source = _read_jobs(workload)
+    name, make = _find_policy(policy)
+    jobs, stated, source = _read_jobs(workload, swf)
     used = _read_platform(platform, hosts, stated)
+    rules = _read_rules(used, shutdown_after_s, keep_awake, events)
     if isinstance(jobs, list):
         _check_storages(jobs, used, source)
-    history = JobHistory() if keep_jobs else None
-    recorders: list[JobRecorder] = [] if history is None else [history]
+    records = RecordOptions(
+        export=export, layout=output_layout, out=out, journal=journal, keep_jobs=keep_jobs
+    )
+    file = platform if isinstance(platform, str | Path) else None
+    case = _JobsCase(used, file, jobs, source, name, policy, make, rules)
+    return _run_case(case, records, model, begin_s)
+
+
+@dataclass(frozen=True, slots=True)
+class _JobsCase:
+    """What runs on what."""
+
+    platform: Platform
+    platform_file: str | Path | None
+    jobs: Iterable[Job]
+    source: str
+    policy_name: str
+    policy: str | Policy | Callable[[int], Policy]
+    make_policy: Callable[[int], Policy]
+    rules: HostRules
+
+
+def _run_case(case: _JobsCase, options: RecordOptions, model: str, begin_s: float) -> JobsRun:
+    """Run the jobs, and write what the options name."""
+    from equipoise.adapters.batsim.summary import summary_values
+    from equipoise.api.job_records import JobRecords
+
     with ExitStack() as files:
-        outputs = None
-        if export is not None:
-            outputs = files.enter_context(BatsimOutputs(str(export)))
-            recorders.append(outputs)
-        run = JobRun(used, jobs, make(len(used.hosts)), _one_recorder(recorders))
-        if history is not None:
-            history.hosts = run.engine.hosts
+        records = JobRecords(options, case.platform, files)
+        run = _make_run(
+            case,
+            recorder=records.recorder(),
+            journal=records.begin_journal(case.source, case.policy_name),
+            make_time=_find_model(model, case.platform_file, files),
+        )
+        records.attach(run)
         run.run()
         values = summary_values(run)
+        values["nb_grouped_switches"] = run.switches
+        values["nb_machine_switches"] = run.switched_hosts
         wall_s = perf_counter() - begin_s
-        if outputs is not None:
-            outputs.write_schedule(schedule_row(values, wall_s))
-    return JobsRun(source, policy_name, used, values, history, wall_s)
+        records.finish(values, wall_s)
+        sha256 = records.sha256
+    found = JobsRun(case.source, case.policy_name, case.platform, values, records.history, wall_s)
+    if options.out is not None:
+        write_jobs_report(Path(options.out), found, sha256)
+    return found
 
 
-class _Recorders:
-    """Passes rows to several recorders."""
+def _make_run(case: _JobsCase, **parts: Any) -> JobRun:
+    """Return the run of a case; starts pass the gate if a job carries constraints."""
+    from equipoise.sim.jobs.runner import JobRun
 
-    def __init__(self, recorders: list[JobRecorder]) -> None:
-        self._recorders = recorders
+    platform, jobs = case.platform, case.jobs
+    if not (isinstance(jobs, Sequence) and any(job.constraints for job in jobs)):
+        policy = case.make_policy(len(platform.hosts))
+        return JobRun(platform, _without_constraints(jobs), policy, rules=case.rules, **parts)
+    from equipoise.sim.jobs.rules.gate import JobGate
+    from equipoise.sim.jobs.rules.policies import RULED_POLICIES
+    from equipoise.sim.jobs.rules.run import GatedJobRun
 
-    def write_job(self, job: Job) -> None:
-        """A job has ended or was rejected."""
-        for recorder in self._recorders:
-            recorder.write_job(job)
+    if case.rules.is_needed:
+        what = "of jobs and hosts that sleep or leave are not offered together"
+        raise _problem("constraints", what, "leave one of them out")
+    gate = JobGate(platform)
+    gate.check_jobs(jobs, case.source)
+    if isinstance(case.policy, str):
+        return GatedJobRun(platform, jobs, RULED_POLICIES[case.policy](gate), gate, **parts)
+    return GatedJobRun(platform, jobs, case.make_policy(len(platform.hosts)), gate, **parts)
 
-    def write_hosts(self, now_s: float, counts: list[int]) -> None:
-        """Hosts have changed their state."""
-        for recorder in self._recorders:
-            recorder.write_hosts(now_s, counts)
+
+def write_jobs_report(folder: Path, run: JobsRun, sha256: str) -> None:
+    """Write the page and the summary beside the files of a run."""
+    from equipoise.documents.simulation import JobsRunDocument
+    from equipoise.report.jobs import write_jobs_folder
+
+    document = JobsRunDocument(
+        kind="jobs",
+        workload=run.workload,
+        hosts=tuple(host.name for host in run.platform.hosts),
+        journal_sha256=sha256,
+        result=run.document,
+    )
+    write_jobs_folder(folder, document)
 
 
-def _one_recorder(recorders: list[JobRecorder]) -> JobRecorder | None:
-    if len(recorders) > 1:
-        return _Recorders(recorders)
-    return recorders[0] if recorders else None
+def _find_model(
+    model: str, platform: str | Path | None, files: ExitStack
+) -> Callable[[JobEngine], VirtualTime] | None:
+    """Return what makes the time of a model; None for our own."""
+    if model == "fluid":
+        return None
+    if model != "simgrid":
+        raise _problem("model", f"{model!r} is no model", "use fluid or simgrid")
+    if platform is None:
+        raise _problem("model", "simgrid needs a platform file", "name a SimGrid platform file")
+    from equipoise.adapters.simgrid.client import SimGridTime, SimGridWorker
+
+    path = Path(platform).absolute()
+    worker = files.enter_context(SimGridWorker())
+    return lambda engine: SimGridTime(engine, worker, path)
+
+
+def _without_constraints(jobs: Iterable[Job]) -> Iterable[Job]:
+    """Return the jobs; of a stream, reject one with constraints, which no policy has seen."""
+    return jobs if isinstance(jobs, Sequence) else _checked_stream(jobs)
+
+
+def _checked_stream(jobs: Iterable[Job]) -> Iterator[Job]:
+    for job in jobs:
+        if job.constraints:
+            what = "carries constraints, which jobs of a stream cannot"
+            raise _problem(f"job {job.name}", what, "give the jobs as a list")
+        yield job
 
 
 def _problem(key: str, what: str, cure: str, code: str = "invalid-value") -> InvalidInput:
-    return InvalidInput("jobs", [InputProblem(key=key, what=what, cure=cure, code=code)])
+    return InvalidInput.of("jobs", what, key=key, cure=cure, code=code)
 
 
 def _find_policy(
@@ -166,19 +286,55 @@ def _as_it_is(policy: Any, hosts: int) -> Policy:
     return policy  # type: ignore[no-any-return]
 
 
-def _read_jobs(workload: str | Path | Iterable[Job]) -> tuple[Iterable[Job], int | None, str]:
+def _read_rules(
+    platform: Platform,
+    shutdown_after_s: float | None,
+    keep_awake: int,
+    events: str | Path | None,
+) -> HostRules:
+    """Return what happens to hosts beside jobs; a shutdown needs hosts that can sleep."""
+    from equipoise.adapters.batsim.host_events import read_availability
+    from equipoise.sim.jobs.host_changes import HostRules
+
+    if shutdown_after_s is not None:
+        if not shutdown_after_s >= 0:
+            what = f"is {shutdown_after_s:g}"
+            raise _problem("--shutdown-after", what, "write 0 or more seconds")
+        if not any(host.sleep_states for host in platform.hosts):
+            what = "is given, but no host of the platform has a sleep state"
+            raise _problem("--shutdown-after", what, "add sleep_pstates to the platform")
+    return HostRules(
+        shutdown_after_s=inf if shutdown_after_s is None else shutdown_after_s,
+        keep_awake=keep_awake,
+        changes=() if events is None else read_availability(Path(events), len(platform.hosts)),
+    )
+
+
+def _read_jobs(
+    workload: str | Path | Iterable[Job], swf: SwfChoices | None
+) -> tuple[Iterable[Job], int | None, str]:
     """Return the jobs, the number of hosts that the file states, and its name."""
-    from equipoise.adapters.batsim.swf import read_swf, read_swf_size
+    from equipoise.adapters.batsim.swf import is_swf, read_swf, read_swf_size
     from equipoise.adapters.batsim.workload_json import read_workload
+    from equipoise.adapters.openb import is_openb, read_openb_jobs
 
     if not isinstance(workload, str | Path):
         return workload, None, "jobs"
     path = Path(workload)
     if not path.is_file():
-        raise InvalidInput(str(path), [InputProblem(key="", what="is no file", cure="name one")])
-    if path.suffix == ".swf":
-        return read_swf(path), read_swf_size(path) or None, str(path)
+        raise InvalidInput.of(str(path), "is no file", cure="name one", code="invalid-value")
+    if is_swf(path):
+        return read_swf(path, choices=swf), read_swf_size(path) or None, str(path)
+    if is_openb(path):
+        return read_openb_jobs(path), None, str(path)
     found = read_workload(path)
+    for job in found.jobs:
+        if talks(job.work):
+            what = "exchanges messages with a scheduler, and a policy sends none"
+            cure = "run it with equipoise batsim"
+            raise InvalidInput.of(
+                str(path), what, key=f"job {job.name}", cure=cure, code="invalid-value"
+            )
     return found.jobs, found.hosts, str(path)
 
 
@@ -188,13 +344,15 @@ def _read_platform(
     """Return the platform with the hosts that are used: the first ones in their order."""
     from dataclasses import replace
 
-    from equipoise.adapters.batsim.platform_xml import read_platform
+    from equipoise.adapters.batsim.platform_xml import HOSTS_MAX, read_platform
     from equipoise.sim.jobs.platform import uniform_platform
 
     count = hosts or stated
     if platform is None:
         if count is None:
             raise _problem("--hosts", "is missing: the workload states no size", "add --hosts N")
+        if count > HOSTS_MAX:
+            raise _problem("--hosts", f"is {count:,}", f"write at most {HOSTS_MAX:,}")
         return uniform_platform(count)
     found = read_platform(Path(platform)) if isinstance(platform, str | Path) else platform
     if hosts is not None and hosts > len(found.hosts):
@@ -211,4 +369,6 @@ def _check_storages(jobs: Iterable[Job], platform: Platform, source: str) -> Non
         if any(isinstance(part, StorageWork | StagingWork) for part in parts_of(job.work)):
             what = "uses a storage host, and the platform has none"
             cure = "add a host with the role storage"
-            raise InvalidInput(source, [InputProblem(key=f"job {job.name}", what=what, cure=cure)])
+            raise InvalidInput.of(
+                source, what, key=f"job {job.name}", cure=cure, code="invalid-value"
+            )

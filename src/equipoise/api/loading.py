@@ -37,6 +37,7 @@ def load(name: str | Path) -> Loaded:
     :raises InvalidInput: with every problem of the file, each with its line and its fix.
     """
     path = Path(name)
+    # A misspelt file name must not become "there is no such scenario".
     if not (path.suffix in _SUFFIXES or path.exists()):
         return _load_builtin(str(name))
     from equipoise.adapters.btrplace import format as btrplace
@@ -45,6 +46,7 @@ def load(name: str | Path) -> Loaded:
     if btrplace.is_instance(content):
         return btrplace.read_instance(content, str(path))
     keys = _top_keys(content)
+    # From the most specific key to the least: a scenario and a problem both have ``cluster``.
     if "steps" in keys:
         return files.parse_plan(content, str(path))
     if "requests" in keys:
@@ -88,6 +90,13 @@ def check_cluster(inventory: Inventory, diagnostics: Diagnostics) -> None:
 def read_inventory(path: Path) -> Inventory:
     """Read a cluster."""
     return files.parse_inventory(read_bytes(path), str(path), check_cluster)
+
+
+def read_inventory_with_warnings(path: Path) -> tuple[Inventory, list[InputProblem]]:
+    """Read a cluster, and find values in it that are probably in another unit."""
+    content, source = read_bytes(path), str(path)
+    inventory = files.parse_inventory(content, source, check_cluster)
+    return inventory, files.find_warnings(inventory, content, source)
 
 
 def read_plan(path: Path, problem: PlanningProblem | None = None) -> Plan:
@@ -141,8 +150,7 @@ def read_bytes(path: Path) -> bytes:
     except OSError as error:
         cure = "name a file" if path.is_dir() else "check the name and the permissions"
         what = f"cannot be read: {(error.strerror or str(error)).lower()}"
-        problem = InputProblem(key="", what=what, cure=cure, code="file-not-readable")
-        raise InvalidInput(str(path), [problem]) from error
+        raise InvalidInput.of(str(path), what, cure=cure, code="file-not-readable") from error
 
 
 def _decompressed(content: bytes, source: str) -> bytes:
@@ -159,14 +167,13 @@ def _decompressed(content: bytes, source: str) -> bytes:
     size_max = FILE_SIZE_MAX[FileFormat.JSON]
     try:
         with gzip.GzipFile(fileobj=BytesIO(content)) as packed:
+            # One byte more than allowed shows that the content is too large.
             inner = packed.read(size_max + 1)
     except (OSError, EOFError, zlib.error) as error:
         what = f"cannot be decompressed: {str(error).lower()}"
-        problem = InputProblem(key="", what=what, cure="compress it again with gzip")
-        raise InvalidInput(source, [problem]) from error
+        cure = "compress it again with gzip"
+        raise InvalidInput.of(source, what, cure=cure, code="file-not-readable") from error
     if len(inner) > size_max:
-        problem = InputProblem(
-            key="", what="is too large when decompressed", cure=f"at most {size_max // _MIB} MiB"
-        )
-        raise InvalidInput(source, [problem])
+        what, cure = "is too large when decompressed", f"at most {size_max // _MIB} MiB"
+        raise InvalidInput.of(source, what, cure=cure, code="too-large")
     return inner

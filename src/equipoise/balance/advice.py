@@ -18,7 +18,6 @@ from equipoise.model.host import RequestedHostState
 from equipoise.model.plan import Intent, Rejection
 from equipoise.model.quantity import HostId, RuleId, StepId, VmId
 from equipoise.model.state.snapshot import Snapshot
-from equipoise.model.value import FrozenMap
 
 
 def move_step_id(vm: VmId) -> StepId:
@@ -31,39 +30,53 @@ def switch_step_id(host: HostId) -> StepId:
     return StepId(f"switch-{host}")
 
 
-class BalanceIntentBuilder:
-    """Builds intents from moves and host switches."""
+class IntentBuilder:
+    """Builds intents with the expected duration of their actions."""
 
     def __init__(self, snapshot: Snapshot, estimates: Estimates) -> None:
         self._snapshot, self._estimates = snapshot, estimates
 
-    def move(self, vm: VmId, source: HostId, target: HostId) -> Intent:
-        """Return the intent that migrates a VM."""
+    def of(
+        self, step: StepId, action: Action, reason: str = "", after: Iterable[StepId] = ()
+    ) -> Intent:
+        """Return the intent of any action."""
+        duration_ms = self._estimates.duration_ms(action, self._snapshot)
         return Intent(
-            id=move_step_id(vm),
-            action=Migrate(vm=vm, source=source, target=target),
-            duration_ms=self._estimates.move_ms(self._snapshot.vms[vm]),
+            id=step, action=action, duration_ms=duration_ms, after=tuple(after), reason=reason
         )
+
+    def move(
+        self,
+        vm: VmId,
+        source: HostId,
+        target: HostId,
+        reason: str = "",
+        after: Iterable[StepId] = (),
+    ) -> Intent:
+        """Return the intent that migrates a VM."""
+        action = Migrate(vm=vm, source=source, target=target)
+        return self.of(move_step_id(vm), action, reason, after)
 
     def switch(self, switch: HostSwitchAdvice) -> Intent:
         """Return the intent that switches a host once it is empty."""
-        return Intent(
-            id=switch_step_id(switch.host),
-            action=switch.action,
-            duration_ms=self._estimates.duration_ms(switch.action, self._snapshot),
-            after=tuple(map(move_step_id, switch.after)),
-            reason=f"the operator requests {switch.desired} for {switch.host}",
+        return self.of(
+            switch_step_id(switch.host),
+            switch.action,
+            f"the operator requests {switch.desired} for {switch.host}",
+            map(move_step_id, switch.after),
         )
 
 
 def snapshot_after_moves(snapshot: Snapshot, moves: Iterable[tuple[VmId, HostId]]) -> Snapshot:
     """Return the snapshot with the VMs on their target hosts."""
     changed = {vm: snapshot.vms[vm].but(host=host) for vm, host in moves}
-    return replace(snapshot, vms=FrozenMap({**snapshot.vms, **changed})) if changed else snapshot
+    return replace(snapshot, vms=snapshot.vms.but(changed)) if changed else snapshot
 
 
 MANDATORY_PRIORITY: Final = 1
 """The priority of a move that a rule or a requested host state needs."""
+RELIEF_PRIORITY: Final = 2
+"""The priority of a move that relieves an overloaded host: the first after the rules."""
 LOWEST_PRIORITY: Final = 5
 
 
@@ -71,6 +84,7 @@ class BalanceCode(StrEnum):
     """Why a move is recommended. The values are stable and are keys of ``CODES``."""
 
     BALANCE = "balance"
+    RELIEF = "relieve-overload"
     RULE = "repair-rule"
     EVACUATE = "evacuate"
     FREE_CAPACITY = "free-capacity"
@@ -85,10 +99,13 @@ class MoveAdvice:
     target: HostId
     code: BalanceCode
     priority: int
-    """1 repairs a rule. 2 to 5 reduce the imbalance; a larger imbalance is more urgent."""
+    """1 repairs a rule. 2 relieves overload. 2 to 5 reduce the imbalance, by how large it is."""
     reason: str
     gain: Mapping[str, float]
-    """The fall of the imbalance, and the demand that becomes met, by resource and second."""
+    """The fall of the imbalance, and the demand that becomes met, by resource and second.
+
+    For a relief move, also by how many MHz and MiB the overload falls.
+    """
     cost: Mapping[str, float]
     risk: Mapping[str, float]
     """The seconds that demand is assumed to stay, and the gain if the worst case follows."""
@@ -97,11 +114,6 @@ class MoveAdvice:
     """The VMs that must have moved before."""
     automatic: bool = True
     """Whether the move runs without approval."""
-
-    @property
-    def action(self) -> Action:
-        """The migration as an action."""
-        return Migrate(vm=self.vm, source=self.source, target=self.target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,17 +141,41 @@ class BalanceAdvice:
     moves: tuple[MoveAdvice, ...] = ()
     switches: tuple[HostSwitchAdvice, ...] = ()
     faults: tuple[BalanceFault, ...] = ()
+    """What is wrong with rules and host states, and no move repairs."""
     rejected: tuple[Rejection, ...] = ()
     """Moves that were found and dropped: by the gate, or below the threshold."""
     repairs: tuple[RuleId, ...] = ()
     before: float = 0.0
     after: float = 0.0
-    """The imbalance before and after the moves."""
+    """The imbalance before and after the actions, each as a pass on that state reads it."""
+    gain: float = 0.0
+    """By how much the moves lower the imbalance, in the weights of the start.
+
+    It differs from ``before - after`` if the moves end a scarcity, because the weights follow the
+    loads.
+    """
+    ignored: tuple[RuleId, ...] = ()
+    """The soft rules about hosts that the pass ignored, because they prevent a repair."""
     fewest: bool = True
     """Whether no repair of the rules has fewer moves."""
+    overload: tuple[BalanceFault, ...] = ()
+    """What is overloaded after the moves: what the cluster lacks, then the hosts."""
+    contended: tuple[str, ...] = ()
+    """The resources of which some host had too little before the moves."""
     crowded: int = 0
-    """The number of hosts whose load exceeds their capacity after the moves."""
+    """The number of hosts whose demand exceeds their capacity after the moves."""
     summary: str = ""
+
+    @property
+    def unresolved(self) -> tuple[BalanceFault, ...]:
+        """Everything that stays wrong after the moves: broken rules, then overload."""
+        return self.faults + self.overload
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """All moves and switches, in an order in which they fit."""
+        moves = (Migrate(vm=move.vm, source=move.source, target=move.target) for move in self.moves)
+        return (*moves, *(switch.action for switch in self.switches))
 
 
 def move_priority(imbalance: float, hosts: int) -> int:
@@ -147,5 +183,7 @@ def move_priority(imbalance: float, hosts: int) -> int:
 
     As in vSphere: one level per tenth of imbalance; the steps are smaller with more hosts.
     """
+    # The imbalance is a standard deviation: on many hosts the same figure hides single hosts that
+    # are much fuller, so it counts as more urgent.
     steps = ceil(imbalance / 0.1 * sqrt(max(1, hosts)))
     return min(LOWEST_PRIORITY, max(MANDATORY_PRIORITY + 1, 6 - steps))

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from equipoise.balance.pinned import pinned_vms
 from equipoise.balance.rebalance.cluster_arrays import NO_GAIN, NO_OBSTACLE
 from equipoise.balance.rebalance.greedy import HostRating
 from equipoise.balance.rebalance.rebalancer import OBSTACLE_CODES
+from equipoise.balance.rules import pinned_vms
 from equipoise.balance.run_pass import PassResult
 from equipoise.model.host import HostState
 from equipoise.model.plan import Rejection
-from equipoise.model.policy import HostOverride
+from equipoise.model.policy.balance import HostOverride
 from equipoise.model.quantity import HostId, VmId, format_count
 from equipoise.model.vm import VmState
 
@@ -40,11 +40,16 @@ class BalanceExplainer:
         self._pinned = pinned_vms(result.snapshot)
         self._unit = {
             vm: unit
+            # An incoming VM is a second unit at the end. Reversed, so that the unit on the present
+            # host is the one that stays in the map.
             for unit, names in reversed(list(enumerate(result.assessment.members)))
             for vm in names
         }
         self._row = {host: row for row, host in enumerate(result.assessment.host_ids)}
         self._before = result.search.measure_imbalance()
+        state = result.assessment
+        excess = state.overload().any(axis=1)
+        self._overloaded = {state.host_ids[row] for row in state.hosts[excess]}
 
     def vm(self, name: VmId) -> Explanation:
         """Return why a VM moves or stays."""
@@ -112,12 +117,16 @@ class BalanceExplainer:
     def _why_no_moves(self, name: HostId, sentence: str, side: float) -> tuple[str, str]:
         if self._policy.rules_only:
             return "rules-only", f"{sentence}; the policy is rules_only"
+        if name in self._overloaded:
+            return "host-overloaded", f"{sentence}; its demand exceeds its capacity"
         if self._before <= self._policy.imbalance_target:
             target = f"{self._policy.imbalance_target:g}"
             return "balanced", f"{sentence}; the imbalance is within the target of {target}"
         if abs(side) <= EVEN_LOAD_TOLERANCE:
             return "average-load", f"{sentence}; its load is close to the mean"
         if side > 0:
+            # A host above the mean has no moves because its VMs cannot leave: their reasons are its
+            # reason.
             explanations = [self.vm(vm) for vm in self._snapshot.residents[name]]
             causes = ", ".join(sorted({item.code for item in explanations})) or "it has no VM"
             return "vms-pinned", f"{sentence}; no VM leaves it ({causes})"
@@ -125,16 +134,26 @@ class BalanceExplainer:
         if closed:
             return "host-closed", f"{sentence}; the balance policy closes it"
         code, cause = self._why_not_chosen("moves to it would reduce the imbalance")
+        # The move limit is a statement about one VM. For a host the question is whether any move to
+        # it pays.
         if code == "not-selected":
             code, cause = "no-useful-move", "no move to it is worth its cost"
         return code, f"{sentence}; {cause}"
 
     def _why_not_moved(self, name: VmId) -> Explanation:
         """Return why a VM that may move stays: its best host, and what prevents the move."""
+        host = self._snapshot.vms[name].host
+        if host in self._overloaded and self._rejection_of(name) is None:
+            if not self._pass.assessment.arrays.movable[self._unit[name]]:
+                return self._why_pinned(name, self._unit[name])
+            sentence = f"{host} is overloaded, and no host can take it without being overloaded"
+            return Explanation(name, "no-relief", sentence)
         if self._before <= self._policy.imbalance_target:
             target = f"{self._policy.imbalance_target:g}"
             sentence = f"the imbalance is {self._before:.3f}, within the target of {target}"
             return Explanation(name, "balanced", sentence)
+        # A move that was found and dropped comes before the ratings: those describe the state after
+        # the pass, in which the dropped move may look possible.
         rejection = self._rejection_of(name)
         if rejection is not None:
             return Explanation(name, rejection.code, f"{rejection.subject}: {rejection.detail}")
@@ -142,6 +161,8 @@ class BalanceExplainer:
         if not self._pass.assessment.arrays.movable[unit]:
             return self._why_pinned(name, unit)
         ratings = self._pass.search.ratings(unit, self._before)
+        # Ratings are sorted by gain, so the first useful one names the host that the VM would
+        # prefer.
         useful = [rating for rating in ratings if rating.gain > 0 and rating.code != NO_GAIN]
         if not useful:
             return Explanation(
@@ -155,8 +176,12 @@ class BalanceExplainer:
             if member in self._pinned:
                 code, why = self._pinned[member]
                 return Explanation(name, code, f"it must stay together with {member}: {why}")
+            if member in self._pass.resting.vms:
+                code, why = self._pass.resting.vms[member]
+                other = f"it must stay together with {member}: " if member != name else ""
+                return Explanation(name, code, f"{other}{why}")
         return Explanation(
-            name, "recently-moved", "it, or a VM it must stay together with, moved recently"
+            name, "recently-moved", "a rule moves it, or a VM it must stay together with"
         )
 
     def _why_blocked(self, name: VmId, best: HostRating) -> Explanation:

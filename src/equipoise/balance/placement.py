@@ -1,8 +1,13 @@
 """Initial placement: the hosts on which new VMs start, for one VM or many at once.
 
-The demand of a new VM is unknown, so the placement assumes the maximum: its whole memory and one
-core per vCPU. If no host fits, other VMs move out of the way. If that does not help, hosts are
-powered on.
+A host is chosen that the VM does not overload, with few soft rules broken and headroom left; of
+those, the one with the lowest imbalance. If the demand of a new VM is not given, the placement
+assumes the maximum: its whole memory and one core per vCPU. If no host fits, other VMs move out of
+the way. If that does not help, or each host would be overloaded, hosts are powered on. A failover
+reserve that holds before the placement holds after it.
+
+The first placement ignores the rules that the search does not know. If the gate refuses it, the VMs
+are placed once more, on hosts that these rules allow.
 """
 
 from __future__ import annotations
@@ -12,103 +17,33 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Final, NamedTuple
 
-import numpy as np
-
-from equipoise.balance.advice import BalanceIntentBuilder, move_step_id
+from equipoise.balance.advice import IntentBuilder, move_step_id, snapshot_after_moves
+from equipoise.balance.placement_score import PlacementScore
+from equipoise.balance.repair.exact_repair import place_exactly
+from equipoise.balance.repair.failover import FailoverReserve, LostVm
 from equipoise.balance.repair.faults import BalanceFault, find_host_obstacles
 from equipoise.balance.repair.move_order import VmAssignment
 from equipoise.balance.repair.placement_state import PlacementProblem, PlacementState, ProblemKind
 from equipoise.balance.repair.repair_search import search_repair
 from equipoise.balance.repair.rule_repair import Transfer
-from equipoise.balance.rules import read_rules
+from equipoise.balance.rules import PlacementRules, read_rules
+from equipoise.balance.start_rules import StartRules, VmChange
 from equipoise.capacity.admission import CPU_RESERVATIONS, MEMORY_RESERVATIONS, PoolReservations
-from equipoise.capacity.entitlement import vm_entitlements
-from equipoise.capacity.imbalance import imbalance
-from equipoise.capacity.waterfill import Floats
 from equipoise.model.action import Boot, PowerOn
 from equipoise.model.estimate import Estimates
-from equipoise.model.host import Host, HostState
-from equipoise.model.plan import Intent
-from equipoise.model.quantity import HostId, StepId, VmId
+from equipoise.model.host import HostState
+from equipoise.model.plan import Intent, Violation
+from equipoise.model.quantity import HostId, RuleId, StepId, VmId
 from equipoise.model.state.snapshot import Snapshot
-from equipoise.model.value import FrozenMap
 from equipoise.model.vm import Demand, Vm, VmState
 from equipoise.plan.order import GateFilter
 
-
-class PlacementScore:
-    """The loads of all hosts that are on, updated as VMs are placed."""
-
-    def __init__(self, snapshot: Snapshot, placement_state: PlacementState) -> None:
-        self._hosts = [
-            host
-            for host in snapshot.hosts.values()
-            if host.state is HostState.ON and min(_capacity(host)) > 0
-        ]
-        self._row = {host.id: row for row, host in enumerate(self._hosts)}
-        self._loads = np.zeros((len(self._hosts), 2))
-        self._size = np.array([_capacity(host) for host in self._hosts]).reshape(-1, 2)
-        running = [vm for vm in snapshot.vms.values() if vm.state is VmState.RUNNING]
-        self._entitlements = dict(
-            zip(
-                (vm.id for vm in running),
-                vm_entitlements(snapshot, running, fast=False),
-                strict=True,
-            )
-        )
-        for vm, host in placement_state.host_of.items():
-            if host in self._row:
-                self._loads[self._row[host]] += self._load(placement_state.vms[vm], host)
-
-    def imbalance_with(self, vm: Vm, host: HostId) -> float:
-        """Return the imbalance with a VM on a host."""
-        row = self._row[host]
-        before = self._loads[row].copy()
-        self._loads[row] += self._load(vm, host)
-        result = imbalance(self._loads)
-        self._loads[row] = before
-        return result
-
-    def add(self, vm: Vm, host: HostId) -> None:
-        """Add the load of a VM to a host."""
-        self._loads[self._row[host]] += self._load(vm, host)
-
-    def remove(self, vm: Vm, host: HostId) -> None:
-        """Remove the load of a VM from a host."""
-        self._loads[self._row[host]] -= self._load(vm, host)
-
-    def move(self, vm: Vm, source: HostId, target: HostId) -> None:
-        """Move the load of a VM to another host."""
-        self.remove(vm, source)
-        self.add(vm, target)
-
-    def _load(self, vm: Vm, name: HostId) -> Floats:
-        """Return the load of a VM on a host, as a part of the capacity of the host.
-
-        For a VM that runs it is the entitlement; for a new VM it is what it can use at most there.
-        """
-        row = self._row[name]
-        if vm.id in self._entitlements:
-            entitled: Floats = self._entitlements[vm.id] / self._size[row]
-            return entitled
-        cpu_mhz = min(vm.demand.cpu_mhz, vm.vcpus * self._hosts[row].mhz_per_core)
-        memory_mib = min(vm.demand.memory_mib, vm.memory_mib)
-        if vm.cpu.limit_mhz is not None:
-            cpu_mhz = min(cpu_mhz, vm.cpu.limit_mhz)
-        if vm.memory.limit_mib is not None:
-            memory_mib = min(memory_mib, vm.memory.limit_mib)
-        load: Floats = np.array([cpu_mhz, memory_mib]) / self._size[row]
-        return load
-
-
-def _capacity(host: Host) -> tuple[int, int]:
-    return host.usable_cpu_mhz, host.usable_memory_mib
-
-
-UNLIMITED_MHZ: Final = 10**9
-"""More than any host has."""
 POWER_ON_REASON: Final = "no host that is on can take the VM"
 """The reason of every power-on of a placement."""
+OPTIONS_JUDGED_MAX: Final = 16
+"""So many hosts that the rules allow are enough to choose from; each costs a judgement."""
+EXACT_FAILURES_MAX: Final = 3
+"""After so many VMs without a plan, the exact planner is not called again in a placement."""
 
 
 class PlacementOption(NamedTuple):
@@ -116,6 +51,8 @@ class PlacementOption(NamedTuple):
 
     host: HostId
     imbalance: float
+    overload: float = 0.0
+    """By which part of its capacity the host would be overloaded more than now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +63,10 @@ class StartAdvice:
     host: HostId
     imbalance: float
     alternatives: tuple[PlacementOption, ...]
+    demand: Demand
+    """The demand that the placement counts with."""
+    estimated: bool
+    """Whether this demand is the maximum, because none is given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +79,17 @@ class PlacementAdvice:
     faults: tuple[BalanceFault, ...]
     intents: tuple[Intent, ...]
     """All of it as intents that pass the gate."""
+    warnings: tuple[BalanceFault, ...] = ()
+    """The starts that overload a host, because no host has capacity without overload."""
+
+
+class _JudgedIntents(NamedTuple):
+    """The intents of a placement, and why the gate refuses them together."""
+
+    first: tuple[Intent, ...]
+    """The moves and power-ons that come before the starts."""
+    boots: tuple[Intent, ...]
+    violations: tuple[Violation, ...]
 
 
 def place_vms(
@@ -146,6 +98,7 @@ def place_vms(
     """Return a host for each of the VMs, which must be in state ready.
 
     With ``known``, the demand of the VMs is taken from the snapshot, because they have run before.
+    Without it, only a demand of zero is unknown.
     """
     ready = [vm for vm in vms if snapshot.vms[vm].state is VmState.READY]
     faults = [
@@ -155,16 +108,50 @@ def place_vms(
         for vm in vms
         if vm not in ready
     ]
-    new_vms = [snapshot.vms[vm] for vm in ready]
-    advice = _Placer(snapshot, new_vms if known else map(at_full_load, new_vms), estimates).run()
+    estimated = frozenset(vm for vm in ready if not known and not _is_known(snapshot.vms[vm]))
+    fastest = max((host.mhz_per_core for host in snapshot.hosts.values()), default=0)
+    new_vms = [
+        at_full_load(snapshot.vms[vm], fastest) if vm in estimated else snapshot.vms[vm]
+        for vm in ready
+    ]
+    rules = read_rules(snapshot)
+    placer = _Placer(snapshot, new_vms, estimates, rules, estimated)
+    placer.decide()
+    unknown = (*rules.gate_only_rules, *(rule for rule, _ in rules.failover_counts))
+    # Mostly the gate accepts the best hosts at once. Only a refusal pays for the judgement of each
+    # candidate.
+    if unknown and placer.objections():
+        start_rules = StartRules(snapshot, unknown, estimates)
+        judged = _Placer(snapshot, new_vms, estimates, rules, estimated, start_rules)
+        judged.decide()
+        advice = judged.advice()
+        # VMs that a rule allows only together pass the first placement, but not one by one.
+        if len(advice.placed) < placer.placed_count:
+            advice = max(advice, placer.advice(), key=lambda found: len(found.placed))
+    else:
+        advice = placer.advice()
     return replace(advice, faults=(*faults, *advice.faults))
 
 
 class _Placer:
     """Places VMs one by one, the hardest to place first."""
 
-    def __init__(self, snapshot: Snapshot, vms: Iterable[Vm], estimates: Estimates) -> None:
-        self._snapshot, self._estimates = snapshot, estimates
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        vms: Iterable[Vm],
+        estimates: Estimates,
+        rules: PlacementRules,
+        estimated: frozenset[VmId],
+        start_rules: StartRules | None = None,
+    ) -> None:
+        self._snapshot, self._estimates, self._estimated = snapshot, estimates, estimated
+        self._start_rules = start_rules
+        self._refusing: dict[VmId, dict[HostId, list[RuleId]]] = {}
+        """Per VM, the hosts without another obstacle that ``start_rules`` refuse, and the rules."""
+        self._exact_failures = 0
+        self._gate = GateFilter(snapshot)
+        self._judged: _JudgedIntents | None = None
         self._vms = {vm.id: vm for vm in vms}
         hosts = snapshot.hosts.values()
         self._mean_capacity = (
@@ -181,24 +168,31 @@ class _Placer:
             PoolReservations(woken, snapshot.vms.values(), snapshot.settings.pools, resource)
             for resource in (CPU_RESERVATIONS, MEMORY_RESERVATIONS)
         ]
-        self._rules = read_rules(snapshot)
+        self._rules = rules
         self._placed: dict[VmId, StartAdvice] = {}
         self._moves: dict[VmId, Transfer] = {}
         self._wakes: list[HostId] = []
         self._faults: list[BalanceFault] = []
+        self._warnings: list[BalanceFault] = []
+        self._without_restart: dict[VmId, LostVm] = {}
+        """Per VM, which VM could not restart if it started on the host that was tried last."""
         self._load_state(snapshot)
+        # A reserve that does not hold now is the work of a balance pass and blocks no start.
+        self._reserve = FailoverReserve(rules)
+        self._keeps_reserve = self._reserve.find_lost_vm(self._placement_state) is None
 
     def _load_state(self, snapshot: Snapshot) -> None:
         """Build the placement state and the scores; powered-on hosts are part of ``snapshot``."""
         self._placement_state = PlacementState(snapshot, self._rules, self._vms.values())
+        # A fresh state knows nothing of the decisions made so far: they are applied again.
         for vm, transfer in self._moves.items():
             self._placement_state.place(vm, transfer.target)
         for vm, placed in self._placed.items():
             self._placement_state.place(vm, placed.host)
         self._score = PlacementScore(snapshot, self._placement_state)
 
-    def run(self) -> PlacementAdvice:
-        """Return the advice for all VMs."""
+    def decide(self) -> None:
+        """Place all VMs; the gate judges the result afterwards."""
         for vm in sorted(self._vms.values(), key=self._size):
             if vm.id in self._placed:
                 continue  # together with its partner
@@ -207,11 +201,12 @@ class _Placer:
             if not self._place_vm(vm.id):
                 self._release_admission(vm)
                 self._faults.append(self._fault(vm.id))
-        return self._verified()
 
     def _is_admitted(self, vm: Vm) -> bool:
         """Return whether the pools admit a VM and its fault-tolerant partner; reserve if so."""
         for member in self._with_ft_pair(vm):
+            # Members are admitted one after the other, because both of a pair draw on the same
+            # pool.
             shortages = [reservations.shortage(member) for reservations in self._reservations]
             shortage = next((shortage for shortage in shortages if shortage is not None), None)
             if shortage is not None:
@@ -240,45 +235,111 @@ class _Placer:
         return [vm, partner] if partner is not None and together else [vm]
 
     def _size(self, vm: Vm) -> tuple[float, float, str]:
-        """Return a sort key: large reservations first, then large demands."""
+        """Return a sort key: what holds much capacity first, then large demands."""
         cpu_mhz, memory_mib = self._mean_capacity
-        held = max(vm.cpu.reservation_mhz / cpu_mhz, vm.memory.reservation_mib / memory_mib)
+        # The configured memory is at least the reservation, and limited like it.
+        held = max(vm.cpu.reservation_mhz / cpu_mhz, vm.memory_mib / memory_mib)
         asked = max(vm.vcpus / self._cores, vm.demand.memory_mib / memory_mib)
+        # Large VMs first: small ones fit into the gaps that remain. The name makes the order total.
         return -held, -asked, vm.id
 
     def _place_vm(self, vm: VmId) -> bool:
-        return (
-            self._place_directly(vm) or self._place_with_moves(vm) or self._place_with_power_on(vm)
-        )
+        if self._place_directly(vm):
+            return True
+        # Moves make room for what a VM reserves. They do not help if only the load is too high.
+        overloads = bool(self._options(vm, overload=True))
+        if not overloads and (self._place_with_moves(vm) or self._place_exactly(vm)):
+            return True
+        if self._place_with_power_on(vm):
+            return True
+        return overloads and self._place_with_overload(vm)
 
-    def _place_directly(self, vm: VmId) -> bool:
+    def _place_directly(self, vm: VmId, *, overload: bool = False) -> bool:
         """Place a VM on the best host without obstacle, and its partner on another host."""
-        options = self._options(vm)
+        options = self._options(vm, overload=overload)
         partner = next(
             (member.id for member in self._with_ft_pair(self._vms[vm]) if member.id != vm), None
         )
         for number, option in enumerate(options):
+            # The partner is judged with the VM on its host. If no host is left for the partner, the
+            # next option of the VM is tried.
             self._record(vm, option, options[number:])
-            partner_options = self._options(partner) if partner is not None else []
-            if partner is None or partner_options:
-                if partner is not None:
+            partner_options = []
+            if partner is not None:
+                partner_options = self._options(partner, overload=overload)
+                if partner_options:
                     self._record(partner, partner_options[0], partner_options)
+            if (partner is None or partner_options) and self._reserve_holds(vm):
                 return True
+            if partner_options and partner is not None:
+                self._undo(partner)
             self._undo(vm)
         return False
 
-    def _options(self, vm: VmId) -> list[PlacementOption]:
-        """Return the hosts on which a VM can start now, best first."""
+    def _place_with_overload(self, vm: VmId) -> bool:
+        """Place a VM on the host that it overloads least, and say so."""
+        if not self._place_directly(vm, overload=True):
+            return False
+        start = self._placed[vm]
+        kind = "estimated" if start.estimated else "given"
+        detail = (
+            f"{vm} starts on {start.host}, which its {kind} demand of {start.demand.cpu_mhz:,} MHz "
+            f"and {start.demand.memory_mib:,} MiB overloads; no host has as much capacity"
+        )
+        self._warnings.append(
+            BalanceFault(code="host-overloaded", subject=start.host, detail=detail, vms=(vm,))
+        )
+        return True
+
+    def _reserve_holds(self, vm: VmId) -> bool:
+        """Return whether all VMs could still restart after the failures the rules prepare for."""
+        if not self._keeps_reserve:
+            return True
+        lost = self._reserve.find_lost_vm(self._placement_state)
+        if lost is not None:
+            self._without_restart[vm] = lost
+        return lost is None
+
+    def _options(self, vm: VmId, *, overload: bool) -> list[PlacementOption]:
+        """Return the hosts on which a VM can start now, best first.
+
+        Without ``overload``, only those that it does not overload.
+        """
         placement_state = self._placement_state
-        hosts = [
-            host
-            for host in placement_state.open_hosts()
-            if not placement_state.has_obstacle(vm, host)
-        ]
-        options = [
-            PlacementOption(host, self._score.imbalance_with(self._vms[vm], host)) for host in hosts
-        ]
-        return sorted(options, key=lambda option: (option.imbalance, option.host))
+        ranked = []
+        for host in placement_state.open_hosts():
+            if placement_state.has_obstacle(vm, host):
+                continue
+            rank = self._score.rank(self._vms[vm], host)
+            if overload or rank[0] == 0.0:
+                score = self._score.imbalance_with(self._vms[vm], host)
+                ranked.append((rank, PlacementOption(host, score, rank[0])))
+        # Equal hosts are taken by name, so that the same inventory always gives the same answer.
+        ranked.sort(key=lambda pair: (pair[0], pair[1].imbalance, pair[1].host))
+        options = [option for _, option in ranked]
+        return options if self._start_rules is None else self._allowed(vm, options)
+
+    def _allowed(self, vm: VmId, options: Sequence[PlacementOption]) -> list[PlacementOption]:
+        """Return the first options that the rules allow; remember which they refuse."""
+        start_rules = self._following_rules()
+        allowed: list[PlacementOption] = []
+        refusing = self._refusing.setdefault(vm, {})
+        for option in options:
+            if rules := start_rules.refusing(vm, option.host):
+                refusing[option.host] = rules
+            else:
+                allowed.append(option)
+            if len(allowed) == OPTIONS_JUDGED_MAX:
+                break
+        return allowed
+
+    def _following_rules(self) -> StartRules:
+        """Return the rules that the search does not know, in the state after all decisions."""
+        assert self._start_rules is not None
+        decided = {vm: transfer.target for vm, transfer in self._moves.items()}
+        decided |= {vm: start.host for vm, start in self._placed.items()}
+        self._start_rules.follow(decided, self._wakes)
+        return self._start_rules
 
     def _record(
         self, vm: VmId, option: PlacementOption, options: Sequence[PlacementOption]
@@ -287,7 +348,10 @@ class _Placer:
         if vm in self._placed:
             self._undo(vm)
         others = tuple(other for other in options if other.host != option.host)
-        self._placed[vm] = StartAdvice(vm, option.host, option.imbalance, others)
+        demand = self._score.assumed(self._vms[vm], option.host)
+        self._placed[vm] = StartAdvice(
+            vm, option.host, option.imbalance, others, demand, vm in self._estimated
+        )
         self._placement_state.place(vm, option.host)
         self._score.add(self._vms[vm], option.host)
 
@@ -299,16 +363,61 @@ class _Placer:
     def _place_with_moves(self, vm: VmId) -> bool:
         """Place a VM on a host from which the fewest other VMs move away."""
         placement_state = self._placement_state
+        # Only this VM is a problem here. Rules that are broken elsewhere are the work of a balance
+        # pass and must not cause moves in an initial placement.
         placement_state.problems = {}
         placement_state.refresh_problem(PlacementProblem(ProblemKind.MUST_MOVE, vm))
         search_result = search_repair(placement_state)
         if placement_state.host_of[vm] is None:
             return False
-        for assignment in sorted(
-            search_result.assignments, key=lambda assignment: assignment.vm in self._vms
-        ):
-            self._apply_assignment(assignment)  # VMs that move away come first
+        if not self._reserve_holds(vm):
+            self._load_state(_with_hosts_on(self._snapshot, self._wakes))
+            return False
+        if self._start_rules is not None:
+            changes = [
+                VmChange(assigned.vm, assigned.host) for assigned in search_result.assignments
+            ]
+            if rules := self._following_rules().refusing_together(changes):
+                host = placement_state.host_of[vm]
+                assert host is not None
+                self._refusing.setdefault(vm, {})[host] = rules
+                self._load_state(_with_hosts_on(self._snapshot, self._wakes))
+                return False
+        self._apply_assignments(search_result.assignments)
         return True
+
+    def _place_exactly(self, vm: VmId) -> bool:
+        """Let the exact planner place a VM, with moves of others, if only rules refuse it."""
+        rules = dict.fromkeys(
+            rule for refused in self._refusing.get(vm, {}).values() for rule in refused
+        )
+        if not rules or self._exact_failures >= EXACT_FAILURES_MAX:
+            return False
+        now = _with_hosts_on(self._snapshot, self._wakes)
+        placed = {
+            start.vm: self._snapshot.vms[start.vm].but(state=VmState.RUNNING, host=start.host)
+            for start in self._placed.values()
+        }
+        now = snapshot_after_moves(
+            replace(now, vms=now.vms.but(placed)),
+            ((move.vm, move.target) for move in self._moves.values()),
+        )
+        targets = place_exactly(now, self._rules, vm, tuple(rules))
+        if targets is None:
+            self._exact_failures += 1
+            return False
+        assignments = [VmAssignment(name, to, now.vms[name].host) for name, to in targets.items()]
+        for assignment in assignments:
+            self._placement_state.place(assignment.vm, assignment.host)
+        if not self._reserve_holds(vm):
+            self._load_state(_with_hosts_on(self._snapshot, self._wakes))
+            return False
+        self._apply_assignments(assignments)
+        return True
+
+    def _apply_assignments(self, assignments: Iterable[VmAssignment]) -> None:
+        for assignment in sorted(assignments, key=lambda assignment: assignment.vm in self._vms):
+            self._apply_assignment(assignment)  # VMs that move away come first
 
     def _apply_assignment(self, assignment: VmAssignment) -> None:
         vm, host, before = assignment
@@ -318,6 +427,7 @@ class _Placer:
             )
             return
         assert before is not None
+        # A VM that moves away twice migrates once, from its first host to its last.
         source = self._moves.pop(vm).source if vm in self._moves else before
         if source != host:
             self._moves[vm] = Transfer(vm, source, host)
@@ -330,41 +440,85 @@ class _Placer:
             for host in self._snapshot.hosts.values()
             if host.state is HostState.STANDBY and host.id not in self._wakes
         ]
+        # The largest host takes most of the VMs that follow, so fewer hosts are powered on.
         for host in sorted(standby, key=lambda name: (-self._snapshot.hosts[name].cpu_mhz, name)):
             before = self._placement_state, self._score
             self._wakes.append(host)
             self._load_state(_with_hosts_on(self._snapshot, self._wakes))
-            if self._place_directly(vm) or self._place_with_moves(vm):
+            if self._place_directly(vm):
+                return True
+            # A host that is woken must end the overload, or the VM starts without it.
+            if not self._options(vm, overload=True) and self._place_with_moves(vm):
                 return True
             self._wakes.pop()
             self._placement_state, self._score = before
         return False
 
     def _fault(self, vm: VmId) -> BalanceFault:
-        obstacles = find_host_obstacles(self._placement_state, vm)
+        if vm in self._without_restart:
+            return self._reserve_fault(vm, self._without_restart[vm])
+        refusing = self._refusing.get(vm, {})
+        obstacles = find_host_obstacles(self._placement_state, vm, refusing)
         return BalanceFault(
-            code="no-target-host",
+            # Without these rules, the VM would have a host.
+            code="gate-refuses" if refusing else "no-target-host",
             subject=vm,
             detail=f"{vm} {obstacles.sentence}",
             rules=tuple(dict.fromkeys(map(str, obstacles.rules))),
             unblock="; or ".join(obstacles.remedies),
         )
 
-    def _verified(self) -> PlacementAdvice:
-        """Return the advice without what the gate refuses."""
-        passing, builder = (
-            GateFilter(self._snapshot),
-            BalanceIntentBuilder(self._snapshot, self._estimates),
+    def _reserve_fault(self, vm: VmId, lost: LostVm) -> BalanceFault:
+        detail = f"with {vm} running, {lost.vm} could not restart if {lost.host} fails"
+        return BalanceFault(
+            code="failover-reserve",
+            subject=vm,
+            detail=detail,
+            rules=tuple(map(str, self._reserve.rules)),
+            vms=(lost.vm,),
+            unblock=f"add a host, lower the reservation of {vm}, or relax the rule",
         )
-        first = [self._power_on_intent(host) for host in self._wakes]
-        first += [builder.move(*transfer) for transfer in self._moves.values()]
-        boots = [self._boot_intent(start) for start in self._placed.values()]
-        violations = passing.objections((*first, *boots))
+
+    @property
+    def placed_count(self) -> int:
+        """How many VMs have a host, before the gate judges it."""
+        return len(self._placed)
+
+    def objections(self) -> tuple[Violation, ...]:
+        """Return why the gate refuses the decisions all together; empty if it accepts them."""
+        return self._judge().violations
+
+    def _judge(self) -> _JudgedIntents:
+        """Return the intents of all decisions with the objections of the gate, judged once."""
+        if self._judged is None:
+            builder = IntentBuilder(self._snapshot, self._estimates)
+            first = [
+                builder.of(StepId(f"wake-{host}"), PowerOn(host=host), POWER_ON_REASON)
+                for host in self._wakes
+            ]
+            first += [builder.move(*transfer) for transfer in self._moves.values()]
+            boots = [
+                builder.of(
+                    _start_step_id(start.vm),
+                    Boot(vm=start.vm, target=start.host),
+                    f"the imbalance is {start.imbalance:.3f} with the VM there",
+                )
+                for start in self._placed.values()
+            ]
+            violations = self._gate.objections((*first, *boots))
+            self._judged = _JudgedIntents(tuple(first), tuple(boots), violations)
+        return self._judged
+
+    def advice(self) -> PlacementAdvice:
+        """Return the decisions without what the gate refuses."""
+        first, boots, violations = self._judge()
         passed = boots
+        # Mostly the gate accepts everything at once. Only a refusal pays for the search of the
+        # subset that passes: first what must happen before, then the starts that remain possible.
         if violations:
-            accepted = passing.of(first)
-            passed = list(passing.of(boots, accepted))
-            first = list(accepted)
+            accepted = self._gate.of(first)
+            passed = self._gate.of(boots, accepted)
+            first = accepted
         started = {intent.id for intent in passed}
         objections = "; ".join(
             dict.fromkeys(
@@ -388,37 +542,28 @@ class _Placer:
             wakes=tuple(self._wakes),
             faults=tuple(self._faults),
             intents=(*first, *passed),
-        )
-
-    def _power_on_intent(self, host: HostId) -> Intent:
-        action = PowerOn(host=host)
-        return Intent(
-            id=StepId(f"wake-{host}"),
-            action=action,
-            duration_ms=self._estimates.duration_ms(action, self._snapshot),
-            reason=POWER_ON_REASON,
-        )
-
-    def _boot_intent(self, start: StartAdvice) -> Intent:
-        action = Boot(vm=start.vm, target=start.host)
-        return Intent(
-            id=_start_step_id(start.vm),
-            action=action,
-            duration_ms=self._estimates.duration_ms(action, self._snapshot),
-            reason=f"the imbalance is {start.imbalance:.3f} with the VM there",
+            warnings=tuple(
+                warning
+                for warning in self._warnings
+                if started.issuperset(_start_step_id(VmId(vm)) for vm in warning.vms)
+            ),
         )
 
 
-def at_full_load(vm: Vm) -> Vm:
+def _is_known(vm: Vm) -> bool:
+    """Return whether the demand of a VM is given."""
+    return vm.demand.cpu_mhz > 0 or vm.demand.memory_mib > 0
+
+
+def at_full_load(vm: Vm, mhz_per_core: int) -> Vm:
     """Return a VM with the maximum demand; the score limits the MHz to what a host can give."""
-    return vm.but(
-        demand=Demand(cpu_mhz=UNLIMITED_MHZ, memory_mib=vm.memory_mib, named=vm.consumption)
-    )
+    demand = Demand(cpu_mhz=vm.vcpus * mhz_per_core, memory_mib=vm.memory_mib, named=vm.consumption)
+    return vm.but(demand=demand)
 
 
 def _with_hosts_on(snapshot: Snapshot, hosts: Sequence[HostId]) -> Snapshot:
     on = {host: snapshot.hosts[host].but(state=HostState.ON) for host in hosts}
-    return replace(snapshot, hosts=FrozenMap({**snapshot.hosts, **on}))
+    return replace(snapshot, hosts=snapshot.hosts.but(on))
 
 
 def _start_step_id(vm: VmId) -> StepId:

@@ -2,7 +2,7 @@
 
 The gate judges every rule with the specification. This module reads those rules that a search can
 plan for: VMs apart, VMs together, VMs banned from hosts, failover reserves. Library constraints
-with the same meaning are read as the same kind.
+with the same meaning are read as the same kind. ``pinned_vms`` adds which VMs must not move now.
 """
 
 from __future__ import annotations
@@ -13,9 +13,52 @@ from re import findall
 from typing import Any, Final, NamedTuple
 
 from equipoise.model.host import HostState
+from equipoise.model.policy.balance import HostOverride, VmOverride
 from equipoise.model.quantity import HostId, RuleId, VmId
 from equipoise.model.rule import KeepApart, KeepTogether, Rule, Satisfy, StayOff, StayWithin
 from equipoise.model.state.snapshot import Snapshot
+
+
+class PinReason(NamedTuple):
+    """Why a VM is pinned to its host."""
+
+    code: str
+    sentence: str
+
+
+def pinned_vms(snapshot: Snapshot) -> dict[VmId, PinReason]:
+    """Return the VMs that must not move now, not even for a rule, each with the reason."""
+    hosts = _pinned_hosts(snapshot)
+    pinned: dict[VmId, PinReason] = {}
+    for vm in snapshot.vms.values():
+        if vm.agent:
+            pinned[vm.id] = PinReason("agent", f"it is an agent of {vm.host}")
+        elif vm.host in hosts:
+            pinned[vm.id] = hosts[vm.host]
+    # Later reasons replace earlier ones: a running action says more to the operator than the host
+    # it runs on, and the operator's own override says most.
+    for running in snapshot.in_flight.values():
+        vm_id = running.step.footprint.vm
+        if vm_id is not None:
+            pinned[vm_id] = PinReason("action-running", f"step {running.step.id} works on it")
+    for vm_id, override in snapshot.settings.balance.vms.items():
+        if override is VmOverride.OFF and vm_id in snapshot.vms:
+            pinned[vm_id] = PinReason("policy-override", "the balance policy pins it")
+    return pinned
+
+
+def _pinned_hosts(snapshot: Snapshot) -> dict[HostId | None, PinReason]:
+    """Return the hosts whose VMs are all pinned."""
+    overrides = snapshot.settings.balance.hosts
+    pinned: dict[HostId | None, PinReason] = {}
+    for host in snapshot.hosts.values():
+        if host.state is not HostState.ON:
+            pinned[host.id] = PinReason("host-off", f"{host.id} is {host.state}, not on")
+        # A requested maintenance outranks the exclusion, or the host could never be emptied.
+        elif overrides.get(host.id) is HostOverride.OFF and host.requested is None:
+            pinned[host.id] = PinReason("policy-override", f"the balance policy excludes {host.id}")
+    return pinned
+
 
 FT_PAIR_RULE: Final = RuleId("ft_pair")
 """The implicit rule that the VMs of a fault-tolerant pair never share a host."""
@@ -63,7 +106,7 @@ def read_rules(snapshot: Snapshot, *, with_soft: bool = False) -> PlacementRules
     reader = _RuleReader(snapshot)
     rules = snapshot.settings.rules
     for rule in rules:
-        if rule.hard or (with_soft and _is_about_hosts(rule)):
+        if rule.hard or (with_soft and is_host_preference(rule)):
             reader.read(rule)
     # A dict keeps the order of the VMs: decisions must not depend on hash values.
     pairs = dict.fromkeys(
@@ -86,7 +129,10 @@ def read_rules(snapshot: Snapshot, *, with_soft: bool = False) -> PlacementRules
     )
 
 
-def _is_about_hosts(rule: Rule) -> bool:
+def is_host_preference(rule: Rule) -> bool:
+    """Return whether it is a soft rule about hosts, which a pass keeps where it can."""
+    if rule.hard:
+        return False
     if isinstance(rule, Satisfy):
         return rule.constraint in _WITHIN | _OFF
     return isinstance(rule, StayWithin | StayOff)
@@ -133,6 +179,8 @@ class _RuleReader:
         name, arguments = rule.constraint, rule.arguments
         vms = _names(arguments.get("vs", arguments.get("v", ())))
         hosts = _names(arguments.get("ns", ()))
+        # A word of the operator's own text may give a library name another meaning, so the search
+        # must not guess it.
         if name in self._spec_words:  # the specification may redefine the word
             self.gate_only_rules.append(rule.id)
         elif name in _APART:
@@ -154,6 +202,7 @@ class _RuleReader:
                 self._ban(rule.id, vms, self._hosts.intersection(_names(arguments["ns"])))
                 self.failover_host_rules.append(rule.id)
         elif name == "Failover":
+            # Hosts that have failed already are the failures the rule prepared for.
             more = int(str(arguments["nb"])) - self._failed
             self.failover_counts.append((rule.id, max(0, more)))
         else:
@@ -163,6 +212,7 @@ class _RuleReader:
         if rule.constraint == "FtCompatible":
             self.ft_labels.append(str(rule.arguments["key"]))
             self.ft_compatible_rules.append(rule.id)
+        # The pairs themselves are added for every snapshot; the rule is only named in faults.
         elif rule.constraint == "FtApart":
             self.ft_apart_rules.append(rule.id)
         else:

@@ -1,4 +1,6 @@
-"""One balance pass: repair the rules, then rebalance, and drop what the gate refuses.
+"""One balance pass: repair the rules, relieve overloaded hosts, rebalance.
+
+What the gate refuses is dropped.
 
 A what-if runs the same pass on a cluster with hosts removed or failed, or with VMs added.
 """
@@ -7,31 +9,45 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import NamedTuple
 
-from equipoise.balance.advice import BalanceAdvice, MoveAdvice, snapshot_after_moves
+from equipoise.balance.advice import (
+    BalanceAdvice,
+    BalanceCode,
+    HostSwitchAdvice,
+    MoveAdvice,
+    snapshot_after_moves,
+)
+from equipoise.balance.overload_report import report_overload, shortage_phrase
 from equipoise.balance.placement import PlacementAdvice, place_vms
 from equipoise.balance.rebalance.assess import Assessment, assess
+from equipoise.balance.rebalance.cost_benefit import migration_cost_host_s
 from equipoise.balance.rebalance.greedy import GreedySearch
 from equipoise.balance.rebalance.rebalancer import Rebalancer, RebalanceResult
+from equipoise.balance.rebalance.rest import (
+    Resting,
+    balance_moves_max,
+    find_resting,
+    has_spare_host,
+)
+from equipoise.balance.repair.faults import BalanceFault
 from equipoise.balance.repair.move_order import order_moves
 from equipoise.balance.repair.placement_state import PlacementState
 from equipoise.balance.repair.rule_repair import RepairResult, find_unrepaired_rules, repair_rules
-from equipoise.balance.rules import PlacementRules, read_rules
+from equipoise.balance.rules import PlacementRules, is_host_preference, read_rules
 from equipoise.capacity.arrays import claim_row
-from equipoise.capacity.imbalance import resource_weights
+from equipoise.capacity.imbalance import contended_lately, contended_resources, resource_weights
+from equipoise.capacity.overload import DEMANDED
+from equipoise.capacity.waterfill import Floats
 from equipoise.model.estimate import Estimates
 from equipoise.model.event import HostFailed
 from equipoise.model.host import HostState, RequestedHostState
-from equipoise.model.policy import Automation, BalancePolicy
+from equipoise.model.policy.balance import Automation, BalancePolicy
 from equipoise.model.quantity import HostId, VmId, format_count
 from equipoise.model.state import transition
 from equipoise.model.state.snapshot import Snapshot
-from equipoise.model.value import FrozenMap
+from equipoise.model.state.transition import snapshot_after_actions, with_contention
 from equipoise.model.vm import VmState
-
-OVERLOADED: Final = 1 + 1e-9
-"""A load above this is more than the host has; the margin covers rounding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,37 +66,86 @@ class PassResult:
     """The arrays after all moves of the advice."""
     repair: RepairResult
     search: GreedySearch
+    resting: Resting
+    """What takes part in no move for now."""
+    withheld: bool = False
+    """Whether an even load had no value, because power could put a host into standby."""
 
     def fits(self, snapshot: Snapshot, estimates: Estimates, seed: int) -> bool:
         """Whether a pass with these arguments would give this result."""
+        # Identity of the snapshot, not equality: to compare 300,000 VMs would cost more than it
+        # saves.
         same_input = (self.estimates, self.seed) == (estimates, seed)
         return self.snapshot is snapshot and same_input
 
 
 def run_balance_pass(
-    snapshot: Snapshot, estimates: Estimates, *, seed: int = 0, alternatives: bool = False
+    snapshot: Snapshot,
+    estimates: Estimates,
+    *,
+    seed: int = 0,
+    alternatives: bool = False,
+    powered: bool = False,
 ) -> PassResult:
     """Run one pass; with ``alternatives``, each move also lists the targets it was chosen from.
+
+    ``powered`` says that a power decider runs beside this one. While it is about to put a host into
+    standby, VMs move only where that meets demand.
 
     The first run treats soft rules about hosts as hard ones. If it leaves a rule broken or a host
     overloaded, a second run ignores the soft rules, and the better of both results is returned.
     """
     with_soft, plain = read_rules(snapshot, with_soft=True), read_rules(snapshot)
-    first = _run_with_rules(snapshot, with_soft, estimates, seed, alternatives)
-    if with_soft == plain or _count_unresolved(first.advice) == 0:
+    # Every run measures with the soft rules, so that the next pass reads what this one promises.
+    options = _PassOptions(with_soft, estimates, seed, alternatives, powered)
+    first = _run_with_rules(snapshot, with_soft, options)
+    # Without soft rules both runs are the same.
+    if with_soft == plain or (not first.advice.faults and not first.advice.crowded):
         return first
-    second = _run_with_rules(snapshot, plain, estimates, seed, alternatives)
-    return second if _count_unresolved(second.advice) < _count_unresolved(first.advice) else first
+    second = _run_with_rules(snapshot, plain, options)
+    if _unresolved(second) >= _unresolved(first):
+        return first
+    ignored = tuple(rule.id for rule in snapshot.settings.rules if is_host_preference(rule))
+    return replace(second, advice=replace(second.advice, ignored=ignored))
 
 
-def _count_unresolved(advice: BalanceAdvice) -> int:
-    """Return how many faults remain plus how many hosts are overloaded."""
-    return len(advice.faults) + advice.crowded
+def measure_imbalance(snapshot: Snapshot, estimates: Estimates) -> float:
+    """Return the imbalance of a snapshot as every pass reads it: this is what advice promises.
+
+    The weights are those of its own loads and of what was contended lately. Soft rules about hosts
+    count as hard ones.
+    """
+    state = assess(snapshot, read_rules(snapshot, with_soft=True), estimates)
+    return state.imbalance(_weights(snapshot, state))
 
 
-def _run_with_rules(
-    snapshot: Snapshot, rules: PlacementRules, estimates: Estimates, seed: int, alternatives: bool
-) -> PassResult:
+def measure_fall(snapshot: Snapshot, after: Snapshot, estimates: Estimates) -> float:
+    """Return by how much the imbalance falls between two snapshots, in the weights of the first."""
+    rules = read_rules(snapshot, with_soft=True)
+    start, end = assess(snapshot, rules, estimates), assess(after, rules, estimates)
+    weight = _weights(snapshot, start)
+    return start.imbalance(weight) - end.imbalance(weight)
+
+
+def _unresolved(result: PassResult) -> tuple[int, float]:
+    """Return how many faults and overloaded hosts remain, and how large the overload is."""
+    state = result.assessment
+    capacity = state.arrays.capacity[state.hosts, : len(DEMANDED)]
+    overload = float((state.overload() / capacity).sum())
+    return len(result.advice.faults) + result.advice.crowded, round(overload, 9)
+
+
+class _PassOptions(NamedTuple):
+    measured: PlacementRules
+    """The rules for the promised imbalance."""
+    estimates: Estimates
+    seed: int
+    alternatives: bool
+    powered: bool
+
+
+def _run_with_rules(snapshot: Snapshot, rules: PlacementRules, options: _PassOptions) -> PassResult:
+    measured, estimates, seed, alternatives, powered = options
     policy = snapshot.settings.balance
     repair = repair_rules(snapshot, rules, estimates)
     repaired = snapshot_after_moves(snapshot, ((move.vm, move.target) for move in repair.moves))
@@ -88,31 +153,44 @@ def _run_with_rules(
     # Which resource is scarce is decided before any move. Otherwise a move that ends a scarcity
     # would change the weights, and the imbalance before and after could not be compared.
     start = assess(snapshot, rules, estimates) if repair.moves else state
-    before, weight = start.imbalance(), resource_weights(start.loads())
-    _pin_units(state, repair, {move.vm for move in repair.moves} | _recently_moved(snapshot))
-    pass_seed = (seed * 1_000_003 + snapshot.version) % 2**63
-    search = GreedySearch(state, _policy_after_wake(snapshot), weight, pass_seed)
-    rebalanced = RebalanceResult((), ())
-    if not policy.rules_only:
-        rebalancer = Rebalancer(snapshot, state, search, estimates)
-        rebalanced = rebalancer.run(repair, alternatives=alternatives)
-    for move in rebalanced.moves if alternatives else ():  # explanations read the final placement
-        repair.placement_state.place(move.vm, move.target)
-    moves = [_mark_automatic(policy, move) for move in (*repair.moves, *rebalanced.moves)]
-    full = policy.automation is Automation.FULL
+    weight = _weights(snapshot, start)
+    before, contended = start.imbalance(weight), _contended_now(start)
+    resting = _apply_rest(snapshot, state, repair)
+    withheld = powered and has_spare_host(snapshot, state)
+    if withheld:
+        state = state.without_evenness()
+    search = _new_search(snapshot, state, weight, seed)
+    rebalanced = _rebalance(snapshot, state, search, repair, options)
+    mandatory = _with_cost(state, search, repair.moves) if alternatives else repair.moves
+    moves = [_mark_automatic(policy, move) for move in (*mandatory, *rebalanced.moves)]
+    overload = report_overload(snapshot, state, search, explain=alternatives)
+    crowded = int((state.overload() > 0.0).any(axis=1).sum())
     final = snapshot_after_moves(repaired, ((move.vm, move.target) for move in rebalanced.moves))
-    after = state.imbalance(weight)
+    gain = before - state.imbalance(weight)
+    switches = _mark_switches(policy, repair.switches)
+    # The next pass weighs by the loads that it finds, and by what is contended now.
+    after = state.imbalance(_weights(with_contention(snapshot, contended), state))
+    if switches or rules is not measured:
+        # A switch takes capacity from the cluster, and with it the entitlements change.
+        end = snapshot_after_actions(final, (switch.action for switch in switches))
+        before = measure_imbalance(snapshot, estimates)
+        after = measure_imbalance(with_contention(end, contended), estimates)
+    parts = _summary(policy, repair, rebalanced, crowded > 0, (before, after, gain))
+    rests = resting.rejections(with_moved=after > policy.imbalance_target)
     advice = BalanceAdvice(
         moves=_order_moves(snapshot, rules, moves),
-        switches=tuple(replace(switch, automatic=full) for switch in repair.switches),
+        switches=switches,
         faults=(*repair.faults, *find_unrepaired_rules(final, rules)),
-        rejected=rebalanced.rejected,
+        rejected=(*rebalanced.rejected, *rests),
         repairs=repair.repairs,
         before=before,
         after=after,
+        gain=gain,
         fewest=repair.fewest,
-        crowded=int((state.loads() > OVERLOADED).any(axis=1).sum()),
-        summary=_summary(policy, repair, rebalanced, before, after),
+        contended=contended,
+        overload=overload,
+        crowded=crowded,
+        summary="; ".join((*_overload_phrases(crowded, overload), *parts)),
     )
     return PassResult(
         snapshot=snapshot,
@@ -122,7 +200,41 @@ def _run_with_rules(
         assessment=state,
         repair=repair,
         search=search,
+        resting=resting,
+        withheld=withheld,
     )
+
+
+def _apply_rest(snapshot: Snapshot, state: Assessment, repair: RepairResult) -> Resting:
+    """Make immovable what rests and what the repair has moved; return what rests."""
+    resting = find_resting(snapshot, state, balance_moves_max(snapshot.settings.balance))
+    _pin_units(state, repair, {move.vm for move in repair.moves} | resting.vms.keys())
+    _close_links(state, resting)
+    return resting
+
+
+def _new_search(snapshot: Snapshot, state: Assessment, weight: Floats, seed: int) -> GreedySearch:
+    # Each version samples other hosts, so that hosts which one pass does not pair meet in a later
+    # one. A large prime keeps neighbouring seeds apart.
+    pass_seed = (seed * 1_000_003 + snapshot.version) % 2**63
+    return GreedySearch(state, _policy_after_wake(snapshot), weight, pass_seed)
+
+
+def _rebalance(
+    snapshot: Snapshot,
+    state: Assessment,
+    search: GreedySearch,
+    repair: RepairResult,
+    options: _PassOptions,
+) -> RebalanceResult:
+    if snapshot.settings.balance.rules_only:
+        return RebalanceResult((), ())
+    rebalancer = Rebalancer(snapshot, state, search, options.estimates)
+    rebalanced = rebalancer.run(repair, alternatives=options.alternatives)
+    if options.alternatives:  # explanations read the final placement
+        for move in rebalanced.moves:
+            repair.placement_state.place(move.vm, move.target)
+    return rebalanced
 
 
 def _order_moves(
@@ -135,6 +247,21 @@ def _order_moves(
     return order_moves(PlacementState(snapshot, rules), moves)
 
 
+def _with_cost(
+    state: Assessment, search: GreedySearch, moves: Sequence[MoveAdvice]
+) -> Sequence[MoveAdvice]:
+    """Return the moves of a repair with their cost in the unit of the other moves."""
+    if not moves:
+        return moves
+    row = {host: number for number, host in enumerate(state.host_ids)}
+    unit = {vm: unit for unit, names in enumerate(state.members) for vm in names}
+    priced = []
+    for move in moves:
+        cost = migration_cost_host_s(state.arrays, search.totals, unit[move.vm], row[move.target])
+        priced.append(replace(move, cost={**move.cost, "host_s": round(cost, 3)}))
+    return priced
+
+
 def _pin_units(state: Assessment, repair: RepairResult, pinned_ids: Collection[VmId]) -> None:
     """Make units with pinned VMs immovable, and reserve the capacity of the failover reserve."""
     for unit, names in enumerate(state.members) if pinned_ids else ():
@@ -145,10 +272,22 @@ def _pin_units(state: Assessment, repair: RepairResult, pinned_ids: Collection[V
         state.arrays.ledger.committed[row[host]] += claim_row(claim, state.claimed)
 
 
-def _recently_moved(snapshot: Snapshot) -> set[VmId]:
-    """Return the VMs whose last migration ended less than ``stable_s_min`` ago."""
-    since_ms = snapshot.at_ms - 1000 * snapshot.settings.balance.stable_s_min
-    return {vm for vm, move in snapshot.moves.items() if move.ended_ms > since_ms}
+def _contended_now(state: Assessment) -> tuple[str, ...]:
+    contended = contended_resources(state.loads()).tolist()
+    return tuple(name for name, is_ in zip(state.resources, contended, strict=True) if is_)
+
+
+def _weights(snapshot: Snapshot, state: Assessment) -> Floats:
+    """Return the weights that a pass on the snapshot gives the loads of a state."""
+    lately = contended_lately(snapshot.contended, state.resources, snapshot.at_ms)
+    return resource_weights(state.loads(), lately)
+
+
+def _close_links(state: Assessment, resting: Resting) -> None:
+    """Let no VM move to a host whose migration link waits."""
+    for row, host in enumerate(state.host_ids) if resting.links else ():
+        if host in resting.links:
+            state.arrays.open[row] = 0
 
 
 def _policy_after_wake(snapshot: Snapshot) -> BalancePolicy:
@@ -169,6 +308,14 @@ def _policy_after_wake(snapshot: Snapshot) -> BalancePolicy:
     return policy
 
 
+def _mark_switches(
+    policy: BalancePolicy, switches: Sequence[HostSwitchAdvice]
+) -> tuple[HostSwitchAdvice, ...]:
+    """Return the switches, marked as automatic if the policy requires no approval."""
+    full = policy.automation is Automation.FULL
+    return tuple(replace(switch, automatic=full) for switch in switches)
+
+
 def _mark_automatic(policy: BalancePolicy, move: MoveAdvice) -> MoveAdvice:
     """Return the move, marked as not automatic if the policy requires an approval."""
     return move if policy.moves_by_itself(move.vm) else replace(move, automatic=False)
@@ -178,26 +325,53 @@ def _summary(
     policy: BalancePolicy,
     repair: RepairResult,
     rebalanced: RebalanceResult,
-    before: float,
-    after: float,
-) -> str:
+    crowded: bool,
+    figures: tuple[float, float, float],
+) -> list[str]:
+    """Return what the pass does and why it does no more, without the overload that remains.
+
+    The figures are the imbalance before and after, and the gain.
+    """
+    before, after, gain = figures
     parts = []
     if repair.moves:
         parts.append(f"{format_count(len(repair.moves), 'move')} for the rules")
     if repair.switches:
         parts.append(f"{format_count(len(repair.switches), 'host')} to switch")
+    relief = sum(move.code is not BalanceCode.BALANCE for move in rebalanced.moves)
+    evened = len(rebalanced.moves) > relief
+    if relief:
+        parts.append(f"{format_count(relief, 'move')} for overloaded hosts")
     if policy.rules_only:
         parts.append(f"the policy is rules_only; the imbalance stays {after:.3f}")
-    elif rebalanced.moves:
+    elif evened and after < before:
         parts.append(f"the imbalance falls from {before:.3f} to {after:.3f}")
-    elif after <= policy.imbalance_target:
+    elif evened and gain > 0.0:
+        # The moves end a scarcity, and the other resource then counts more than before.
+        parts.append(
+            f"the imbalance falls by {gain:.3f}; it is {before:.3f} now and {after:.3f} then, "
+            "because a scarcity ends and the weights change"
+        )
+    elif after <= policy.imbalance_target and not crowded:
         parts.append(f"the imbalance is {after:.3f}, within the target")
     elif rebalanced.rejected:
         first = rebalanced.rejected[0]
         parts.append(f"the imbalance is {after:.3f}; rejected: {first.subject} ({first.detail})")
+    elif relief or crowded:
+        parts.append(f"the imbalance is {after:.3f}")
     else:
         parts.append(f"the imbalance is {after:.3f}; no move is worth its cost")
-    return "; ".join(parts)
+    return parts
+
+
+def _overload_phrases(crowded: int, overload: Sequence[BalanceFault]) -> list[str]:
+    """Return what the cluster lacks, and how many hosts stay overloaded."""
+    short = [fault for fault in overload if fault.code != "host-overloaded"]
+    phrases = [shortage_phrase(fault) for fault in short]
+    if crowded:
+        verb = "stays" if crowded == 1 else "stay"
+        phrases.append(f"{format_count(crowded, 'host')} {verb} overloaded")
+    return phrases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,6 +394,7 @@ def run_whatif(
     seed: int = 0,
 ) -> WhatIfResult:
     """Remove and fail hosts, start lost and new VMs, then run a balance pass."""
+    # Read before the failure is applied, because it removes the VMs from their hosts.
     lost_vms = [
         vm
         for host in fail
@@ -233,7 +408,8 @@ def run_whatif(
         for host in remove
         if snapshot.hosts[host].state is HostState.ON
     }
-    snapshot = replace(snapshot, hosts=FrozenMap({**snapshot.hosts, **removed}))
+    snapshot = replace(snapshot, hosts=snapshot.hosts.but(removed))
+    # Lost VMs restart before new ones start: they hold the first claim on the capacity.
     restarts = place_vms(snapshot, lost_vms, estimates, known=True)
     after = _after_placement(snapshot, restarts)
     starts = place_vms(after, new, estimates)
@@ -258,11 +434,7 @@ def _after_placement(snapshot: Snapshot, placement: PlacementAdvice) -> Snapshot
     for start in placement.placed:
         vms[start.vm] = snapshot.vms[start.vm].but(state=VmState.RUNNING, host=start.host)
     hosts = {host: snapshot.hosts[host].but(state=HostState.ON) for host in placement.wakes}
-    return replace(
-        snapshot,
-        hosts=FrozenMap({**snapshot.hosts, **hosts}),
-        vms=FrozenMap({**snapshot.vms, **vms}),
-    )
+    return replace(snapshot, hosts=snapshot.hosts.but(hosts), vms=snapshot.vms.but(vms))
 
 
 def _joined(first: PlacementAdvice, second: PlacementAdvice) -> PlacementAdvice:
@@ -273,4 +445,5 @@ def _joined(first: PlacementAdvice, second: PlacementAdvice) -> PlacementAdvice:
         wakes=first.wakes + second.wakes,
         faults=first.faults + second.faults,
         intents=first.intents + second.intents,
+        warnings=first.warnings + second.warnings,
     )

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import resource
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from statistics import fmean
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from equipoise.adapters.targets import ProposedMoves, encode_cluster, start_worker
+from equipoise.adapters.targets.worker import ProposedMoves, encode_cluster, start_worker
 from equipoise.balance import BalanceDecider
 from equipoise.balance.run_pass import run_balance_pass
 from equipoise.bench.measure import BenchmarkRow, best_time_s, skewed_cluster
@@ -21,9 +22,9 @@ from equipoise.errors import MissingExtra
 from equipoise.model.action import Migrate
 from equipoise.model.estimate import Estimates
 from equipoise.model.plan import Plan
-from equipoise.model.policy import BalancePolicy
+from equipoise.model.policy.balance import BalancePolicy
 from equipoise.model.quantity import HostId, PlanId, RuleId, VmId
-from equipoise.model.rule import KeepApart, KeepTogether, Rule, StayOff, StayWithin
+from equipoise.model.rule import KeepApart, KeepTogether, Rule, Satisfy, StayOff, StayWithin
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.value import FrozenMap
 from equipoise.plan import VerifiedPlan, order, verify
@@ -57,6 +58,7 @@ def rows() -> Iterator[BenchmarkRow]:
         (10_000, 300_000, 1),
     ):
         yield _pass_row(hosts, vms, tries)
+    yield from _rule_rows()
     yield _random_clusters()
     yield from _paper_rows()
 
@@ -74,6 +76,42 @@ def _pass_row(hosts: int, vms: int, tries: int) -> BenchmarkRow:
     sampled = ", in samples" if hosts > snapshot.settings.balance.sample_hosts else ""
     what = f"one pass, {hosts:,} hosts, {vms:,} VMs{sampled}"
     return BenchmarkRow(what, seconds, "", None, figures=figures)
+
+
+RESERVE_RULES: Final[tuple[tuple[str, Mapping[str, int | str]], ...]] = (
+    ("Failover", {"nb": 1, "id": "memory"}),
+    ("FailoverPercentage", {"id": "memory", "percent": 10}),
+    ("FailoverPercentage", {"id": "memory", "percent": 99}),
+    ("MinOnline", {"ns": "all hosts", "nb": 20}),
+)
+"""Rules about the whole cluster: reserves that hold, one that no move can repair, and a quorum."""
+
+
+def _rule_rows() -> Iterator[BenchmarkRow]:
+    """Yield passes with a rule about the whole cluster, compared with the same pass without."""
+    plain = Snapshot.of(skewed_cluster(32, 1280, 1))
+    plain_s = best_time_s(lambda: run_balance_pass(plain, Estimates()), tries=7)
+    for constraint, given in RESERVE_RULES:
+        arguments = {**given, "ns": tuple(plain.hosts)} if "ns" in given else given
+        for continuous in (False, True):
+            rule = Satisfy(
+                id=RuleId("reserve"),
+                constraint=constraint,
+                arguments=FrozenMap(arguments),
+                continuous=continuous,
+            )
+            ruled = replace(plain, settings=plain.settings.but(rules=(rule,)))
+            advice = run_balance_pass(ruled, Estimates()).advice
+            seconds = best_time_s(partial(run_balance_pass, ruled, Estimates()), tries=5)
+            values = ", ".join(str(value) for name, value in given.items() if name != "id")
+            kind = ", continuous" if continuous else ""
+            yield BenchmarkRow(
+                f"one pass, 32 hosts, 1,280 VMs, {constraint} ({values}){kind}",
+                seconds,
+                "the same pass without a rule",
+                plain_s,
+                figures={"moves": len(advice.moves), "faults": len(advice.faults)},
+            )
 
 
 class _PassResult(NamedTuple):
@@ -121,6 +159,7 @@ def _run_peer(worker: Any, snapshot: Snapshot, options: dict[str, Any]) -> _Pass
 
 
 def _ours(snapshot: Snapshot, moves: int) -> _PassResult:
+    # The most eager settings: only the number of moves of the peer ends the pass.
     policy = BalancePolicy(moves_per_pass=max(1, moves), threshold=5, imbalance_target=0.01)
     ruled = replace(snapshot, settings=snapshot.settings.but(balance=policy))
     advice = run_balance_pass(ruled, Estimates()).advice

@@ -27,13 +27,13 @@ TRIALS_ONE_BY_ONE: Final = 300
 TRIALS_ASKED: Final = {"planner": 5_000, "nova": 20_000}
 """Trials per scheduler, enough for about ten seconds."""
 TRIALS_SHARED: Final = 10_000
-"""How many trials workers share."""
+"""The trials that workers share."""
 TRIALS_WARM_UP: Final = 500
-"""How many come before, so that everything is warm."""
+"""The trials before the measurement, which load and compile everything."""
 SAFEPLACE_TESTS: Final = 2_000
-"""How many tests SafePlace does."""
+"""The tests of SafePlace."""
 FOUND_S_MAX: Final = 60.0
-"""How long a campaign may look for a mutant."""
+"""The time limit of the campaign against one mutant."""
 
 
 def rows() -> Iterator[BenchmarkRow]:
@@ -70,13 +70,14 @@ def _draw_and_judge_row() -> BenchmarkRow:
         f"trials of 10 VMs x 10 hosts drawn and judged, {len(names)} constraints of BtrPlace",
         best_time_s(together, tries=3),
         "one at a time",
+        # Extrapolated from a part: all trials one at a time would take minutes.
         best_time_s(alone, tries=1) * TRIALS_DRAWN / TRIALS_ONE_BY_ONE,
         count=TRIALS_DRAWN,
     )
 
 
 def _safeplace_rate() -> tuple[float | None, str]:
-    """How many tests SafePlace does in a second, if it is there."""
+    """The tests per second of SafePlace, or the reason why it is not measured."""
     try:
         return safeplace_tests_per_s(SAFEPLACE_TESTS), ""
     except EquipoiseError as error:
@@ -84,7 +85,7 @@ def _safeplace_rate() -> tuple[float | None, str]:
 
 
 def _campaign_rows(target: str, original: float | None, note: str) -> Iterator[BenchmarkRow]:
-    """Everything but making findings small: draw, judge, ask, compare."""
+    """Measure a campaign without shrinking: draw, judge, ask, compare."""
     known = find_scheduler(target)
     assert known is not None
     missing = known.missing()

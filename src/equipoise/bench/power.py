@@ -9,7 +9,7 @@ from equipoise.bench.measure import BenchmarkRow, best_time_s, skewed_cluster
 from equipoise.model.action import Migrate, PowerOff, PowerOn
 from equipoise.model.estimate import Estimates
 from equipoise.model.host import PowerProfile
-from equipoise.model.policy import PowerPolicy
+from equipoise.model.policy.power import PowerPolicy
 from equipoise.model.scenario.scenario import Scenario
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.power.propose import run_power_pass

@@ -79,7 +79,7 @@ def role_layout(groups: int = GROUPS, each: int = EACH, slots: int = SLOTS) -> R
 
 
 def hosts_of_layout(layout: RoleLayout) -> Inventory:
-    """The hosts that a layout names, of which very many may be busy at once."""
+    """The hosts of a layout, with limits that allow very many actions at once."""
     hosts = tuple(
         Host(id=name, cores=8, mhz_per_core=2000, memory_mib=32768)
         for team in layout.groups
@@ -90,7 +90,7 @@ def hosts_of_layout(layout: RoleLayout) -> Inventory:
 
 
 class _ControllerHarness:
-    """The controller alone: events in, proposals out, and everything asked for happens at once."""
+    """The controller alone: events in, proposals out; every proposed action succeeds at once."""
 
     def __init__(self, inventory: Inventory) -> None:
         self.ledger = CapacityLedger(Snapshot.of(inventory))
@@ -102,7 +102,7 @@ class _ControllerHarness:
         self.settle(self._ask())
 
     def tell(self, event: Event) -> None:
-        """Let something happen, and measure how long it takes to say what follows."""
+        """Apply an event, and measure the time until the proposal."""
         touched = self.ledger.apply(event)
         began, cpu = perf_counter(), process_time()
         self.roles.on_event(event, touched)
@@ -168,7 +168,7 @@ def _controller_rows(count: int) -> Iterator[BenchmarkRow]:
 
 
 def failure_scenario(processor_events: int, seed: int = 1) -> Scenario:
-    """Every second a processor of ten thousand fails, and comes back after a while."""
+    """One of ten thousand processors fails every second and recovers later."""
     layout = role_layout()
     inventory = hosts_of_layout(layout)
     names, rng = [host.id for host in inventory.hosts], Random(seed)

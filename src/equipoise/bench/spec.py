@@ -17,8 +17,7 @@ from equipoise.model.quantity import HostId, RuleId, StepId, VmId
 from equipoise.model.rule import KeepApart, Rule, Satisfy, StayWithin
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import Vm, VmState
-from equipoise.spec.batch import CaseBatch
-from equipoise.spec.batch.judge import CHUNK_CASES
+from equipoise.spec.batch.judge import CHUNK_CASES, CaseBatch
 from equipoise.spec.judge import SpecificationJudge
 from equipoise.spec.library import library_constraints
 from equipoise.spec.moments import moments
@@ -45,6 +44,7 @@ def rows() -> Iterator[BenchmarkRow]:
             f"judge cases of 10 VMs x 10 hosts, 5 continuous constraints: {label}",
             best_time_s(partial(_batches, cases, asked), tries=3),
             "one case at a time",
+            # Extrapolated from a part: all cases one at a time would take minutes.
             _one_by_one(cases, asked) * CASES / ONE_BY_ONE,
             count=CASES,
         )
@@ -52,7 +52,7 @@ def rows() -> Iterator[BenchmarkRow]:
 
 
 def _batches(cases: Sequence[Case], asked: Sequence[tuple[str, Sequence[Arguments]]]) -> None:
-    """From values to verdicts, all of it."""
+    """Judge all cases in arrays, with the encoding of the values."""
     known = library_constraints()
     for first in range(0, len(cases), CHUNK_CASES):
         batch = CaseBatch(cases[first : first + CHUNK_CASES])
@@ -77,7 +77,7 @@ def _judge(requirements: Sequence[Requirement], case: Case) -> int:
 
 
 def _case(rng: Random) -> Case:
-    """A random cluster, and a plan that does something with most of its VMs."""
+    """A random cluster, and a plan with an action of most VMs."""
     states = rng.choices([HostState.ON, HostState.STANDBY], weights=(9, 1), k=len(HOSTS))
     hosts = [
         Host(id=host, cores=8, mhz_per_core=2400, memory_mib=32768, state=state)
@@ -140,6 +140,7 @@ def _large_plan_row() -> Iterator[BenchmarkRow]:
         "judge 3,000 moves by 10,000 rules, every moment (5,000 hosts, 30,000 VMs)",
         best_time_s(partial(_judge, requirements, Case(snapshot, tuple(steps))), tries=2),
         "all rules evaluated at each moment",
+        # A plan has two moments per step: its start and its end.
         seconds * 2 * len(steps),
     )
 

@@ -12,11 +12,13 @@ from time import perf_counter
 from equipoise import files
 from equipoise.bench import balance as bench_balance
 from equipoise.bench import fuzz as bench_fuzz
+from equipoise.bench import jobs as bench_jobs
 from equipoise.bench import power as bench_power
 from equipoise.bench import roles as bench_roles
 from equipoise.bench import sim as bench_sim
 from equipoise.bench import spec as bench_spec
 from equipoise.bench import upgrade as bench_upgrade
+from equipoise.bench.kubernetes import suite as bench_kubernetes
 from equipoise.bench.measure import BenchmarkRow, best_time_s, even_cluster
 from equipoise.bench.plan import btrplace_comparison as bench_plan
 from equipoise.capacity.ledger import CapacityLedger
@@ -61,6 +63,7 @@ def _gate_rows() -> Iterator[BenchmarkRow]:
     )
     assert isinstance(plan, Plan)
     assert isinstance(verify(snapshot, plan), VerifiedPlan)
+    # A plan has two moments per step: its start and its end.
     rebuild = best_time_s(lambda: CapacityLedger(snapshot), tries=3) * 2 * len(plan.steps)
     yield BenchmarkRow(
         "verify the plan at every moment",
@@ -130,6 +133,8 @@ SUITES: dict[str, Callable[[], Iterator[BenchmarkRow]]] = {
     "journal": _journal_rows,
     "files": _files_rows,
     "sim": bench_sim.rows,
+    "jobs": bench_jobs.rows,
+    "kube": bench_kubernetes.rows,
     "balance": bench_balance.rows,
     "power": bench_power.rows,
     "plan": bench_plan.rows,

@@ -1,4 +1,4 @@
-"""How fast upgrades are decided, and what their graphs take."""
+"""Benchmarks of upgrades: the time of decisions, the size of graphs, and whole campaigns."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from equipoise.upgrade.summary import summarise_campaign
 
 VMS_PER_HOST = 16
 BUSY_SHARE = 0.75
-"""The part of the hosts on which VMs run."""
+"""The fraction of hosts on which VMs run."""
 HOSTS_PER_RACK = 40
 MIB = 1024 * 1024
 
@@ -112,7 +112,7 @@ def _one_iteration_rows(campaign: UpgradeCampaign) -> Iterator[BenchmarkRow]:
 
 
 def _first_vm_batch_row(coordinator: Coordinator, decided: BatchDecided) -> BenchmarkRow:
-    """The same iteration, once its hosts are changed: which VMs move first."""
+    """Measure the choice of the VMs that move first, after the hosts of the iteration changed."""
     coordinator.handle(decided)
     started = coordinator.decide(0)
     assert isinstance(started, BatchStarted)
@@ -204,7 +204,7 @@ def _host(number: int) -> Host:
 
 
 def _vms(used: int, each: int, tenants: int) -> list[Vm]:
-    """VMs of a tenant on hosts of their own, those of all tenants spread evenly."""
+    """VMs: those of one tenant on different hosts, those of all tenants spread evenly."""
     taken = [0] * used
     made: list[Vm] = []
     for owner in range(tenants):
@@ -235,10 +235,10 @@ def _tenants(vms: list[Vm]) -> tuple[Tenant, ...]:
     return tuple(
         Tenant(
             id=tenant,
-            sla=Sla(vms_min=len(those) // 2, vms_max=len(those) + 10, cooldown_s=600),
-            anti_affinity=(AntiAffinityGroup(id=GroupId(tenant), vms=tuple(those)),),
+            sla=Sla(vms_min=len(tenant_vms) // 2, vms_max=len(tenant_vms) + 10, cooldown_s=600),
+            anti_affinity=(AntiAffinityGroup(id=GroupId(tenant), vms=tuple(tenant_vms)),),
         )
-        for tenant, those in own.items()
+        for tenant, tenant_vms in own.items()
     )
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
+from equipoise.capacity import ledger
+from equipoise.capacity.ledger import LedgerResource
 from equipoise.capacity.pool_tree import parents_first
 from equipoise.model.host import Host, HostState
 from equipoise.model.inventory import Pool
@@ -17,31 +19,18 @@ from equipoise.model.vm import Vm, VmState
 
 
 class ReservableResource(NamedTuple):
-    """Functions that read the reservations and the capacity of one resource."""
+    """A resource of hosts and VMs that pools reserve too."""
 
-    name: str
-    unit: str
-    of_vm: Callable[[Vm], int]
+    claimed: LedgerResource
     of_pool: Callable[[Pool], int]
     expandable: Callable[[Pool], bool]
-    capacity: Callable[[Host], int]
 
 
 CPU_RESERVATIONS: Final = ReservableResource(
-    "CPU",
-    "MHz",
-    lambda vm: vm.cpu.reservation_mhz,
-    lambda pool: pool.cpu.reservation_mhz,
-    lambda pool: pool.cpu_expandable,
-    lambda host: host.usable_cpu_mhz,
+    ledger.CPU, lambda pool: pool.cpu.reservation_mhz, lambda pool: pool.cpu_expandable
 )
 MEMORY_RESERVATIONS: Final = ReservableResource(
-    "memory",
-    "MiB",
-    lambda vm: vm.memory.reservation_mib,
-    lambda pool: pool.memory.reservation_mib,
-    lambda pool: pool.memory_expandable,
-    lambda host: host.usable_memory_mib,
+    ledger.MEMORY, lambda pool: pool.memory.reservation_mib, lambda pool: pool.memory_expandable
 )
 
 
@@ -75,12 +64,13 @@ class PoolReservations:
         self._resource = resource
         self._pools = {pool.id: pool for pool in pools}
         self._capacity = sum(
-            resource.capacity(host) for host in hosts if host.state is HostState.ON
+            resource.claimed.of_host(host) for host in hosts if host.state is HostState.ON
         )
         self._inside: dict[PoolId | None, int] = {pool.id: 0 for pool in pools} | {None: 0}
         for vm in vms:
             if vm.state is VmState.RUNNING:
-                self._inside[vm.pool] += resource.of_vm(vm)
+                self._inside[vm.pool] += resource.claimed.of_vm(vm)
+        # Children first: what a pool takes from its parent includes what its children take.
         for pool in reversed(parents_first(pools)):
             self._inside[pool.parent] += self.held(pool.id)
 
@@ -97,11 +87,11 @@ class PoolReservations:
 
     def admit(self, vm: Vm) -> None:
         """Add the reservation of a VM to its pool, and to every ancestor that has to expand."""
-        self._add(vm, self._resource.of_vm(vm))
+        self._add(vm, self._resource.claimed.of_vm(vm))
 
     def release(self, vm: Vm) -> None:
         """Remove the reservation of a VM, as if it had not been admitted."""
-        self._add(vm, -self._resource.of_vm(vm))
+        self._add(vm, -self._resource.claimed.of_vm(vm))
 
     def _add(self, vm: Vm, more: int) -> None:
         pool = vm.pool
@@ -115,8 +105,8 @@ class PoolReservations:
 
     def shortage(self, vm: Vm) -> AdmissionShortage | None:
         """Return what prevents the admission of a VM, or ``None``."""
-        needed, pool_id = self._resource.of_vm(vm), vm.pool
-        name = f"{self._resource.unit} of {self._resource.name}"
+        needed, pool_id = self._resource.claimed.of_vm(vm), vm.pool
+        name = self._resource.claimed.label
         while True:
             needed -= self.free(pool_id) if pool_id is not None else 0
             if needed <= 0:
@@ -128,6 +118,7 @@ class PoolReservations:
                 )
             pool = self._pools[pool_id]
             if not self._resource.expandable(pool):
+                # ``needed`` is without what is free here; the message names both figures.
                 missing = needed + self.free(pool_id)
                 return AdmissionShortage(pool_id, name, missing, self.free(pool_id))
             pool_id = pool.parent

@@ -19,6 +19,8 @@ from equipoise.model.quantity import HostId, ResourceName
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import Vm, VmState
 
+_BY_LABEL: Final = {resource.label: resource for resource in RESOURCES}
+
 
 class CapacityArrays(NamedTuple):
     """Claims of units, limits of hosts and what is committed on each host, per resource."""
@@ -32,6 +34,7 @@ def unit_fits(ledger: CapacityArrays, unit: int, host: int) -> bool:
     """Return whether the claim of a unit fits on a host beside all that is committed there."""
     for resource in range(ledger.claim.shape[1]):
         need = ledger.claim[unit, resource]
+        # As in the plain ledger: an overcommitted resource refuses only what claims some of it.
         if need > 0.0 and ledger.committed[host, resource] + need > ledger.limit[host, resource]:
             return False
     return True
@@ -85,17 +88,20 @@ def sum_per_row(figures: Floats, place: Ints, count: int) -> Floats:
 def _claims(vms: Sequence[Vm], resources: Sequence[str]) -> Floats:
     # Column by column instead of ``vm_claim``: a dictionary per VM takes four times as long.
     claims = np.empty((len(vms), len(resources)))
-    for column, resource in enumerate(RESOURCES):
-        claims[:, column] = list(map(resource.of_vm, vms))
-    for column, name in enumerate(resources[len(RESOURCES) :], start=len(RESOURCES)):
-        claims[:, column] = [vm.consumption.get(ResourceName(name), 0) for vm in vms]
+    for column, name in enumerate(resources):
+        resource = _BY_LABEL.get(name)
+        if resource is not None:
+            claims[:, column] = list(map(resource.of_vm, vms))
+        else:
+            claims[:, column] = [vm.consumption.get(ResourceName(name), 0) for vm in vms]
     return claims
 
 
 def _limits(hosts: Iterable[Host], resources: Sequence[str]) -> Floats:
-    named = [ResourceName(name) for name in resources[len(RESOURCES) :]]
+    own = [resource for name in resources if (resource := _BY_LABEL.get(name)) is not None]
+    named = [ResourceName(name) for name in resources[len(own) :]]
     rows = [
-        [resource.of_host(host) for resource in RESOURCES]
+        [*(resource.of_host(host) for resource in own)]
         + [host.capacity.get(name, 0) for name in named]
         for host in hosts
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,26 +20,68 @@ from equipoise.model.vm import Vm
 KERNELS: Final = KernelSet(*waterfill.WATERFILL_FUNCTIONS)
 
 
+class ResourceClaims(NamedTuple):
+    """The bounds of pools and VMs on one resource, and the demand of the VMs."""
+
+    pools: ClaimBounds
+    vms: ClaimBounds
+    want: Floats
+
+
+class VmClaims(NamedTuple):
+    """What VMs and pools claim of CPU and of memory: their bounds, and the demand of the VMs."""
+
+    tree: Records
+    cpu: ResourceClaims
+    memory: ResourceClaims
+
+    @classmethod
+    def of(cls, state: Snapshot | Draft, vms: Sequence[Vm]) -> VmClaims:
+        """Return the claims of VMs, a row per VM."""
+        pools = PoolTree(state.settings.pools)
+        rows = pools.rows_of(vms)
+        (cpu, cpu_want), (memory, memory_want) = cpu_claims(vms), memory_claims(vms)
+        return cls(
+            build_claim_tree(pools.parent, rows),
+            ResourceClaims(pools.cpu(rows, cpu.shares), cpu, cpu_want),
+            ResourceClaims(pools.memory(rows, memory.shares), memory, memory_want),
+        )
+
+    def entitlements(self, state: Snapshot | Draft, *, fast: bool) -> Floats:
+        """Return the entitlement of each VM to the capacity of all hosts that are on."""
+        on = [host for host in state.hosts.values() if host.state is HostState.ON]
+        capacities = (
+            sum(host.usable_cpu_mhz for host in on),
+            sum(host.usable_memory_mib for host in on),
+        )
+        amounts = np.empty((len(self.cpu.want), 2))
+        for column, capacity in enumerate(capacities):
+            pools, own, want = self[1 + column]
+            amounts[:, column] = divide_capacity(capacity, self.tree, pools, own, want, fast=fast)
+        return amounts
+
+    def usable_demands(self, *, fast: bool) -> Floats:
+        """Return the demand that limits let each VM use, however much capacity there is."""
+        amounts = np.empty((len(self.cpu.want), 2))
+        for column in range(2):
+            pools, own, want = self[1 + column]
+            within = np.minimum(want, own.ceiling)
+            if np.isfinite(pools.ceiling).any():
+                # As much capacity as is demanded: only limits divide it, and no reservation counts.
+                pools = pools._replace(floor=np.zeros(len(pools.floor)))
+                own = own._replace(floor=np.zeros(len(own.floor)))
+                total = float(within.sum())
+                within = divide_capacity(total, self.tree, pools, own, within, fast=fast)
+            amounts[:, column] = within
+        return amounts
+
+
 def vm_entitlements(state: Snapshot | Draft, vms: Sequence[Vm], *, fast: bool) -> Floats:
     """Return the entitlement of each VM: CPU in the first column, memory in the second.
 
     The capacity is that of all hosts that are on. ``fast`` selects the compiled kernels.
     """
-    pools = PoolTree(state.settings.pools)
-    rows = pools.rows_of(vms)
-    tree = build_claim_tree(pools.parent, rows)
-    on = [host for host in state.hosts.values() if host.state is HostState.ON]
-    amounts = np.empty((len(vms), 2))
-    for column, (bounds_of, (own, want), capacity) in enumerate(
-        (
-            (pools.cpu, cpu_claims(vms), sum(host.usable_cpu_mhz for host in on)),
-            (pools.memory, memory_claims(vms), sum(host.usable_memory_mib for host in on)),
-        )
-    ):
-        amounts[:, column] = divide_capacity(
-            capacity, tree, bounds_of(rows, own.shares), own, want, fast=fast
-        )
-    return amounts
+    return VmClaims.of(state, vms).entitlements(state, fast=fast)
 
 
 def divide_capacity(
@@ -61,6 +103,7 @@ def divide_capacity(
         claims[name][1 : len(tree) - count] = getattr(pools, name)
         claims[name][len(tree) - count :] = getattr(vms, name)
     claims["ceiling"][0] = NO_LIMIT  # the root is the cluster, which has no limit setting
+    # The walk over the tree is slow in Python, and most clusters reserve nothing for pools.
     if pools.floor.any():
         claims["floor"][~_has_vms(tree)] = 0.0
     claims["want"][len(tree) - count :] = want

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from equipoise.capacity.waterfill import Floats
+from equipoise.model.state.snapshot import HISTORY_MS
 
 SCARCE_WEIGHT: Final = 3.0
 """The weight of a scarce resource, relative to one that is not scarce."""
@@ -16,14 +19,39 @@ FULL_LOAD: Final = 1 + 1e-9
 """A host that gives exactly what it has is not contended; the margin covers rounding."""
 
 
-def resource_weights(loads: Floats) -> Floats:
+STILL_FULL_LOAD: Final = 0.9
+"""A resource that was contended lately keeps its weight while some host is loaded above this."""
+
+
+def contended_resources(loads: Floats) -> NDArray[np.bool_]:
+    """Return of which resources some host would have to give more than it has."""
+    return np.asarray((loads > FULL_LOAD).any(axis=0))
+
+
+def contended_lately(
+    seen_ms: Mapping[str, int], resources: Sequence[str], now_ms: int
+) -> NDArray[np.bool_]:
+    """Return which resources were contended within the last hour; ``seen_ms`` says when last."""
+    since_ms = max(0, now_ms - HISTORY_MS)
+    return np.array([seen_ms.get(name, -1) >= since_ms for name in resources], dtype=bool)
+
+
+def resource_weights(loads: Floats, lately: NDArray[np.bool_] | None = None) -> Floats:
     """Return the weight of each resource in the imbalance; ``loads`` has a column per resource.
 
     A resource is contended if some host would have to give more of it than it has. A contended
     resource weighs three times as much as one that is not. If all or none are contended, the
     weights are equal.
+
+    A resource that was contended ``lately`` keeps its weight until every host has some of it to
+    spare. Otherwise the moves that end a contention would change the weights, and the next pass
+    would undo them.
     """
-    heavy = np.where((loads > FULL_LOAD).any(axis=0), SCARCE_WEIGHT, 1.0)
+    contended = contended_resources(loads)
+    if lately is not None:
+        contended = contended | (lately & (loads > STILL_FULL_LOAD).any(axis=0))
+    heavy = np.where(contended, SCARCE_WEIGHT, 1.0)
+    # A constant mean keeps the imbalance comparable between passes whose contention differs.
     weights: Floats = heavy * (MEAN_WEIGHT * len(heavy) / heavy.sum())
     return weights
 

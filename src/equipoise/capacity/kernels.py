@@ -21,6 +21,9 @@ class KernelSet:
     The functions in ``inline`` are compiled into their callers, which pays where large records are
     passed. If ``entry_points`` are given, only they can be called from Python: the wrappers of the
     others would take most of the compile time.
+
+    With ``allocates`` false, no function makes an array. Then references to arrays are not counted,
+    which costs more than half of the time where small functions receive records of arrays.
     """
 
     def __init__(
@@ -28,7 +31,9 @@ class KernelSet:
         *functions: Kernel,
         inline: Collection[Kernel] = (),
         entry_points: Collection[Kernel] = (),
+        allocates: bool = True,
     ) -> None:
+        self._allocates = allocates
         self._inline = {function.__name__ for function in inline}
         self._entry_points = {function.__name__ for function in entry_points or functions}
         self._functions = tuple(cast(FunctionType, function) for function in functions)
@@ -55,10 +60,13 @@ class KernelSet:
         compiled: dict[str, Any] = {}
         # Numba finds cached code by name. The digest in the name makes it stale after any change.
         digest = blake2b(
-            repr((sorted(self._inline), sorted(self._entry_points))).encode(), digest_size=6
+            repr((sorted(self._inline), sorted(self._entry_points), self._allocates)).encode(),
+            digest_size=6,
         )
         for function in self._functions:
+            # One digest over all functions so far: a caller is compiled again with its callees.
             digest.update(repr(_fingerprint(function)).encode())
+            # A twin sees the compiled callees; the function itself stays plain for the other mode.
             twin = FunctionType(
                 function.__code__, {**function.__globals__, **compiled}, function.__name__
             )
@@ -68,6 +76,7 @@ class KernelSet:
                 "forceinline": function.__name__ in self._inline,
                 "no_cpython_wrapper": function.__name__ not in self._entry_points,
                 "no_cfunc_wrapper": True,
+                "_nrt": self._allocates,
             }
             try:
                 compiled[function.__name__] = numba.njit(cache=True, **options)(twin)

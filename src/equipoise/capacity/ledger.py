@@ -44,12 +44,25 @@ CPU: Final = LedgerResource(
 MEMORY: Final = LedgerResource(
     "MiB of memory", attrgetter("memory.reservation_mib"), attrgetter("usable_memory_mib")
 )
+CONFIGURED_MEMORY: Final = LedgerResource(
+    "MiB of configured memory", attrgetter("memory_mib"), attrgetter("configured_memory_max_mib")
+)
+VCPUS: Final = LedgerResource(
+    "configured vCPUs",
+    attrgetter("vcpus"),
+    lambda host: NO_LIMIT if host.vcpus_max is None else host.vcpus_max,
+)
+NO_LIMIT: Final = 10**15
+"""The limit of a resource that is not limited; no sum of claims reaches it."""
+SIZES: Final = frozenset({CONFIGURED_MEMORY.label, VCPUS.label})
+"""The resources that VMs claim by their size, not by a reservation."""
 # A further hard limit of hosts is one more row here: both ledgers and all their users follow.
-RESOURCES: Final = (CPU, MEMORY)
+RESOURCES: Final = (CPU, MEMORY, CONFIGURED_MEMORY, VCPUS)
 
 
 def vm_claim(vm: Vm) -> dict[str, int]:
-    """Return what a VM holds on each host it occupies: reservations and named resources."""
+    """Return what a VM holds on each host it occupies: its size, reservations, named resources."""
+    # Amounts of zero are left out, so that a claim never touches a resource that it does not use.
     claim = {resource.label: amount for resource in RESOURCES if (amount := resource.of_vm(vm)) > 0}
     if vm.consumption:
         claim |= {str(name): amount for name, amount in vm.consumption.items() if amount > 0}
@@ -57,20 +70,29 @@ def vm_claim(vm: Vm) -> dict[str, int]:
 
 
 def host_limits(host: Host) -> dict[str, int]:
-    """Return what can be committed on a host: its capacity without its reserve."""
+    """Return what can be committed on a host: its capacity without its reserve, overcommitted."""
     return {resource.label: resource.of_host(host) for resource in RESOURCES} | {
         str(name): amount for name, amount in host.capacity.items()
     }
 
 
 def claimed_resources(snapshot: Snapshot) -> tuple[str, ...]:
-    """Return the resources that VMs may claim: those of every host, then the named ones in use."""
+    """Return the resources that limit VMs: those of every host, then the named ones in use."""
     consumptions = (vm.consumption for vm in snapshot.vms.values() if vm.consumption)
     named = {str(name) for consumed in consumptions for name in consumed if consumed[name] > 0}
     actions = (running.step.action for running in snapshot.in_flight.values())
     # An amount that a VM is about to get counts already.
     named.update(str(action.resource) for action in actions if isinstance(action, Allocate))
-    return (*(resource.label for resource in RESOURCES), *sorted(named))
+    return (*(resource.label for resource in _limited(snapshot)), *sorted(named))
+
+
+def _limited(snapshot: Snapshot) -> Iterator[LedgerResource]:
+    """Yield the resources that limit some host; kernels spend time on every resource."""
+    for resource in RESOURCES:
+        if resource is not VCPUS or any(
+            host.cpu_overcommit is not None for host in snapshot.hosts.values()
+        ):
+            yield resource
 
 
 class Holding(NamedTuple):
@@ -96,11 +118,13 @@ def holding(vm: Vm, running: Iterable[RunningAction]) -> Holding:
     growth: dict[str, int] = {}
     for step in (action.step for action in running):
         target = step.footprint.target
+        # A resume on the own host must not be charged twice.
         if target is not None and target not in hosts:
             hosts = (*hosts, target)
         if isinstance(step.action, Allocate):  # while the amount changes, the larger one counts
             amount = max(step.action.amount, vm.consumption.get(step.action.resource, 0))
             growth[step.action.resource] = amount
+    # A VM without a host holds nothing, whatever it would claim.
     return Holding(vm_claim(vm) | growth, hosts) if hosts else NO_HOLDING
 
 
@@ -238,6 +262,15 @@ class CommittedCapacity:
             amount > limits.get(resource, 0) for resource, amount in self._committed[host].items()
         )
 
+    def excesses(self, host: HostId) -> dict[str, int]:
+        """Return by how much more of each resource is committed on a host than it has."""
+        limits = self.limits[host]
+        return {
+            resource: excess
+            for resource, amount in self._committed[host].items()
+            if (excess := amount - limits.get(resource, 0)) > 0
+        }
+
 
 class CapacityLedger:
     """A draft with the committed capacity of each host, updated event by event.
@@ -271,6 +304,7 @@ class CapacityLedger:
         for host_id in touched.hosts:
             host = self.draft.hosts.get(host_id)
             if host is not None:
+                # The limits of a removed host stay: VMs below release what they held there.
                 self.capacity.limits[host_id] = host_limits(host)
         for vm in touched.vms:
             self._update_vm(vm)

@@ -45,10 +45,12 @@ class PoolSplit:
         self._pools_in: list[list[int]] = [[] for _ in (*tree.ids, ROOT)]
         for vm, row in enumerate(pool.tolist()):
             self._vms_in[ROOT if row == NO_INDEX else row].append(vm)
+        # From the last row up: a pool is attached only after all pools inside it are known.
         for row in range(len(tree.ids) - 1, -1, -1):
             if self._vms_in[row] or self._pools_in[row]:  # a pool without VMs gets nothing
                 parent = int(tree.parent[row])
                 self._pools_in[ROOT if parent == NO_INDEX else parent].append(row)
+        # A limit below the reservation wins.
         self._vms = vms._replace(floor=np.minimum(vms.floor, vms.ceiling))
         self._want = np.minimum(np.maximum(want, self._vms.floor), vms.ceiling)
         self._pools, self._asked = self._sum_claims(pools)
@@ -88,6 +90,7 @@ class PoolSplit:
             row, amount = below.pop()
             pools, vms = self._pools_in[row], self._vms_in[row]
             parts = self._parts(row, amount, follow_paper)
+            # The parts of the VMs come first, those of the pools follow.
             for vm, part in zip(vms, parts, strict=False):
                 amounts.vms[vm] = part
             for pool, part in zip(pools, parts[len(vms) :], strict=True):
@@ -206,5 +209,6 @@ def _sum_parts(parts: ClaimBounds, rows: list[int]) -> HostResourceSettings:
         # pool, and never allow less. The margin keeps rounding noise from changing a whole number.
         reservation=int(floor + 1e-6),
         limit=None if ceiling == NO_LIMIT else int(np.ceil(ceiling - 1e-6)),
+        # The smallest weight is 1; zero would mean no claim at all.
         shares=max(1, round(shares)),
     )

@@ -52,6 +52,7 @@ class PoolTree:
 
     def _with_scaled_shares(self, own: ClaimBounds, pool: Ints, shares: Floats) -> ClaimBounds:
         """Return ``own`` with the shares of scalable pools multiplied by the shares inside them."""
+        # The usual case: no copy.
         if not any(self._scalable):
             return own
         scaled, inside = own.shares.copy(), self._sums(pool, shares)
@@ -59,6 +60,7 @@ class PoolTree:
         for row in range(len(self.ids) - 1, -1, -1):
             if self._scalable[row]:
                 scaled[row] = scaled_shares(scaled[row], inside[row])
+            # A pool without VMs has no weight in its parent.
             if self.parent[row] != NO_INDEX and inside[row]:
                 inside[self.parent[row]] += scaled[row]
         return own._replace(shares=scaled)

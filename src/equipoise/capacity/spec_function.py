@@ -30,6 +30,7 @@ def entitlement(view: StateView, vm: Any, resource: str) -> int:
     """Return the entitlement of a VM; 0 for other resources and for a VM that does not run."""
     if resource not in COLUMNS:
         return 0
+    # The amount depends on every VM, pool and host, so any change makes the verdict stale.
     view.read_all()
     return _amounts(view.state).get(vm, (0, 0))[COLUMNS[resource]]
 
@@ -47,6 +48,7 @@ def _compute(state: Draft) -> Amounts:
     from equipoise.capacity.entitlement import vm_entitlements  # noqa: PLC0415
 
     running = [vm for vm in state.vms.values() if vm.state is VmState.RUNNING]
+    # Not compiled: loading the compiler takes longer than a few divisions.
     rows = vm_entitlements(state, running, fast=False).tolist()
     return {
         vm.id: (int(cpu + ROUNDING), int(memory + ROUNDING))

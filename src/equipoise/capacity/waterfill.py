@@ -52,6 +52,7 @@ def sum_demands(
     want, floor, ceiling = claims["want"], claims["floor"], claims["ceiling"]
     for node in range(first, end):
         if vm[node] == NO_INDEX:
+            # Only leaves bring a demand; inner nodes still hold the sums of an earlier call.
             want[node] = 0.0
     for node in range(end - 1, first - 1, -1):
         asked = want[node]
@@ -72,6 +73,7 @@ def divide_down(tree: Records, claims: Records, first: int, end: int, amount: fl
             got[node] = want[node]
         return
     sum_guarantees(tree, claims, first, end)
+    # Parents come before children, so that the part of a node is final when it is divided.
     got[first] = min(amount, want[first])
     for node in range(first, end):
         if child[node] != NO_INDEX:
@@ -139,6 +141,7 @@ def fill_to_level(tree: Records, claims: Records, first_child: int, amount: floa
     while width > 0.0:
         level = rest / width
         over = excess_at_level(tree, claims, first_child, level, rest)
+        # Without the tolerance, rounding could alternate between too much and too little for ever.
         if abs(over) <= RELATIVE_TOLERANCE * amount:
             over = 0.0
         given, width, count = fix_at_bounds(tree, claims, first_child, level, over)

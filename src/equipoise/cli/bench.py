@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from equipoise.bench.suites import SUITES
 from equipoise.cli.output import console, make_table, print_document, printable, with_progress_bar
-from equipoise.documents.bench import BenchDocument, MeasurementRow
-from equipoise.errors import InputProblem, InvalidInput
+from equipoise.documents.fuzz import BenchDocument, MeasurementRow
+from equipoise.errors import InvalidInput
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -24,10 +24,13 @@ NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
 def run(name: str | None, *, as_json: bool) -> int:
     """Run the benchmarks and print the rows."""
     if name is not None and name not in SUITES:
-        problem = InputProblem(
-            key=name, what="there is no such benchmark", cure=", ".join(SUITES), code="unknown-name"
+        raise InvalidInput.of(
+            "bench",
+            "there is no such benchmark",
+            key=name,
+            cure=", ".join(SUITES),
+            code="unknown-name",
         )
-        raise InvalidInput("bench", [problem])
     suites = [name] if name else list(SUITES)
     rows = [
         row
@@ -47,6 +50,7 @@ def run(name: str | None, *, as_json: bool) -> int:
             words = (f"{name} {value:,.4g}" for name, value in row.figures.items())
             _add_detail_lines(
                 table,
+                # A figure and its name must not be wrapped onto two lines.
                 ", ".join(
                     figure.replace("_", NO_BREAK_SPACE).replace(" ", NO_BREAK_SPACE)
                     for figure in words

@@ -16,6 +16,7 @@ from equipoise import __version__
 from equipoise.cli.advice import commands as advice
 from equipoise.cli.fuzz import commands as fuzz
 from equipoise.cli.jobs import commands as jobs
+from equipoise.cli.kube import commands as kube
 from equipoise.cli.plan import commands as plan
 from equipoise.cli.roles import commands as roles
 from equipoise.cli.simulation import commands as simulation
@@ -141,8 +142,8 @@ def bench(
     name: Annotated[
         OptionalText,
         typer.Argument(
-            help="model, gate, spec, fuzz, journal, files, sim, balance, power, plan, roles or "
-            "upgrade; default: all."
+            help="model, gate, spec, fuzz, journal, files, sim, jobs, kube, balance, power, plan, "
+            "roles or upgrade; default: all."
         ),
     ] = None,
     json: Json = False,
@@ -156,6 +157,7 @@ def bench(
 # The order of these lines is the order of ``equipoise --help``.
 simulation.add_to(app)
 jobs.add_to(app)
+kube.add_to(app)
 app.command()(show)
 app.command()(schema)
 advice.add_to(app)

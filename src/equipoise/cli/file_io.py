@@ -10,11 +10,8 @@ from pathlib import Path
 
 from equipoise.api.loading import read_bytes
 from equipoise.cli.output import printable, progress_console
-from equipoise.errors import InputProblem, InvalidInput
+from equipoise.errors import InvalidInput
 from equipoise.store import Journal, MemoryJournal, open_journal
-
-_GZIP = b"\x1f\x8b"
-_MIB = 1024 * 1024
 
 
 def read_text(path: Path) -> str:
@@ -22,13 +19,12 @@ def read_text(path: Path) -> str:
     try:
         return read_bytes(path).decode("utf-8-sig")  # without a byte order mark
     except UnicodeDecodeError as error:
-        problem = InputProblem(
-            key="",
-            what=f"byte {error.start} is not UTF-8",
+        raise InvalidInput.of(
+            str(path),
+            f"byte {error.start} is not UTF-8",
             cure="save it as UTF-8",
             code="unreadable-file",
-        )
-        raise InvalidInput(str(path), [problem]) from None
+        ) from None
 
 
 def open_new_journal(url: str | None) -> Journal:
@@ -38,10 +34,9 @@ def open_new_journal(url: str | None) -> Journal:
         return journal
     journal.close()
     cure = "name a new file, or read this one with 'equipoise journal'"
-    problem = InputProblem(
-        key="", what="already has the journal of another run", cure=cure, code="already-exists"
+    raise InvalidInput.of(
+        journal.source, "already has the journal of another run", cure=cure, code="already-exists"
     )
-    raise InvalidInput(journal.source, [problem])
 
 
 def write_file(path: Path, content: bytes, *, append: bool = False) -> None:
@@ -83,7 +78,6 @@ def _as_invalid_input(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         what = f"cannot be written: {(error.strerror or str(error)).lower()}"
-        problem = InputProblem(
-            key="", what=what, cure="name another file", code="file-not-writable"
-        )
-        raise InvalidInput(str(path), [problem]) from error
+        raise InvalidInput.of(
+            str(path), what, cure="name another file", code="file-not-writable"
+        ) from error

@@ -17,13 +17,13 @@ from equipoise.cli.output import (
 )
 from equipoise.documents.cluster import journal_document
 from equipoise.documents.event_text import describe_event
+from equipoise.documents.simulation import JobsReplayDocument
 from equipoise.errors import InputProblem, InvalidInput
-from equipoise.model.event import EVENT_KINDS, Event
+from equipoise.model.event import EVENT_KINDS, Event, JobsRunStarted
 from equipoise.model.inventory import Inventory
 from equipoise.model.state import transition
 from equipoise.model.state.snapshot import Snapshot
-from equipoise.model.upgrade.event import CampaignStarted
-from equipoise.model.upgrade.status import UpgradeStatus
+from equipoise.model.upgrade.event import CampaignStarted, UpgradeStatus
 from equipoise.store import open_journal
 
 
@@ -56,19 +56,43 @@ def run_replay(url: str, *, until: int | None, as_json: bool) -> int:
         length = len(journal) if until is None else min(until, len(journal))
         events = (event for _, event in zip(range(length), journal.events(), strict=False))
         state = replay_events(with_progress_bar(events, "replaying", length))
+    if isinstance(state, JobsReplayDocument):
+        print_document(state)
+        return 0
     sys.stdout.write(files.to_json(state) if as_json else files.to_yaml(state))
     return 0
 
 
-def replay_events(events: Iterable[Event]) -> Inventory | UpgradeStatus:
-    """Return the cluster after the events; for events of an upgrade, the campaign."""
+def replay_events(events: Iterable[Event]) -> Inventory | UpgradeStatus | JobsReplayDocument:
+    """Return the cluster after the events; for an upgrade the campaign, for jobs the figures."""
     remaining = iter(events)
     first = next(remaining, None)
+    if isinstance(first, JobsRunStarted):
+        return _replay_jobs(first, remaining)
     if isinstance(first, CampaignStarted):
         return _replay_campaign(first, remaining)
     head = [] if first is None else [first]
     snapshot = transition.replay(Snapshot(), head)
     return transition.replay(snapshot, remaining).inventory()
+
+
+def _replay_jobs(first: JobsRunStarted, events: Iterable[Event]) -> JobsReplayDocument:
+    from equipoise.adapters.batsim.summary import summary_values
+    from equipoise.sim.jobs.record.replay import JobReplay
+
+    replay = JobReplay().replay([first])
+    replay.replay(events)
+    values = summary_values(replay)
+    values["nb_grouped_switches"] = replay.switches
+    values["nb_machine_switches"] = replay.switched_hosts
+    return JobsReplayDocument(
+        policy=replay.policy,
+        workload=replay.source,
+        complete=replay.complete,
+        active=len(replay.active),
+        at_s=replay.now_s,
+        **values,
+    )
 
 
 def _replay_campaign(first: CampaignStarted, events: Iterable[Event]) -> UpgradeStatus:

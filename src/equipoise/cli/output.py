@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from equipoise.documents.json_document import Document
+    from equipoise.errors import InputProblem
+    from equipoise.model.plan import Violation
 
 
 T = TypeVar("T")
@@ -28,6 +30,8 @@ EXIT_INTERRUPTED: Final = 130
 
 GIB_IN_MIB = 1024
 PIPE_WIDTH = 400
+_WHOLE_FROM: Final = 1_000_000
+"""The decimals of a larger figure, such as joules, say nothing and do not fit a terminal."""
 
 
 def print_json(document: Any) -> None:
@@ -58,6 +62,13 @@ def progress_console() -> Console:
     return Console(stderr=True, highlight=False)
 
 
+def print_warnings(source: str, warnings: Iterable[InputProblem]) -> None:
+    """Print warnings about a file on standard error."""
+    for warning in warnings:
+        text = printable(f"{source}: warning: {warning}")
+        progress_console().print(text, soft_wrap=True)
+
+
 def with_progress_bar(items: Iterable[T], what: str, total: int) -> Iterator[T]:
     """Yield the items; show a progress bar if standard error is a terminal."""
     if not sys.stderr.isatty():
@@ -66,6 +77,12 @@ def with_progress_bar(items: Iterable[T], what: str, total: int) -> Iterator[T]:
     from rich.progress import track
 
     yield from track(items, what, total=total, console=progress_console(), transient=True)
+
+
+def write_note(text: str) -> None:
+    """Write a line to standard error at once, before the program waits for others."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
 
 
 @contextmanager
@@ -104,6 +121,34 @@ def fit_to_terminal(table: Table, *, wrap: bool = True) -> Table:
     return table
 
 
+def keep_figures(table: Table) -> Table:
+    """Never cut a number: its column is as wide as it needs, and texts beside it wrap."""
+    from rich.cells import cell_len
+
+    for column in table.columns:
+        column.no_wrap, column.overflow = False, "fold"
+        if column.justify == "right":
+            column.min_width = max((cell_len(str(cell)) for cell in column.cells), default=0)
+    return table
+
+
+def figure_text(value: float) -> str:
+    """Return a figure of a run: whole numbers as they are, large ones without decimals."""
+    if isinstance(value, int) or abs(value) >= _WHOLE_FROM:
+        return f"{value:,.0f}"
+    return f"{value:,.3f}"
+
+
+def text_table(
+    columns: Sequence[str], rows: Iterable[Iterable[str]], *, right: tuple[str, ...] = ()
+) -> Table:
+    """Return a table of plain text whose last column wraps."""
+    table = make_table(*columns, right=right)
+    for row in rows:
+        table.add_row(*map(printable, row))
+    return fit_to_terminal(table)
+
+
 def format_time_ms(at_ms: int) -> str:
     """Return a time such as ``0:01:05.250``; a fraction of zero is left out."""
     seconds, ms = divmod(at_ms, 1000)
@@ -125,3 +170,11 @@ def format_mib(amount: int) -> str:
         return f"{amount // GIB_IN_MIB:,} GiB"
     few = amount < 10 * GIB_IN_MIB
     return f"{amount:,} MiB" if few else f"{amount / GIB_IN_MIB:,.1f} GiB"
+
+
+def show_existing_faults(faults: Sequence[Violation]) -> None:
+    """Print what was wrong before a plan; nothing if all was well."""
+    if faults:
+        console().print("existing faults, which no plan is charged with:")
+        rows = ((fault.code, fault.constraint, fault.detail) for fault in faults)
+        console().print(text_table(("code", "constraint", "fault"), rows))

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from equipoise import files
-from equipoise.api.loading import read_inventory
-from equipoise.capacity.ledger import CPU, MEMORY, CommittedCapacity
+from equipoise.api.loading import read_inventory_with_warnings
+from equipoise.capacity.ledger import CONFIGURED_MEMORY, CPU, MEMORY, CommittedCapacity
 from equipoise.cli.output import (
     console,
     fit_to_terminal,
@@ -17,10 +17,12 @@ from equipoise.cli.output import (
     make_table,
     print_document,
     print_json,
+    print_warnings,
     printable,
 )
 from equipoise.documents.cluster import cluster_document
-from equipoise.errors import InputProblem, InvalidInput
+from equipoise.documents.json_document import warning_rows
+from equipoise.errors import InvalidInput
 from equipoise.files.schema import FileKind
 from equipoise.model.quantity import VmId, format_count
 from equipoise.model.state.snapshot import Snapshot
@@ -34,10 +36,12 @@ NAMES_SHOWN = 8
 
 def run(path: Path, *, with_vms: bool, as_json: bool) -> int:
     """Print a cluster."""
-    snapshot = Snapshot.of(read_inventory(path))
+    inventory, warnings = read_inventory_with_warnings(path)
+    snapshot = Snapshot.of(inventory)
     if as_json:
-        print_document(cluster_document(snapshot))
+        print_document(cluster_document(snapshot, warning_rows(str(path), warnings)))
         return 0
+    print_warnings(str(path), warnings)
     console().print(cluster_headline(snapshot))
     console().print(host_table(snapshot))
     if with_vms:
@@ -56,15 +60,25 @@ def cluster_headline(snapshot: Snapshot) -> str:
 
 
 def host_table(snapshot: Snapshot) -> Table:
-    """Return one row per host: capacity, demand and reservations."""
+    """Return one row per host: capacity, demand, reservations and configured memory."""
     capacity = CommittedCapacity.of(snapshot)
-    columns = ("host", "state", "capacity", "CPU demand", "mem demand", "reserved", "VMs")
-    rows = make_table(*columns, right=("capacity", "reserved"))
+    columns = (
+        "host",
+        "state",
+        "capacity",
+        "CPU demand",
+        "mem demand",
+        "reserved",
+        "mem size",
+        "VMs",
+    )
+    rows = make_table(*columns, right=("capacity", "reserved", "mem size"))
     for host in snapshot.hosts.values():
         guests = [snapshot.vms[vm] for vm in snapshot.residents[host.id]]
         cpu_mhz, memory_mib = host.usable_cpu_mhz, host.usable_memory_mib
         cpu_reserved = format_share(capacity.committed(host.id, CPU.label), cpu_mhz)
         memory_reserved = format_share(capacity.committed(host.id, MEMORY.label), memory_mib)
+        configured = capacity.committed(host.id, CONFIGURED_MEMORY.label)
         rows.add_row(
             host.id,
             host.state,
@@ -72,6 +86,7 @@ def host_table(snapshot: Snapshot) -> Table:
             usage_bar(sum(vm.demand.cpu_mhz for vm in guests), cpu_mhz),
             usage_bar(sum(vm.demand.memory_mib for vm in guests), memory_mib),
             f"{cpu_reserved} / {memory_reserved}",
+            format_share(configured, host.configured_memory_max_mib),
             _vm_names([vm.id for vm in guests]),
         )
     return fit_to_terminal(rows, wrap=False)
@@ -123,10 +138,10 @@ def run_schema(kind: str, *, as_json: bool) -> int:
         if kind == known:
             print_json(files.json_schema(known))
             return 0
-    problem = InputProblem(
+    raise InvalidInput.of(
+        "schema",
+        "there is no such kind of file",
         key=kind,
-        what="there is no such kind of file",
         cure=f"use one of {', '.join(FILE_KINDS)}",
         code="unknown-name",
     )
-    raise InvalidInput("schema", [problem])

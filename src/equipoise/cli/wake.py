@@ -18,28 +18,26 @@ from equipoise.adapters.bmc.access import parse_access, power_controls
 from equipoise.adapters.bmc.host_power import (
     POLL_S,
     TIMEOUT_S,
+    HostPower,
     PowerControl,
     PowerNotReached,
     PowerReached,
     PowerReading,
     PowerRefusal,
     WaitClock,
-    sleep_and_wait,
-    wake_and_wait,
+    switch_and_wait,
 )
 from equipoise.cli.file_io import read_text
 from equipoise.cli.output import (
     EXIT_OK,
     EXIT_WORLD_FAILED,
     console,
-    fit_to_terminal,
-    make_table,
     print_document,
-    printable,
     show_spinner,
+    text_table,
 )
 from equipoise.documents.cluster import AttemptRow, HostPowerRow, WakeDocument
-from equipoise.errors import InputProblem, InvalidInput
+from equipoise.errors import InvalidInput
 
 HOSTS_IN_PARALLEL: Final = 16
 """Hosts in parallel; each needs a process while its controller is called."""
@@ -61,8 +59,7 @@ def power_task(*, state: bool, sleep: bool) -> PowerTask:
     """Return the task of the two options."""
     if state and sleep:
         what = "cannot be used together with --sleep"
-        problem = InputProblem(key="", what=what, cure="use one of them", code="option-conflict")
-        raise InvalidInput("--state", [problem])
+        raise InvalidInput.of("--state", what, cure="use one of them", code="option-conflict")
     return PowerTask.STATE if state else PowerTask.SLEEP if sleep else PowerTask.WAKE
 
 
@@ -98,8 +95,8 @@ def _job(control: PowerControl, options: WakeOptions) -> Callable[[], WakeOutcom
     def work() -> WakeOutcome:
         if options.task is PowerTask.STATE:
             return control.state()
-        bring = wake_and_wait if options.task is PowerTask.WAKE else sleep_and_wait
-        return bring(control, REAL_CLOCK, options.timeout_s, options.poll_s)
+        wanted = HostPower.ON if options.task is PowerTask.WAKE else HostPower.OFF
+        return switch_and_wait(control, wanted, REAL_CLOCK, options.timeout_s, options.poll_s)
 
     return work
 
@@ -159,11 +156,9 @@ def _attempt_row(refusal: PowerRefusal) -> AttemptRow:
 
 
 def _show(rows: Sequence[tuple[str, WakeOutcome]]) -> None:
-    table = make_table("host", "power", "took", "by", "result", right=("took",))
-    for host, outcome in rows:
-        power, took, by, result = _row(outcome)
-        table.add_row(printable(host), power, took, by, printable(result))
-    console().print(fit_to_terminal(table))
+    columns = ("host", "power", "took", "by", "result")
+    lines = ((host, *_row(outcome)) for host, outcome in rows)
+    console().print(text_table(columns, lines, right=("took",)))
 
 
 def _row(outcome: WakeOutcome) -> tuple[str, str, str, str]:

@@ -1,14 +1,14 @@
 """Arbitration: of proposals in conflict, the more urgent one is kept.
 
-The order is: repair a broken rule, upgrade, power hosts on, balance, power hosts off. Every
-dropped intent is reported with its reason.
+The order is: restart lost VMs, repair a broken rule, upgrade, power hosts on, balance, power hosts
+off. Every dropped intent is reported with its reason.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from equipoise.control.ports import Decider, PassConsumer, PassProvider
 from equipoise.model.action import describe, footprint
@@ -37,15 +37,38 @@ def ask_deciders(deciders: Iterable[Decider], snapshot: Snapshot) -> list[Propos
     """
     proposals: list[Proposal] = []
     balance_pass: PassResult | None = None
+    provider: tuple[int, PassProvider] | None = None
+    power: Proposal | None = None
     for decider in deciders:
         if isinstance(decider, PassConsumer):
-            proposals.append(decider.propose_from_pass(snapshot, balance_pass))
+            power = decider.propose_from_pass(snapshot, balance_pass)
+            proposals.append(power)
         elif isinstance(decider, PassProvider):
+            provider = len(proposals), decider
             proposal, balance_pass = decider.propose_with_pass(snapshot)
             proposals.append(proposal)
         else:
             proposals.append(decider.propose(snapshot))
+    # At the end, because power may come before balance.
+    if provider is not None and power is not None and keeps_hosts_on(balance_pass, power):
+        place, balance = provider
+        proposals[place], _ = balance.propose_with_pass(snapshot, even=True)
     return proposals
+
+
+_WAITING: Final = frozenset({"observing", "cooldown", "in-use", "move-limit"})
+"""The codes with which power keeps a host on for a short time only."""
+
+
+def keeps_hosts_on(balance_pass: PassResult | None, power: Proposal) -> bool:
+    """Return whether power switches nothing, although balance left the load uneven for it.
+
+    Balance moves no VM for an even load while a host looks spare. Rules, pinned VMs or the cost
+    can keep that host on; without this, no decider would act.
+    """
+    if balance_pass is None or not balance_pass.withheld or power.intents or power.advised:
+        return False
+    return _WAITING.isdisjoint(rejection.code for rejection in power.rejected)
 
 
 def arbitrate(proposals: Iterable[Proposal], plan: PlanId) -> Arbitration:
@@ -83,6 +106,7 @@ def _refused(proposal: Proposal, claims: _Claims) -> dict[StepId, Rejection]:
     for intent in proposal.intents:
         for detail in claims.conflicts(intent):
             refused.setdefault(intent.id, _rejection(intent, "intent-conflict", detail))
+    # The order of the three checks: each may drop intents that the next one has to follow.
     if refused and proposal.all_or_nothing:
         cause = next(iter(refused.values())).detail
         for intent in proposal.intents:
@@ -102,6 +126,7 @@ def _pointless_evacuations(proposal: Proposal, refused: dict[StepId, Rejection])
     if proposal.purpose is not Purpose.SLEEP:
         return []
     intents = proposal.intents
+    # A move that another power-off still needs is not pointless.
     lost = {step for intent in intents if intent.id in refused for step in intent.after}
     needed = {step for intent in intents if intent.id not in refused for step in intent.after}
     pointless = lost - needed - refused.keys()

@@ -16,8 +16,10 @@ class ControlConfig(Value):
 
     pass_interval_ms: PositiveMilliseconds = 5 * 60 * 1000
     """Time from one pass to the next; five minutes, as in the DRS paper."""
+    pass_delay_ms: Milliseconds = 10_000
+    """Time from an event that needs a pass to that pass; events in between share the pass."""
     pass_delay_ms_min: Milliseconds = 60_000
-    """Shortest time between two passes when an event calls for an earlier one."""
+    """Shortest time between two passes when a host that is powered on calls for an earlier one."""
     timeout_factor: PositiveCount = 3
     """An action is cancelled when it takes more than this multiple of its planned duration ..."""
     timeout_ms_min: Milliseconds = 60_000
@@ -31,6 +33,6 @@ class ControlConfig(Value):
     power_on_timeout_pct: PercentFrom100 = 200
     """Timeout of a power-on in percent of its planned duration: VMs wait for the host."""
     retry_delay_ms: Milliseconds = 10_000
-    """Time between a failure and the next attempt."""
+    """Time between the first failure and the next attempt; doubled with each further attempt."""
     role_attempts_max: PositiveCount = 1
     """Attempts per start or stop of a role: the next plan can use another processor."""

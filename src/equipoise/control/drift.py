@@ -61,6 +61,7 @@ def _vms(believed: Snapshot, observed: Snapshot) -> Iterator[Event]:
         known = believed.vms.get(name)
         if known is None:
             yield VmArrived(at_ms=observed.at_ms, vm=vm)
+        # Identity first: a world often returns the same object, and comparing every VM is slow.
         elif known is not vm and not equal_except_demand(known, vm):
             yield VmChanged(at_ms=observed.at_ms, vm=vm)
 
@@ -103,6 +104,7 @@ def _changed_processors(
     if before is now:
         return []
     processors = dict.fromkeys((*now, *before))
+    # A missing entry equals an empty one: both mean that the processor runs no role.
     return [name for name in processors if (now.get(name) or ()) != (before.get(name) or ())]
 
 

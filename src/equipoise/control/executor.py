@@ -16,7 +16,7 @@ from equipoise.capacity.ledger import CapacityLedger
 from equipoise.control.config import ControlConfig
 from equipoise.control.ports import CancelAction, Instruction, StartAction
 from equipoise.errors import Conflict
-from equipoise.model.action import PowerOn, RoleAction
+from equipoise.model.action import Migrate, PowerOn, RoleAction
 from equipoise.model.event import (
     ActionFailed,
     ActionFinished,
@@ -79,7 +79,9 @@ class Executor:
         self.ended = False
         self._ledger = ledger
         self._config = config
-        self._waiting = StepQueue(self.plan.steps, verified.prerequisites, ledger)
+        self._waiting = StepQueue(
+            self.plan.steps, verified.prerequisites, ledger, self.plan.repairs
+        )
         self._steps = {step.id: step for step in self.plan.steps}
         self._running: dict[StepId, _RunningAttempt] = {}
         self._interrupted: dict[StepId, _RunningAttempt] = {}
@@ -175,14 +177,18 @@ class Executor:
         if step.id in self._waiting:
             self._waiting.take(step.id)
         self._attempts[step.id] = event.attempt
-        deadline_ms = event.at_ms + self._timeout_ms(step)
+        deadline_ms = event.at_ms + self._timeout_ms(step, event.attempt)
         self._running[step.id] = _RunningAttempt(step, event.attempt, deadline_ms)
         self._first_deadline_ms = min(self._first_deadline_ms, deadline_ms)
 
-    def _timeout_ms(self, step: Step) -> int:
+    def _timeout_ms(self, step: Step, attempt: int) -> int:
         config, expected_ms = self._config, step.duration_ms
+        if isinstance(step.action, Migrate):
+            # The attempt before was perhaps broken off too early, so this one gets twice its time.
+            expected_ms *= _doubled(attempt)
         timeout_ms = config.timeout_factor * expected_ms
         if isinstance(step.action, PowerOn):
+            # VMs wait for the host, so that a hanging power-on must end sooner than other actions.
             timeout_ms = min(timeout_ms, config.power_on_timeout_pct * expected_ms // 100)
         return max(config.timeout_ms_min, timeout_ms)
 
@@ -190,7 +196,8 @@ class Executor:
         attempts_max = self._attempts_max(self._steps[event.step])
         if event.attempt < attempts_max and not self._cancelled:
             del self._running[event.step]
-            self._retries[event.step] = event.at_ms + self._config.retry_delay_ms
+            delay_ms = self._config.retry_delay_ms * _doubled(event.attempt)
+            self._retries[event.step] = event.at_ms + delay_ms
         else:
             self._give_up(event.step)
 
@@ -221,6 +228,7 @@ class Executor:
     def _cancel(self, event: PlanCancelled) -> None:
         self._cancelled = True
         self._aborted = self._aborted or event.abort
+        # Steps that wait for a retry are neither running nor waiting, and would start again.
         for name in (*(step.id for step in self._waiting.steps()), *self._retries):
             self._to_skip[name] = ("plan-cancelled", "the plan was cancelled")
 
@@ -237,6 +245,7 @@ class Executor:
 
     def decide(self, now_ms: int) -> Event | None:
         """Return the next event to record, or ``None`` if there is nothing to do now."""
+        # The usual answer while many actions run, without the scans below.
         if self.ended or (now_ms < self._first_deadline_ms and self._only_waits_for_answers()):
             return None
         # The order matters: ends free capacity and drop followers before a new step may start.
@@ -256,6 +265,7 @@ class Executor:
         )
 
     def _report_interrupted(self, now_ms: int) -> Event | None:
+        # One event per call: the caller applies it, and the next call sees its effect.
         for name, attempt in self._interrupted.items():
             return ActionFailed(
                 at_ms=now_ms,
@@ -271,10 +281,12 @@ class Executor:
             return None
         for name, attempt in self._running.items():
             late = now_ms >= attempt.deadline_ms
+            # The cancellation got no answer either: the next observation shows the outcome.
             if late and attempt.cancelling:
                 return ActionLost(at_ms=now_ms, step=name, attempt=attempt.number)
             if (late or self._aborted) and not attempt.cancelling:
                 return ActionTimedOut(at_ms=now_ms, step=name, attempt=attempt.number)
+        # Every late attempt has been reported, so that the bound can rise again.
         deadlines = (attempt.deadline_ms for attempt in self._running.values())
         self._first_deadline_ms = min(deadlines, default=NEVER_MS)
         return None
@@ -310,6 +322,7 @@ class Executor:
         return ActionSkipped(at_ms=now_ms, step=step.id, reason=reason, code=code)
 
     def _end(self, now_ms: int) -> Event | None:
+        # Skips and interruptions are reported by the calls before, so none is left here.
         if self._running or self._retries or self._waiting:
             return None
         complete = self._finished == len(self._steps)
@@ -322,6 +335,11 @@ class Executor:
             failed=self._failed,
             skipped=self._skipped,
         )
+
+
+def _doubled(attempt: int) -> int:
+    """Return the factor of an attempt: 1, 2, 4 and so on."""
+    return 1 << min(attempt - 1, 16)
 
 
 def instruction_for(decision: Event) -> Instruction | None:

@@ -14,6 +14,7 @@ from equipoise.capacity.ledger import CapacityLedger
 from equipoise.control.arbitrate import arbitrate, ask_deciders
 from equipoise.control.config import ControlConfig
 from equipoise.control.drift import drift
+from equipoise.control.early_pass import Urgency, urgency
 from equipoise.control.executor import Executor, instruction_for
 from equipoise.control.leader_epoch import next_leader_epoch
 from equipoise.control.ports import (
@@ -61,22 +62,26 @@ class ControlLoop:
     ) -> None:
         self._world = world
         self._journal = journal
-        self._deciders = [each for each in deciders if not isinstance(each, EventDriven)]
-        self._event_deciders = [each for each in deciders if isinstance(each, EventDriven)]
+        self._deciders = [decider for decider in deciders if not isinstance(decider, EventDriven)]
+        self._event_deciders = [decider for decider in deciders if isinstance(decider, EventDriven)]
         self._judges = judges
         self._config = config or ControlConfig()
+        # Empty until the journal or the first observation fills it through events.
         self._ledger = CapacityLedger(Snapshot())
         self._executor: Executor | None = None
-        self._role_executors: dict[PlanId, Executor] = {}
-        """The plans of event-driven deciders, which run beside the plan of the other deciders."""
+        self._side_executors: dict[PlanId, Executor] = {}
+        """What runs beside the main plan: plans of event-driven deciders, and the last actions of
+        plans that have made room."""
         self._executors_cache: tuple[Executor, ...] | None = None
         self._used_step_ids: set[StepId] = set()
         """The ids of all steps so far: a world identifies an attempt by its step id."""
         self._outcome_unknown = False
         """Whether the outcome of an action is unknown since the last observation."""
         self._journal_failed = False
-        self._reviewers = [each for each in deciders if isinstance(each, PlanReviewer)]
+        self._reviewers = [decider for decider in deciders if isinstance(decider, PlanReviewer)]
         self._next_pass_ms = self._next_review_ms = self._last_pass_ms = 0
+        self._lost_vms_ms: int | None = None
+        """When a plan that is under way makes room for the restart of lost VMs, if any."""
         if len(journal):
             self._recover()
         else:
@@ -85,6 +90,7 @@ class ControlLoop:
         self._start_leader_epoch()
         self._now_ms = self._ledger.draft.at_ms
         self._next_pass_ms = self._next_review_ms = self._last_pass_ms = self._now_ms
+        self._lost_vms_ms = None
 
     @property
     def now_ms(self) -> int:
@@ -93,7 +99,7 @@ class ControlLoop:
 
     @property
     def idle(self) -> bool:
-        """Whether no plan runs, except plans of event-driven deciders."""
+        """Whether no plan runs, except beside the main plan."""
         return self._executor is None
 
     def snapshot(self) -> Snapshot:
@@ -101,12 +107,17 @@ class ControlLoop:
         return self._ledger.draft.freeze()
 
     def run(self, until_ms: int) -> None:
-        """Run a pass every ``pass_interval_ms`` and execute its plan, until the given time."""
+        """Run a pass every ``pass_interval_ms`` and execute its plan, until the given time.
+
+        An event that needs a pass gets it ``pass_delay_ms`` later (``early_pass``).
+        """
         while True:
             if self.idle and self._now_ms >= self._next_pass_ms:
-                self._last_pass_ms = self._now_ms
-                self._next_pass_ms = self._now_ms + self._config.pass_interval_ms
                 self._run_pass()
+            elif self._lost_vms_ms is not None and self._now_ms >= self._lost_vms_ms:
+                self._make_room_for_lost_vms()
+                continue
+            # No pass while a plan runs: it would decide on a state that the plan is changing.
             elif not self.idle and self._has_review and self._now_ms >= self._next_review_ms:
                 self._review_plan()
             self._advance()
@@ -118,12 +129,18 @@ class ControlLoop:
         """Return the time of the next pass, or of the next review of the running plan."""
         if self.idle:
             return self._next_pass_ms
-        return self._next_review_ms if self._has_review else until_ms
+        next_ms = self._next_review_ms if self._has_review else until_ms
+        return next_ms if self._lost_vms_ms is None else min(next_ms, self._lost_vms_ms)
 
     @property
     def _has_review(self) -> bool:
-        """Whether the deciders review the running plan: only a plan that this loop has made."""
-        if not self._reviewers or self._executor is None:
+        """Whether the deciders review the running plan."""
+        return bool(self._reviewers) and self._has_own_plan
+
+    @property
+    def _has_own_plan(self) -> bool:
+        """Whether the running plan is one that this loop has made."""
+        if self._executor is None:
             return False
         plan = self._executor.plan
         # Arbitration prefixes the step ids of the loop's own plans with the id of the plan.
@@ -149,7 +166,8 @@ class ControlLoop:
     def finish(self) -> None:
         """Execute the running plan, if there is one, to its end."""
         self._advance()
-        while self._executor is not None or (self._role_executors and not self._event_deciders):
+        # Role plans of event-driven deciders may follow each other without end.
+        while self._executor is not None or (self._side_executors and not self._event_deciders):
             self._wait(None)
             self._advance()
 
@@ -180,6 +198,7 @@ class ControlLoop:
         self._outcome_unknown = recovered.outcome_unknown
         refused: list[Plan] = []
         for event in recovered.events:
+            # Verified again: an executor accepts only a plan of the gate, also after a crash.
             if isinstance(event, PlanAccepted) and event.plan.id in recovered.open_plans:
                 verdict = verify(self.snapshot(), event.plan, self._judges)
                 if isinstance(verdict, VerifiedPlan):
@@ -200,7 +219,7 @@ class ControlLoop:
     def _start_executor(self, executor: Executor) -> None:
         """Add an executor: beside the main plan if all its actions are role actions."""
         if all(isinstance(step.action, RoleAction) for step in executor.plan.steps):
-            self._role_executors[executor.plan.id] = executor
+            self._side_executors[executor.plan.id] = executor
         else:
             self._executor = executor
         self._executors_cache = None
@@ -209,12 +228,16 @@ class ControlLoop:
         """Return all executors, the one of the main plan first."""
         if self._executors_cache is None:
             main = () if self._executor is None else (self._executor,)
-            self._executors_cache = (*main, *self._role_executors.values())
+            self._executors_cache = (*main, *self._side_executors.values())
         return self._executors_cache
 
     def _run_pass(self) -> None:
         """Run one pass: observe, propose, arbitrate, order, verify, and start the plan."""
+        self._last_pass_ms = self._now_ms
         self._observe()
+        # Whatever the observation has found is known to this pass.
+        self._next_pass_ms = self._last_pass_ms + self._config.pass_interval_ms
+        self._lost_vms_ms = None
         snapshot = self.snapshot()
         proposals = ask_deciders(self._deciders, snapshot)
         self._record(ProposalMade(at_ms=self._now_ms, proposal=proposal) for proposal in proposals)
@@ -223,6 +246,7 @@ class ControlLoop:
         if dropped:
             self._record([ProposalsArbitrated(at_ms=self._now_ms, dropped=dropped)])
         if intents:
+            # A new snapshot: the recorded proposals have raised the version since the pass began.
             ordered = order(self.snapshot(), intents, plan_id, repairs)
             if isinstance(ordered, Refusal):
                 self._refuse(ordered)
@@ -239,6 +263,7 @@ class ControlLoop:
         """Run the event-driven deciders that are due; return whether any of them was."""
         was_due = False
         for decider in self._event_deciders:
+            # Read before each call: the plan of the decider before may have changed it.
             due_ms = decider.due_ms()
             if due_ms is None or due_ms > self._now_ms:
                 continue
@@ -250,8 +275,13 @@ class ControlLoop:
             if proposal.intents or proposal.slot_assignments:
                 self._record([ProposalMade(at_ms=at_ms, proposal=proposal)])
             self._record(
-                SlotsFilled(at_ms=at_ms, group=each.group, slots=each.slots, reason=each.reason)
-                for each in proposal.slot_assignments
+                SlotsFilled(
+                    at_ms=at_ms,
+                    group=assignment.group,
+                    slots=assignment.slots,
+                    reason=assignment.reason,
+                )
+                for assignment in proposal.slot_assignments
             )
             plan_id = PlanId(f"{proposal.decider}-{self._ledger.draft.version}")
             self._start_role_plan(arbitrate([proposal], plan_id).intents, plan_id)
@@ -287,6 +317,29 @@ class ControlLoop:
                 self._record([PlanCancelled(at_ms=self._now_ms, plan=plan, reason=reason)])
                 return
 
+    def _call_pass(self, at_ms: int, needed: Urgency) -> None:
+        """Let the next pass run soon after an event; an earlier one keeps its time."""
+        if needed is Urgency.NONE or not self._deciders:
+            return
+        # An event that arrives late was unknown to the last pass.
+        due_ms = max(at_ms, self._last_pass_ms) + self._config.pass_delay_ms
+        self._next_pass_ms = min(self._next_pass_ms, due_ms)
+        if needed is Urgency.LOST_VMS:
+            known_ms = self._lost_vms_ms
+            self._lost_vms_ms = due_ms if known_ms is None else min(known_ms, due_ms)
+
+    def _make_room_for_lost_vms(self) -> None:
+        """Cancel what has not started of the running plan, so that the next pass runs now.
+
+        The running actions end beside the next plan, on the same ledger. A plan of the operator is
+        executed to its end.
+        """
+        self._lost_vms_ms = None
+        if self._has_own_plan and self._executor is not None:
+            plan, reason = self._executor.plan.id, "VMs are lost and start first"
+            cancelled = PlanCancelled(at_ms=self._now_ms, plan=plan, reason=reason, makes_room=True)
+            self._record([cancelled])
+
     def _observe(self) -> None:
         """Observe the world, and record how it differs from the believed state."""
         observed = self._world.observe()
@@ -307,6 +360,7 @@ class ControlLoop:
             return verdict
         executor = Executor(verdict, self._ledger, self._config)
         accepted = PlanAccepted(at_ms=self._now_ms, plan=plan)
+        # Between append and apply: the executor must exist when the event reaches all executors.
         self._append([accepted])
         self._start_executor(executor)
         self._next_review_ms = self._now_ms + self._config.pass_interval_ms
@@ -342,6 +396,7 @@ class ControlLoop:
                 while (decision := executor.decide(self._now_ms)) is not None:
                     self._apply(decision)
                     decisions.append(decision)
+        # One append for all decisions of the moment: a write to disk is the slow part.
         self._append(decisions)
         for decision in decisions:
             instruction = instruction_for(decision)
@@ -354,6 +409,7 @@ class ControlLoop:
         alarms += [decider.due_ms() for decider in self._event_deciders]
         times = [time_ms for time_ms in (until_ms, *alarms) if time_ms is not None]
         assert times, "nothing to wait for"
+        # An alarm may lie in the past after a late event; time never goes back.
         limit_ms = max(self._now_ms, min(times))
         event = self._world.next_event(limit_ms)
         if event is None:
@@ -379,6 +435,7 @@ class ControlLoop:
                 code="journal-failed",
             )
         if events:
+            # Set before the write: after an exception it is unknown how much is on disk.
             self._journal_failed = True
             self._journal.append(events)
             self._journal_failed = False
@@ -394,8 +451,10 @@ class ControlLoop:
             if running is not None and isinstance(running.step.action, PowerOn):
                 # VMs wait for this host, or for another one if the power-on failed.
 
+                # Not at once: hosts that come up one by one would cause a pass each.
                 soonest_ms = self._last_pass_ms + self._config.pass_delay_ms_min
                 self._next_pass_ms = min(self._next_pass_ms, max(event.at_ms, soonest_ms))
+        self._call_pass(event.at_ms, urgency(event, self._ledger.draft))
         touched = self._ledger.apply(event)
         for executor in self._executors():
             if not executor.is_affected_by(event):
@@ -403,7 +462,16 @@ class ControlLoop:
             executor.handle(event, touched)
             if executor.ended:
                 self._executors_cache = None
-                self._role_executors.pop(executor.plan.id, None)
+                self._side_executors.pop(executor.plan.id, None)
                 self._executor = None if executor is self._executor else self._executor
+        main = self._executor
+        is_main = (
+            isinstance(event, PlanCancelled)
+            and main is not None
+            and (event.makes_room and event.plan == main.plan.id)
+        )
+        if is_main and main is not None:
+            self._side_executors[main.plan.id] = main
+            self._executor, self._executors_cache = None, None
         for decider in self._event_deciders:
             decider.on_event(event, touched)

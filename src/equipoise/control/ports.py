@@ -97,8 +97,10 @@ class Decider(Protocol):
 class PassProvider(Protocol):
     """A decider that also returns its balance pass, for later deciders of the same turn."""
 
-    def propose_with_pass(self, snapshot: Snapshot) -> tuple[Proposal, PassResult]:
-        """Return the proposal and the pass behind it."""
+    def propose_with_pass(
+        self, snapshot: Snapshot, *, even: bool = False
+    ) -> tuple[Proposal, PassResult]:
+        """Return the proposal and the pass behind it; ``even`` if power keeps all hosts on."""
         ...
 
 

@@ -18,7 +18,7 @@ from equipoise.model.upgrade.event import (
     UpgradeCommanded,
     UpgradeRequested,
 )
-from equipoise.roles import check_removal
+from equipoise.roles.removal import check_removal
 from equipoise.upgrade import Coordinator, instruction
 from equipoise.upgrade.state import UpgradeState
 from equipoise.upgrade.state.iteration import IterationPhase
@@ -52,13 +52,8 @@ class UpgradeLoop:
             # In one append: a crash in between would leave a campaign without requests, which is
             # complete at once.
             started = CampaignStarted(at_ms=0, campaign=campaign, engine=engine_name)
-            requests = (UpgradeRequested(at_ms=0, request=each) for each in campaign.requests)
+            requests = (UpgradeRequested(at_ms=0, request=request) for request in campaign.requests)
             self._record(started, *requests)
-
-    @property
-    def now_ms(self) -> int:
-        """The time of the latest event, or up to which the loop has waited."""
-        return self._now_ms
 
     def _recover(self) -> None:
         """Apply the recorded events, and send the open schedule to the engine again."""
@@ -67,6 +62,7 @@ class UpgradeLoop:
             self._engine.on_event(event)
             self._now_ms = max(self._now_ms, event.at_ms)
             if isinstance(event, UpgradeCommanded | UpgradeRequested):
+                # Requests of the campaign file have the number 0 and do not count.
                 self._commands_recorded = max(self._commands_recorded, event.number)
         schedule = self.coordinator.state.iteration.open_batch
         if schedule is not None:
@@ -114,6 +110,7 @@ class UpgradeLoop:
         engine = self._engine
         if self._commands is None or not isinstance(engine, RealTimeEngine):
             return alarm_ms
+        # Nothing runs and no alarm is set: only a new command can continue the campaign.
         if alarm_ms is None and engine.is_idle():
             return None
         poll_ms = max(self._now_ms, engine.now_ms()) + engine.poll_ms()

@@ -6,9 +6,9 @@ from collections.abc import Collection
 
 from msgspec import UNSET, UnsetType
 
-from equipoise.capacity.ledger import CPU, MEMORY, CommittedCapacity
+from equipoise.capacity.ledger import CONFIGURED_MEMORY, CPU, MEMORY, VCPUS, CommittedCapacity
 from equipoise.documents.event_text import describe_event
-from equipoise.documents.json_document import Document
+from equipoise.documents.json_document import Document, ProblemRow
 from equipoise.model.event import event_kind
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.store import Journal
@@ -23,6 +23,12 @@ class HostRow(Document):
     memory_mib: int
     cpu_reserved_mhz: int
     memory_reserved_mib: int
+    memory_configured_mib: int
+    """The configured memory of the VMs on the host, and of those on their way to it."""
+    memory_configured_max_mib: int
+    """The limit of it: the usable memory times the factor of overcommitment."""
+    vcpus: int
+    vcpus_max: int | None
     vms: tuple[str, ...]
 
 
@@ -40,9 +46,11 @@ class ClusterDocument(Document):
     name: str
     hosts: tuple[HostRow, ...]
     vms: tuple[VmRow, ...]
+    warnings: tuple[ProblemRow, ...] = ()
+    """Values that are allowed and probably wrong."""
 
 
-def cluster_document(snapshot: Snapshot) -> ClusterDocument:
+def cluster_document(snapshot: Snapshot, warnings: tuple[ProblemRow, ...] = ()) -> ClusterDocument:
     """Return the hosts and VMs of a cluster."""
     capacity = CommittedCapacity.of(snapshot)
     hosts = tuple(
@@ -51,14 +59,19 @@ def cluster_document(snapshot: Snapshot) -> ClusterDocument:
             state=host.state,
             cpu_mhz=host.usable_cpu_mhz,
             memory_mib=host.usable_memory_mib,
+            # By the ledger of the gate, so that actions under way count here as they do there.
             cpu_reserved_mhz=capacity.committed(host.id, CPU.label),
             memory_reserved_mib=capacity.committed(host.id, MEMORY.label),
+            memory_configured_mib=capacity.committed(host.id, CONFIGURED_MEMORY.label),
+            memory_configured_max_mib=host.configured_memory_max_mib,
+            vcpus=capacity.committed(host.id, VCPUS.label),
+            vcpus_max=host.vcpus_max,
             vms=tuple(snapshot.residents[host.id]),
         )
         for host in snapshot.hosts.values()
     )
     vms = tuple(map(VmRow.of, snapshot.vms.values()))
-    return ClusterDocument(name=snapshot.name, hosts=hosts, vms=vms)
+    return ClusterDocument(name=snapshot.name, hosts=hosts, vms=vms, warnings=warnings)
 
 
 class EventRow(Document):

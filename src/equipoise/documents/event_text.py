@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from equipoise.model import event as event_types
+from equipoise.model import event as events
 from equipoise.model.action import describe
 from equipoise.model.event import Event
 from equipoise.model.quantity import format_count
@@ -24,10 +24,6 @@ def _names(names: Iterable[str]) -> str:
 
 def _why(reason: str) -> str:
     return f": {reason}" if reason else ""
-
-
-def _command(event: upgrade_events.UpgradeCommanded) -> str:
-    return f"command: {command_text(event.command)}"
 
 
 def _scaling(event: upgrade_events.ScalingAnswered) -> str:
@@ -52,12 +48,128 @@ def _isolated(event: upgrade_events.ResourceIsolated) -> str:
     return f"{event.resource} {how}{_why(event.reason)}"
 
 
-UPGRADE_EVENT_TEXTS: Final[dict[type[Any], Callable[[Any], str]]] = {
+def _hosts_switched(event: events.JobHostsSwitched) -> str:
+    what = "" if event.activity is None else f", {event.activity.replace('_', ' ')}"
+    return f"hosts {event.hosts}: power state {event.power_state}{what}"
+
+
+def _ended(event: events.PlanEnded) -> str:
+    parts = [f"{event.finished} finished"]
+    parts += [f"{event.failed} failed"] if event.failed else []
+    parts += [f"{event.skipped} skipped"] if event.skipped else []
+    return f"plan {event.plan} ended, {event.outcome}: {', '.join(parts)}"
+
+
+def _proposal(event: events.ProposalMade) -> str:
+    proposal = event.proposal
+    actions = "; ".join(describe(intent.action) for intent in proposal.intents) or "nothing"
+    reason = f", because {proposal.reason}" if proposal.reason else ""
+    # The reason of a pass may name the best of them already.
+    against = "; ".join(
+        f"{rejection.subject}, {rejection.detail}"
+        for rejection in proposal.rejected
+        if f"{rejection.subject} ({rejection.detail})" not in proposal.reason
+    )
+    rejected = f"; rejected: {against}" if against else ""
+    return f"{proposal.decider} proposed {actions}{reason}{rejected}"
+
+
+def _again(attempt: int) -> str:
+    return f" (attempt {attempt})" if attempt > 1 else ""
+
+
+def _dropped(event: events.ProposalsArbitrated) -> str:
+    return "; ".join(
+        f"dropped: {rejection.subject}, {rejection.detail}" for rejection in event.dropped
+    )
+
+
+def _cancelled(event: events.PlanCancelled) -> str:
+    how = "aborted" if event.abort else "cancelled"
+    return f"plan {event.plan} {how}{_why(event.reason)}"
+
+
+def _move_requested(event: events.RoleMoveRequested) -> str:
+    to = f"to slot {event.slot}" if event.slot is not None else "to any slot"
+    return f"move of {event.role} of {event.group} {to} requested"
+
+
+def _roles_found(event: events.RolesFound) -> str:
+    held = ", ".join(f"{role} of {group}" for group, role in event.held) or "no role"
+    return f"{event.processor} runs {held}{_why(event.reason)}"
+
+
+# Texts are here and not in the model: events are data, and another page may need other words.
+_TEXTS: Final[dict[type[Any], Callable[[Any], str]]] = {
+    events.ClusterLoaded: lambda e: (
+        f"cluster {e.inventory.name} loaded: "
+        f"{format_count(len(e.inventory.hosts), 'host')}, "
+        f"{format_count(len(e.inventory.vms), 'VM')}"
+    ),
+    events.SettingsChanged: lambda _: "settings changed",
+    events.HostJoined: lambda e: f"host {e.host.id} joined, {e.host.state}",
+    events.HostChanged: lambda e: f"host {e.host.id} changed, {e.host.state}",
+    events.HostLeft: lambda e: f"host {e.host} left",
+    events.HostFailed: lambda e: f"host {e.host} failed{_why(e.reason)}",
+    events.HostRecovered: lambda e: f"host {e.host} recovered",
+    events.VmArrived: lambda e: f"VM {e.vm.id} arrived, {e.vm.state}",
+    events.VmChanged: lambda e: f"VM {e.vm.id} changed, {e.vm.state} on {e.vm.host}",
+    events.VmLeft: lambda e: f"VM {e.vm} left",
+    events.VmCrashed: lambda e: f"VM {e.vm} crashed{_why(e.reason)}",
+    events.DemandObserved: lambda e: (
+        f"demand observed, new for {format_count(len(e.demand), 'VM')}"
+    ),
+    events.ProcessorSuspected: lambda e: f"{e.processor} is suspected{_why(e.reason)}",
+    events.ProcessorTrusted: lambda e: f"{e.processor} is trusted again",
+    events.ProcessorLocked: lambda e: f"{e.processor} locked{_why(e.reason)}",
+    events.ProcessorUnlocked: lambda e: f"{e.processor} unlocked",
+    events.RoleMoveRequested: _move_requested,
+    events.LayoutChanged: lambda e: (
+        f"layout changed: {format_count(len(e.layout.roles), 'role')}, "
+        f"{format_count(len(e.layout.groups), 'group')}"
+    ),
+    events.RolesFound: _roles_found,
+    events.LeaderEpochStarted: lambda e: f"controller started leader epoch {e.epoch}",
+    events.SlotsFilled: lambda e: (
+        f"slots of {e.group}: {', '.join(f'{k} {v}' for k, v in e.slots.items()) or 'all empty'}"
+        f"{_why(e.reason)}"
+    ),
+    events.ActionFinished: lambda e: f"step {e.step} finished",
+    events.ActionFailed: lambda e: f"step {e.step} failed{_again(e.attempt)}{_why(e.reason)}",
+    events.ProposalMade: _proposal,
+    events.ProposalsArbitrated: _dropped,
+    events.PlanAccepted: lambda e: (
+        f"plan {e.plan.id} accepted, {format_count(len(e.plan.steps), 'step')}"
+    ),
+    events.PlanRefused: lambda e: f"plan {e.plan.id} refused: {e.violations[0].detail}",
+    events.PlanCancelled: _cancelled,
+    events.ActionStarted: lambda e: (
+        f"step {e.step.id} started: {describe(e.step.action)}{_again(e.attempt)}"
+    ),
+    events.ActionTimedOut: lambda e: f"step {e.step} timed out, cancel requested",
+    events.ActionLost: lambda e: f"step {e.step} lost, its outcome is unknown",
+    events.ActionSkipped: lambda e: f"step {e.step} skipped: {e.reason}",
+    events.PlanEnded: _ended,
+    events.JobsRunStarted: lambda e: (
+        f"{e.source} started on {format_count(len(e.hosts), 'host')}, policy {e.policy}"
+    ),
+    events.JobSubmitted: lambda e: (
+        f"job {e.workload}!{e.job} submitted, {format_count(e.hosts_requested, 'host')} requested"
+    ),
+    events.JobRejected: lambda e: f"job {e.workload}!{e.job} rejected{_why(e.code)}",
+    events.JobStarted: lambda e: f"job {e.workload}!{e.job} started on hosts {e.hosts}",
+    events.JobEnded: lambda e: (
+        f"job {e.workload}!{e.job} {e.outcome.replace('_', ' ')} after {e.run_s:g} s"
+    ),
+    events.JobHostsSwitched: _hosts_switched,
+    events.JobHostsFailed: lambda e: f"hosts {e.hosts} failed",
+    events.JobHostsReturned: lambda e: f"hosts {e.hosts} returned",
+    events.JobsRunEnded: lambda e: "the run of jobs ended",
     upgrade_events.CampaignStarted: lambda e: f"campaign {e.campaign.name} started",
     upgrade_events.UpgradeRequested: lambda e: (
         f"request {e.request.id}: {_names(change_set.id for change_set in e.request.sets)}"
     ),
-    upgrade_events.UpgradeCommanded: _command,
+    upgrade_events.UpgradeCommanded: lambda e: f"command: {command_text(e.command)}",
     upgrade_events.CommandRejected: lambda e: f"refused: {e.command}: {e.reason}",
     upgrade_events.ScalingRequested: lambda e: f"tenant {e.tenant} requests {e.vms:+d} VMs",
     upgrade_events.TaskFinished: lambda e: f"{e.batch}: {e.kind} {e.resource} finished",
@@ -94,100 +206,3 @@ UPGRADE_EVENT_TEXTS: Final[dict[type[Any], Callable[[Any], str]]] = {
 def describe_event(event: Event) -> str:
     """Return one line of text about an event."""
     return _TEXTS[type(event)](event)
-
-
-def _ended(event: event_types.PlanEnded) -> str:
-    parts = [f"{event.finished} finished"]
-    parts += [f"{event.failed} failed"] if event.failed else []
-    parts += [f"{event.skipped} skipped"] if event.skipped else []
-    return f"plan {event.plan} ended, {event.outcome}: {', '.join(parts)}"
-
-
-def _proposal(event: event_types.ProposalMade) -> str:
-    proposal = event.proposal
-    actions = "; ".join(describe(intent.action) for intent in proposal.intents) or "nothing"
-    reason = f", because {proposal.reason}" if proposal.reason else ""
-    against = "; ".join(
-        f"{rejection.subject}, {rejection.detail}" for rejection in proposal.rejected
-    )
-    rejected = f"; rejected: {against}" if against else ""
-    return f"{proposal.decider} proposed {actions}{reason}{rejected}"
-
-
-def _again(attempt: int) -> str:
-    return f" (attempt {attempt})" if attempt > 1 else ""
-
-
-def _dropped(event: event_types.ProposalsArbitrated) -> str:
-    return "; ".join(
-        f"dropped: {rejection.subject}, {rejection.detail}" for rejection in event.dropped
-    )
-
-
-def _cancelled(event: event_types.PlanCancelled) -> str:
-    how = "aborted" if event.abort else "cancelled"
-    return f"plan {event.plan} {how}{_why(event.reason)}"
-
-
-def _move_requested(event: event_types.RoleMoveRequested) -> str:
-    to = f"to slot {event.slot}" if event.slot is not None else "to any slot"
-    return f"move of {event.role} of {event.group} {to} requested"
-
-
-def _roles_found(event: event_types.RolesFound) -> str:
-    held = ", ".join(f"{role} of {group}" for group, role in event.held) or "no role"
-    return f"{event.processor} runs {held}{_why(event.reason)}"
-
-
-_TEXTS: Final[dict[type[Any], Callable[[Any], str]]] = {
-    event_types.ClusterLoaded: lambda e: (
-        f"cluster {e.inventory.name} loaded: "
-        f"{format_count(len(e.inventory.hosts), 'host')}, "
-        f"{format_count(len(e.inventory.vms), 'VM')}"
-    ),
-    event_types.SettingsChanged: lambda _: "settings changed",
-    event_types.HostJoined: lambda e: f"host {e.host.id} joined, {e.host.state}",
-    event_types.HostChanged: lambda e: f"host {e.host.id} changed, {e.host.state}",
-    event_types.HostLeft: lambda e: f"host {e.host} left",
-    event_types.HostFailed: lambda e: f"host {e.host} failed{_why(e.reason)}",
-    event_types.HostRecovered: lambda e: f"host {e.host} recovered",
-    event_types.VmArrived: lambda e: f"VM {e.vm.id} arrived, {e.vm.state}",
-    event_types.VmChanged: lambda e: f"VM {e.vm.id} changed, {e.vm.state} on {e.vm.host}",
-    event_types.VmLeft: lambda e: f"VM {e.vm} left",
-    event_types.VmCrashed: lambda e: f"VM {e.vm} crashed{_why(e.reason)}",
-    event_types.DemandObserved: lambda e: (
-        f"demand observed, new for {format_count(len(e.demand), 'VM')}"
-    ),
-    event_types.ProcessorSuspected: lambda e: f"{e.processor} is suspected{_why(e.reason)}",
-    event_types.ProcessorTrusted: lambda e: f"{e.processor} is trusted again",
-    event_types.ProcessorLocked: lambda e: f"{e.processor} locked{_why(e.reason)}",
-    event_types.ProcessorUnlocked: lambda e: f"{e.processor} unlocked",
-    event_types.RoleMoveRequested: _move_requested,
-    event_types.LayoutChanged: lambda e: (
-        f"layout changed: {format_count(len(e.layout.roles), 'role')}, "
-        f"{format_count(len(e.layout.groups), 'group')}"
-    ),
-    event_types.RolesFound: _roles_found,
-    event_types.LeaderEpochStarted: lambda e: f"controller started leader epoch {e.epoch}",
-    event_types.SlotsFilled: lambda e: (
-        f"slots of {e.group}: {', '.join(f'{k} {v}' for k, v in e.slots.items()) or 'all empty'}"
-        f"{_why(e.reason)}"
-    ),
-    event_types.ActionFinished: lambda e: f"step {e.step} finished",
-    event_types.ActionFailed: lambda e: f"step {e.step} failed{_again(e.attempt)}{_why(e.reason)}",
-    event_types.ProposalMade: _proposal,
-    event_types.ProposalsArbitrated: _dropped,
-    event_types.PlanAccepted: lambda e: (
-        f"plan {e.plan.id} accepted, {format_count(len(e.plan.steps), 'step')}"
-    ),
-    event_types.PlanRefused: lambda e: f"plan {e.plan.id} refused: {e.violations[0].detail}",
-    event_types.PlanCancelled: _cancelled,
-    event_types.ActionStarted: lambda e: (
-        f"step {e.step.id} started: {describe(e.step.action)}{_again(e.attempt)}"
-    ),
-    event_types.ActionTimedOut: lambda e: f"step {e.step} timed out, cancel requested",
-    event_types.ActionLost: lambda e: f"step {e.step} lost, its outcome is unknown",
-    event_types.ActionSkipped: lambda e: f"step {e.step} skipped: {e.reason}",
-    event_types.PlanEnded: _ended,
-    **UPGRADE_EVENT_TEXTS,
-}

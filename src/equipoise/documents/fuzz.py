@@ -1,11 +1,12 @@
-"""The JSON documents of ``fuzz``: a campaign, the targets, and an experiment.
+"""The JSON documents of ``fuzz`` (a campaign, the targets, an experiment) and of ``bench``.
 
-``equipoise.fuzz`` is above this package, so the command line fills them.
+``equipoise.fuzz`` and ``equipoise.bench`` are above this package, so the command line fills them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from msgspec import field
 
@@ -63,6 +64,34 @@ class FuzzDocument(Document):
     gone: tuple[MissingFinding, ...]
 
 
+class ScheduleDefectRow(Document):
+    """Defects of one kind in schedules of a batch scheduler, shown by the smallest workload."""
+
+    outcome: str = field(name="class")
+    constraint: str
+    """A constraint of a job, or a rule of schedules, such as ``ExclusiveHosts``."""
+    mode: str
+    seen: int
+    message: str
+    number: int
+    case: Mapping[str, Any]
+    """The racks of the hosts, and the jobs."""
+    shrunk: Mapping[str, Any]
+
+
+class ScheduleFuzzDocument(Document):
+    """The JSON document of ``equipoise fuzz`` for a batch scheduler."""
+
+    target: str
+    seed: int
+    interrupted: bool
+    tests: int
+    tests_per_s: float
+    agreed: int
+    outcomes: Mapping[str, int]
+    defects: tuple[ScheduleDefectRow, ...]
+
+
 class TargetRow(Document):
     """A scheduler that can be tested."""
 
@@ -102,3 +131,28 @@ class ExperimentDocument(Document):
     tests: int
     tables: tuple[ExperimentTable, ...]
     notes: tuple[str, ...]
+
+
+class MeasurementRow(Document):
+    """One measurement of a benchmark suite."""
+
+    what: str
+    seconds: float
+    plain: str
+    """The plain way of the comparison; empty without a comparison."""
+    plain_seconds: float | None
+    count: int
+    """The number of equal operations in that time."""
+    figures: Mapping[str, float]
+    """Other results of the measurement."""
+    note: str
+    ratio: float | None
+    """How many times faster than the plain way."""
+    per_second: float | None
+    """Operations per second, if there are several."""
+
+
+class BenchDocument(Document):
+    """The JSON document of ``equipoise bench``."""
+
+    rows: tuple[MeasurementRow, ...]

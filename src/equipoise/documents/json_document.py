@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import isfinite
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import msgspec
 
-from equipoise.errors import InvalidInput
+from equipoise.errors import EquipoiseError, InputProblem, InvalidInput
 from equipoise.model.value import Value
 
 S = TypeVar("S", bound=msgspec.Struct)
+
+_CODES_OF_KINDS: Final[Mapping[str, str]] = {
+    "usage": "usage-error",
+    "interrupted": "interrupted",
+    "bug": "internal-error",
+}
+"""The codes of errors that the command line finds itself, without an exception of the package."""
 
 
 class Document(Value):
@@ -44,21 +51,29 @@ class ProblemRow(Document):
     code: str
 
 
+def warning_rows(source: str, warnings: Iterable[InputProblem]) -> tuple[ProblemRow, ...]:
+    """Return warnings about a file as rows."""
+    return tuple(ProblemRow.of(warning, file=source) for warning in warnings)
+
+
 class ErrorDocument(Document):
     """The JSON document of every command that fails."""
 
     error: str
     """The kind: ``usage``, ``bad input``, ``the world failed``, ``interrupted`` or ``bug``."""
     message: str
+    code: str = ""
+    """A key of ``CODES``: of the first problem, of the outside system or of the bug."""
     problems: tuple[ProblemRow, ...] = ()
 
 
 def error_document(kind: str, error: Exception | str) -> ErrorDocument:
     """Return the document of an error; only bad input has problems."""
-    if not isinstance(error, InvalidInput):
-        return ErrorDocument(error=kind, message=str(error))
-    rows = tuple(ProblemRow.of(problem, file=error.source) for problem in error.problems)
-    return ErrorDocument(error=kind, message=str(error), problems=rows)
+    code = error.code if isinstance(error, EquipoiseError) else _CODES_OF_KINDS[kind]
+    rows: tuple[ProblemRow, ...] = ()
+    if isinstance(error, InvalidInput):
+        rows = tuple(ProblemRow.of(problem, file=error.source) for problem in error.problems)
+    return ErrorDocument(error=kind, message=str(error), code=code, problems=rows)
 
 
 def to_plain(content: object) -> Any:
@@ -83,6 +98,7 @@ def read_leniently(kind: type[S], raw: Mapping[str, Any]) -> S:
 
 def _read_value(annotation: Any, raw: Any) -> Any:
     """Return the value as the type of its field, or ``UNSET`` if it has another type."""
+    # Not a figure: JSON has no such number, and a page cannot draw it.
     if isinstance(raw, float) and not isfinite(raw):
         return msgspec.UNSET
     info = msgspec.inspect.type_info(annotation)

@@ -69,6 +69,7 @@ def role_availability(events: Iterable[Event], end_ms: int) -> list[RoleAvailabi
                 _count_action(roles, running.step.action, event)
         before = draft.role_state.freeze().held
         transition.apply_to_draft(draft, event)
+        # By identity: the map is replaced with every change, and comparing it is slow.
         if draft.role_state.freeze().held is not before:
             _update_holders(roles, draft, event.at_ms)
     for role in roles.values():
@@ -103,6 +104,7 @@ def _update_holders(roles: dict[GroupRole, RoleAvailability], draft: Draft, at_m
         if count and role.down_ms is not None:
             role.outages.append((role.down_ms, at_ms))
             role.down_ms = None
+        # Only after a first holder: a role that never ran has no outage.
         elif not count and role.most and role.down_ms is None:
             role.down_ms = at_ms
         role.most = max(role.most, count)
@@ -117,6 +119,7 @@ def _sorted_by_layout(
     place = layout_index(layout).place
     return sorted(
         roles.values(),
+        # Roles of a group that the layout has lost come first.
         key=lambda role: (place.get(role.group_role.group, -1), role.group_role.role),
     )
 
@@ -280,6 +283,7 @@ class RolesRunDocument(Document):
     slots: Mapping[RoleGroupId, Mapping[SlotId, ProcessorId]]
     held: Mapping[str, tuple[str, ...]]
     roles: tuple[RoleRow, ...]
+    # The old key stays: readers of the JSON depend on it.
     history: tuple[HistoryRow, ...] = json_field(name="story")
     events: int
     journal_sha256: str

@@ -207,16 +207,7 @@ def simulation_document(
         power_ons=result.finished[PowerOn],
         power_offs=result.finished[PowerOff],
         violations=violation_rows(result.violations),
-        plans=tuple(
-            PlanRow(
-                plan=event.plan,
-                outcome=event.outcome,
-                finished=event.finished,
-                failed=event.failed,
-                skipped=event.skipped,
-            )
-            for event in result.plans
-        ),
+        plans=tuple(map(PlanRow.of, result.plans)),
         events=len(journal),
         wall_s=round(wall_s, 3),
         journal_sha256=journal.sha256(),
@@ -232,10 +223,8 @@ def read_simulation_document(
 
 def _share_class_rows(measures: Measures) -> tuple[ShareClassRow, ...]:
     return tuple(
-        ShareClassRow(
-            resource=share_class.resource,
-            shares=share_class.shares,
-            vms=share_class.vms,
+        ShareClassRow.of(
+            share_class,
             payload_pct=round(share_class.payload_pct, 2),
             satisfied_pct=round(share_class.satisfied_pct, 2),
         )
@@ -294,8 +283,8 @@ def _cpu_memory(cpu: float, memory: float) -> CpuMemory:
     return CpuMemory(cpu=round(cpu, 2), memory=round(memory, 2))
 
 
-class JobsDocument(Document):
-    """The JSON document of ``equipoise jobs``; the keys are the columns of ``schedule.csv``.
+class JobsFigures(Document):
+    """The figures of a run of jobs; the keys are the columns of ``schedule.csv``.
 
     Means are over all jobs, also over rejected ones. Times are in seconds.
     """
@@ -324,4 +313,65 @@ class JobsDocument(Document):
     time_switching_off: float
     time_switching_on: float
     time_unavailable: float
+
+
+class JobsDocument(JobsFigures):
+    """The JSON document of ``equipoise jobs``."""
+
     wall_s: float
+
+
+class JobsReplayDocument(JobsFigures):
+    """What ``equipoise replay`` prints for the journal of a run of jobs."""
+
+    workload: str
+    complete: bool
+    """False if the run was stopped, or if ``--until`` stops before its end."""
+    active: int
+    """Jobs that wait or run at that time."""
+    at_s: float
+
+
+class BatsimDocument(JobsDocument):
+    """The JSON document of ``equipoise batsim``: that of ``jobs``, and what the scheduler did."""
+
+    scheduling_time: float
+    """The seconds between messages and their replies, of ``wall_s``."""
+    messages: int
+    """The messages to the scheduler; each has a reply."""
+    scheduler_exit_code: int | None
+    """Of a scheduler that ``--scheduler`` started; null if it did not end by itself."""
+    differences: tuple[str, ...] = ()
+    """What ``--replay`` found: the first message that differs from the record."""
+
+
+class BatsimScheduleDocument(Document):
+    """The JSON document of ``equipoise batsim-schedule``: what a policy decided for a Batsim."""
+
+    policy: str
+    protocol: int
+    """The version of Batsim's protocol: 4 (also 3) or 5."""
+    messages: int
+    started: int
+    rejected: int
+    """Jobs that need more hosts than there are."""
+
+
+class JobsRunDocument(Document):
+    """The file ``summary.json`` in the folder of a run of jobs."""
+
+    kind: str
+    """Always ``jobs``: it tells the folder from that of a simulated cluster."""
+    workload: str
+    hosts: tuple[str, ...]
+    """The names of the hosts, in the order of their numbers."""
+    journal_sha256: str
+    result: JobsDocument
+    stopped: str = ""
+    """Why the run stopped before its end; empty if it did not."""
+
+
+class JobsComparisonDocument(Document):
+    """The JSON document of ``equipoise jobs`` with several policies."""
+
+    runs: tuple[JobsDocument, ...]

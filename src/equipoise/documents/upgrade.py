@@ -207,6 +207,7 @@ def upgrade_document(
             SlaViolationRow.of(violation, at_s=violation.at_ms / 1000)
             for violation in made.violations
         ),
+        # Summed in whole milliseconds, so that the figure does not depend on the order of tenants.
         outage_s=sum(made.outage_ms.values()) / 1000,
         outages={tenant: ms / 1000 for tenant, ms in made.outage_ms.items()},
         moves=sum(made.moves.values()),

@@ -7,8 +7,9 @@ line, key and fix. Never opens a file: the caller reads it, after ``check_size``
 
 from equipoise.files.check import find_problems
 from equipoise.files.document import check_size
-from equipoise.files.overrides import override_scenario
+from equipoise.files.overrides import override_estimates, override_scenario
 from equipoise.files.parse import (
+    find_warnings,
     parse_amendment,
     parse_campaign,
     parse_case,
@@ -25,7 +26,9 @@ from equipoise.files.write import to_json, to_yaml
 __all__ = [
     "check_size",
     "find_problems",
+    "find_warnings",
     "json_schema",
+    "override_estimates",
     "override_scenario",
     "parse_amendment",
     "parse_campaign",

@@ -7,6 +7,7 @@ The tree has mappings, lists and scalars, the line of each, and the problems fou
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, NoReturn
@@ -63,6 +64,7 @@ def without_invalid_parts(tree: ParsedTree, paths: list[KeyPath]) -> tuple[Any, 
     for full in paths:
         path = _path_to_remove(full)
         depth = next((d for d, step in enumerate(path) if isinstance(step, int)), None)
+        # Problems of single keys first: they may remove a list whose elements have problems too.
         if depth is None:
             if _is_referenced(path):
                 return None
@@ -82,6 +84,45 @@ def without_invalid_parts(tree: ParsedTree, paths: list[KeyPath]) -> tuple[Any, 
         gaps[path] = Gap(rest, _ids(removed))
         root = _with_value(root, path, [elements[at] for at in rest])
     return root, gaps
+
+
+def with_replacements(tree: ParsedTree, diagnostics: Iterable[Diagnostic]) -> ParsedTree:
+    """Return the tree with a valid value in place of each one that has a replacement."""
+    copied: dict[int, Any] = {}
+    """The copy of each container that changes, by the identity of the original."""
+
+    def copy_of(node: Any) -> Any:
+        if id(node) not in copied:
+            copied[id(node)] = dict(node) if isinstance(node, dict) else list(node)
+        return copied[id(node)]
+
+    if not isinstance(tree.root, dict):
+        return tree
+    root = copy_of(tree.root)
+    for diagnostic in diagnostics:
+        if diagnostic.replacement is None or not diagnostic.path:
+            continue
+        original: Any = tree.root
+        changed: Any = root
+        *above, last = diagnostic.path
+        for step in above:
+            inner = _child(original, step)
+            if not isinstance(inner, dict | list):
+                break
+            changed[step] = copy_of(inner)
+            original, changed = inner, changed[step]
+        else:
+            if diagnostic.replacement.leaves_out:
+                changed.pop(last, None)
+            else:
+                changed[last] = diagnostic.replacement.value
+    return ParsedTree(root, tree.line_of, tree.diagnostics)
+
+
+def _child(node: Any, step: str | int) -> Any:
+    if isinstance(node, dict):
+        return node.get(step)
+    return node[step] if isinstance(step, int) and step < len(node) else None
 
 
 _REFERENCED_KEYS: Final = frozenset(
@@ -208,7 +249,7 @@ def detect_formats(content: bytes, source: str) -> tuple[FileFormat, ...]:
 def decode_text(content: bytes, source: str) -> str:
     """Decode a file as UTF-8, or reject it with the line of the first byte that is not text."""
     if not content or content.isspace():
-        reject_file(source, "the file is empty", _SEE_EXAMPLES, 1, code="empty-value")
+        reject_file(source, "the file is empty", SEE_EXAMPLES, 1, code="empty-value")
     at = content.find(b"\0")
     if at >= 0:
         what = "the file has a NUL byte, so it is not UTF-8 text"
@@ -219,6 +260,7 @@ def decode_text(content: bytes, source: str) -> str:
         what = f"the byte 0x{content[error.start]:02x} is not UTF-8"
         line = _line_at(content, error.start)
         reject_file(source, what, _SAVE_AS_UTF8, line, code="unreadable-file")
+    # Editors on Windows write a byte order mark.
     return text.removeprefix("\ufeff")
 
 
@@ -240,7 +282,8 @@ def reject_file(
 
 
 _SAVE_AS_UTF8: Final = "save the file as UTF-8 text"
-_SEE_EXAMPLES: Final = "see examples/ for complete files"
+SEE_EXAMPLES: Final = "see examples/ for complete files"
+"""The fix for a file without any content that could be corrected."""
 
 
 def _line_at(content: bytes, offset: int) -> int:

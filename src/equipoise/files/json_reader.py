@@ -203,10 +203,12 @@ def _nodes(root: Any, *kinds: type) -> Iterator[tuple[KeyPath, Any]]:
         elif isinstance(node, list):
             inner = enumerate(node)
         parts = [((*path, step), part) for step, part in inner if isinstance(part, kinds)]
+        # A stack returns the last part first; reversed, the walk follows the file.
         waiting += reversed(parts)
 
 
 def _is_too_deep(root: Any) -> bool:
+    # Level by level instead of recursion: the tree may be deeper than Python's stack.
     level = [root] if isinstance(root, dict | list) else []
     for _ in range(DEPTH_MAX):
         level = [

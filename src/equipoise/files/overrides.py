@@ -7,10 +7,12 @@ from typing import Any
 
 import msgspec
 
-from equipoise.errors import InputProblem, InvalidInput
+from equipoise.errors import InvalidInput
 from equipoise.files.check.inventory import ClusterCheck
 from equipoise.files.parse import OLD_KEYS_BY_TYPE, parse_scenario
-from equipoise.model.diagnostics import closest_match, describe_value
+from equipoise.files.type_check import check_types
+from equipoise.model.diagnostics import Diagnostics, closest_match, describe_value
+from equipoise.model.estimate import Estimates
 from equipoise.model.scenario.old_keys import replace_old_steps
 from equipoise.model.scenario.scenario import Scenario
 from equipoise.model.value import Value
@@ -30,8 +32,19 @@ def override_scenario(
     return parse_scenario(msgspec.json.encode(tree), source, cluster_check)
 
 
+def override_estimates(estimates: Estimates, changes: Sequence[str], source: str) -> Estimates:
+    """Return the estimates with changes such as ``power_on_ms=240000``."""
+    tree = override_values(estimates, changes, source)
+    diagnostics = Diagnostics()
+    check_types(tree, Estimates, diagnostics)
+    if diagnostics:
+        raise InvalidInput(source, diagnostics.problems(lambda _path: None))
+    return msgspec.convert(tree, Estimates)
+
+
 def override_values(value: Value, changes: Sequence[str], source: str) -> Any:
     """Return a value as plain dictionaries and lists with the changes made. Nothing is checked."""
+    # With all defaults, so that a key that the file leaves out can be changed as well.
     tree = msgspec.json.decode(msgspec.json.encode(value))
     for change in changes:
         key, equals, text = change.partition("=")
@@ -91,8 +104,7 @@ def _unknown_key(node: Any, parents: Sequence[str], key: str, source: str) -> In
 
 
 def _invalid_override(source: str, key: str, what: str, cure: str, code: str) -> InvalidInput:
-    problem = InputProblem(key=f"--set {key}", what=what, cure=cure, code=code)
-    return InvalidInput(source, [problem])
+    return InvalidInput.of(source, what, key=f"--set {key}", cure=cure, code=code)
 
 
 def _parse_value(text: str) -> Any:

@@ -7,16 +7,17 @@ last step derives the demand of VMs for which a file gives measured usage.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cache
 from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
-from equipoise.errors import InvalidInput
-from equipoise.files.check import check_value, find_problems
+from equipoise.errors import InputProblem, InvalidInput
+from equipoise.files.check import FileValue, check_value, find_problems
 from equipoise.files.check.inventory import ClusterCheck, check_amendment
+from equipoise.files.check.plausibility import report_doubtful_values
 from equipoise.files.check.references import FleetIndexes
 from equipoise.files.check.scenario import cluster_with_named_members
 from equipoise.files.check.upgrade import RequestContext, check_request
@@ -27,12 +28,19 @@ from equipoise.files.document import (
     decode_text,
     detect_formats,
     has_yaml_name,
+    with_replacements,
     without_invalid_parts,
 )
 from equipoise.files.json_reader import has_duplicate_keys, read_json
 from equipoise.files.type_check import check_types
 from equipoise.files.yaml_reader import read_yaml
-from equipoise.model.diagnostics import Diagnostics, KeyPath, LineLookup, TooManyDiagnostics
+from equipoise.model.diagnostics import (
+    Diagnostic,
+    Diagnostics,
+    KeyPath,
+    LineLookup,
+    TooManyDiagnostics,
+)
 from equipoise.model.event import OLD_EVENT_KINDS, HostJoined, VmArrived
 from equipoise.model.host import Host
 from equipoise.model.inventory import Amendment, Inventory
@@ -71,6 +79,18 @@ def parse_inventory(
     specification language. All problems together make one ``InvalidInput``.
     """
     return _parse(content, source, Inventory, _check_of_cluster(cluster_check))
+
+
+def find_warnings(inventory: Inventory, content: bytes, source: str) -> list[InputProblem]:
+    """Return the doubtful values of an inventory that was read from a file."""
+    diagnostics = Diagnostics()
+    with suppress(TooManyDiagnostics):
+        report_doubtful_values(inventory, diagnostics)
+    if not diagnostics:
+        return []
+    # Only a file with warnings is read again, for the lines.
+    formats, text = _formats_and_text(content, source)
+    return diagnostics.problems(_read_tree(text, source, formats).line_of)
 
 
 def parse_plan(content: bytes, source: str) -> Plan:
@@ -118,6 +138,7 @@ def parse_problem(
         value: PlanningProblem | Inventory | None = None
         if formats[0] is FileFormat.JSON:
             value = _decode_json(content, text, PlanningProblem, further_check)
+            # Both decoders fail at the first key of the other kind, which costs almost nothing.
             value = value or _decode_json(content, text, Inventory, further_check)
         if value is None:
             tree = _read_tree(text, source, formats)
@@ -204,6 +225,7 @@ def _parse(
             value = _value_or_problems(
                 _read_tree(text, source, formats), source, file_type, further_check
             )
+        # After the checks, which compare usage and demand as the file has them.
         return derive_demands(value)
 
 
@@ -225,6 +247,7 @@ def _decode_json(
     diagnostics = Diagnostics()
     with suppress(TooManyDiagnostics):
         further_check(value, diagnostics)
+    # The search for duplicates reads the whole text again, so that it comes last.
     return None if find_problems(value) or diagnostics or has_duplicate_keys(text) else value
 
 
@@ -239,6 +262,7 @@ def _read_tree(text: str, source: str, formats: tuple[FileFormat, ...]) -> Parse
     try:
         return read_json(text, source)
     except InvalidInput as error:
+        # The name says JSON, or the text cannot be YAML: the first error is the right one.
         if formats[-1] is FileFormat.JSON:
             raise
         json_error = error
@@ -297,11 +321,17 @@ def _value_or_problems(
     with suppress(TooManyDiagnostics):
         if value is not None:
             check_value(value, diagnostics, {})
-            if not diagnostics:  # further checks may rely on a consistent cluster
-                further_check(value, diagnostics)
+            found = Diagnostics()
+            # Rules and layouts name elements and read no figures of them, so that their problems
+            # are reported beside those of the rest.
+            with suppress(TooManyDiagnostics):
+                further_check(value, found)
+            diagnostics.extend(found.all())
         else:
             check_types(tree.root, file_type, diagnostics)
+            unread = diagnostics.all()
             _check_valid_rest(tree, file_type, diagnostics)
+            _check_names_of_rest(tree, file_type, unread, further_check, diagnostics)
     if not diagnostics:
         assert value is not None, "msgspec rejects a value that the type check accepts"
         return value
@@ -314,6 +344,49 @@ def _check_valid_rest(tree: ParsedTree, file_type: type[FileT], diagnostics: Dia
     value = None if rest is None else _convert(rest[0], file_type)
     if rest is not None and value is not None:
         check_value(value, diagnostics, rest[1])
+
+
+def _check_names_of_rest(
+    tree: ParsedTree,
+    file_type: type[FileT],
+    unread: Iterable[Diagnostic],
+    further_check: ValueCheck,
+    diagnostics: Diagnostics,
+) -> None:
+    """Check the names in elements of which some other value could not be read.
+
+    Valid values take the place of these. They are arbitrary, so only what depends on no value is
+    reported: names that do not exist.
+    """
+    replaced, left = list[Diagnostic](), list[KeyPath]()
+    for diagnostic in unread:
+        # The size of a fleet says which names its members have.
+        is_size = diagnostic.path[:1] == ("fleet",) and diagnostic.path[-1] == "count"
+        if diagnostic.replacement is None or is_size:
+            left.append(diagnostic.path)
+        else:
+            replaced.append(diagnostic)
+    rest = without_invalid_parts(with_replacements(tree, replaced), left)
+    value = None if rest is None else _convert(rest[0], file_type)
+    if rest is None or value is None:
+        return
+    found = Diagnostics()
+    with suppress(TooManyDiagnostics):
+        check_value(value, found, rest[1])
+        # Rules name elements as well. Without some elements, their names would look wrong.
+        if not rest[1]:
+            further_check(value, found)
+    diagnostics.extend(
+        diagnostic for diagnostic in found.all() if diagnostic.code in _CODES_OF_NAMES
+    )
+
+
+_CODES_OF_NAMES: Final = frozenset(
+    (
+        "unknown-name", "unknown-constraint", "unknown-argument", "missing-argument",
+        "invalid-argument",
+    )
+)  # fmt: skip
 
 
 def _convert(root: Any, file_type: type[FileT]) -> FileT | None:
@@ -331,16 +404,7 @@ def derive_demands(value: FileT) -> FileT:
     return cast(FileT, _derive_demands(value))
 
 
-def _derive_demands(
-    value: Inventory
-    | Plan
-    | Scenario
-    | CaseFile
-    | Amendment
-    | PlanningProblem
-    | UpgradeCampaign
-    | UpgradeRequest,
-) -> Value:
+def _derive_demands(value: FileValue) -> Value:
     match value:
         case Inventory():
             hosts: dict[str, Host] = {host.id: host for host in value.hosts}

@@ -88,6 +88,7 @@ def _field_descriptions(record: type[msgspec.Struct]) -> dict[str, str]:
         except (OSError, TypeError):
             continue
         assert isinstance(tree, ast.ClassDef)
+        # The docstring of a field is the statement below it.
         for field, below in zip(tree.body, tree.body[1:], strict=False):
             match field, below:
                 case (

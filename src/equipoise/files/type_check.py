@@ -16,7 +16,14 @@ import msgspec
 from msgspec import inspect
 
 from equipoise.files.document import UNREADABLE
-from equipoise.model.diagnostics import Diagnostics, KeyPath, describe_value, format_value, quoted
+from equipoise.model.diagnostics import (
+    Diagnostics,
+    KeyPath,
+    Replacement,
+    describe_value,
+    format_value,
+    quoted,
+)
 
 NumberType = inspect.IntType | inspect.FloatType
 
@@ -149,6 +156,7 @@ def _check_any_of(
 ) -> None:
     """Check a union of scalars: the value must fit one of them."""
     for branch in branches:
+        # A trial: only a value that fits no branch is reported, once for all branches.
         attempt = Diagnostics()
         _check_type(value, branch, path, attempt)
         if not attempt:
@@ -179,6 +187,7 @@ def _check_struct(
     if not isinstance(value, dict):
         _report_wrong_type(value, kind, path, diagnostics)
         return
+    # Required keys first: messages list what may be missing before what may be left out.
     in_order = sorted(kind.fields, key=lambda field: not field.required)
     fields = {field.encode_name: field for field in in_order}
     allowed = [*([kind.tag_field] if kind.tag_field else []), *fields]
@@ -188,14 +197,23 @@ def _check_struct(
             guess = diagnostics.suggestion(key, [name for name in allowed if name not in value])
             guesses += guess
             cure = f"{guess}allowed: {', '.join(allowed)}"
-            diagnostics.add((*path, key), "this key is not known", cure, code="unknown-key")
+            diagnostics.add(
+                (*path, key),
+                "this key is not known",
+                cure,
+                code="unknown-key",
+                replacement=Replacement(leaves_out=True),
+            )
     for name, field in fields.items():
         if name in value:
             _check_type(value[name], field.type, (*path, name), diagnostics)
         # A required key that is misspelled is reported once, as an unknown key.
         elif field.required and quoted(name) not in guesses:
             cure = expected_value(field.type)
-            diagnostics.add((*path, name), "is missing", cure, code="missing-key")
+            valid = _replacement(field.type)
+            diagnostics.add(
+                (*path, name), "is missing", cure, code="missing-key", replacement=valid
+            )
 
 
 def _check_list(
@@ -265,23 +283,44 @@ def _check_text(value: Any, kind: inspect.StrType, path: KeyPath, diagnostics: D
 
 
 def _check_number(value: Any, kind: NumberType, path: KeyPath, diagnostics: Diagnostics) -> None:
+    valid = _replacement(kind)
     if not _is_number(value):
         cure = f"without quotes: {value}" if _is_quoted_number(value) else ""
         _report_wrong_type(value, kind, path, diagnostics, cure)
     elif isinstance(value, float) and not math.isfinite(value):
         what = f"{format_value(value)} is not a finite number"
-        diagnostics.add(path, what, expected_value(kind), code="out-of-range")
+        diagnostics.add(path, what, expected_value(kind), code="out-of-range", replacement=valid)
     elif isinstance(value, float) and isinstance(kind, inspect.IntType):
         written = "written as " if value.is_integer() else ""
         what = f"{format_value(value)} is not {written}a whole number"
         cure = f"write {format_value(int(value))}" if written else expected_value(kind)
-        diagnostics.add(path, what, cure, code="wrong-type")
+        diagnostics.add(path, what, cure, code="wrong-type", replacement=valid)
     elif kind.ge is not None and value < kind.ge:
         what = f"{format_value(value)} is below the allowed range"
-        diagnostics.add(path, what, format_range(kind), code="out-of-range")
+        diagnostics.add(path, what, format_range(kind), code="out-of-range", replacement=valid)
     elif kind.le is not None and value > kind.le:
         what = f"{format_value(value)} is above the allowed range"
-        diagnostics.add(path, what, format_range(kind), code="out-of-range")
+        diagnostics.add(path, what, format_range(kind), code="out-of-range", replacement=valid)
+
+
+def _replacement(kind: object) -> Replacement | None:
+    """Return a value that fits a type, if any does as well as another; no name does."""
+    match kind:
+        case inspect.IntType() | inspect.FloatType() as number:
+            least = 0 if number.ge is None else number.ge
+            return Replacement(least if number.le is None else min(least, number.le))
+        case inspect.EnumType(cls=cls):
+            return Replacement(next(iter(cls)).value)
+        case inspect.BoolType():
+            return Replacement(value=False)
+        case inspect.Metadata(type=inner):
+            return _replacement(inner)
+        case inspect.UnionType(types=types):
+            if any(isinstance(branch, inspect.NoneType) for branch in types):
+                return Replacement()
+            return _replacement(types[0])
+        case _:
+            return None
 
 
 def _check_bool(
@@ -296,26 +335,31 @@ def _check_enum(
 ) -> None:
     allowed = [member.value for member in kind.cls]
     if not isinstance(value, str) or value not in allowed:
-        _report_not_allowed(value, [str(name) for name in allowed], path, diagnostics)
+        valid = _replacement(kind)
+        _report_not_allowed(value, [str(name) for name in allowed], path, diagnostics, valid)
 
 
 def _report_not_allowed(
-    value: Any, allowed: list[str], path: KeyPath, diagnostics: Diagnostics
+    value: Any,
+    allowed: list[str],
+    path: KeyPath,
+    diagnostics: Diagnostics,
+    replacement: Replacement | None = None,
 ) -> None:
     guess = diagnostics.suggestion(value, allowed) if isinstance(value, str) else ""
     value_text = format_value(value) if isinstance(value, str) else describe_value(value)
     what = f"{value_text} is not one of the allowed words"
     cure = f"{guess}allowed: {', '.join(allowed)}"
-    diagnostics.add(
-        path, what, cure, code="invalid-value" if isinstance(value, str) else "wrong-type"
-    )
+    code = "invalid-value" if isinstance(value, str) else "wrong-type"
+    diagnostics.add(path, what, cure, code=code, replacement=replacement)
 
 
 def _report_wrong_type(
     value: Any, kind: Any, path: KeyPath, diagnostics: Diagnostics, cure: str = ""
 ) -> None:
     what = f"found {describe_value(value)} where {type_noun(kind)} is needed"
-    diagnostics.add(path, what, cure or expected_value(kind), code="wrong-type")
+    cure, valid = cure or expected_value(kind), _replacement(kind)
+    diagnostics.add(path, what, cure, code="wrong-type", replacement=valid)
 
 
 def _is_number(value: Any) -> bool:

@@ -21,7 +21,7 @@ from equipoise.model.plan import Plan
 from equipoise.model.problem import PlanningProblem
 from equipoise.model.scenario.scenario import Scenario
 from equipoise.model.upgrade.campaign import UpgradeCampaign
-from equipoise.model.upgrade.status import UpgradeStatus
+from equipoise.model.upgrade.event import UpgradeStatus
 from equipoise.model.value import pause_gc
 
 WritableValue = Inventory | Plan | Scenario | PlanningProblem | UpgradeCampaign | UpgradeStatus
@@ -41,7 +41,12 @@ _YAML_1_1_WORDS: Final = frozenset(("y", "n", "yes", "no", "on", "off", "true", 
 def to_yaml(value: WritableValue) -> str:
     """Return a value as YAML that is easy to read: short mappings and lists take one line."""
     with pause_gc():
-        return "\n".join(_yaml_block(to_plain(value), 0)) + "\n"
+        return plain_to_yaml(to_plain(value))
+
+
+def plain_to_yaml(plain: Mapping[str, Any]) -> str:
+    """Return mappings, lists and scalars as YAML, with every key as it is."""
+    return "\n".join(_yaml_block(plain, 0)) + "\n"
 
 
 def to_json(value: WritableValue, indent: int = 2) -> str:
@@ -58,6 +63,7 @@ def to_plain(value: Any) -> Any:
         plain = {config.tag_field: config.tag} if config.tag_field else {}
         for name, default in _fields(type(value)):
             part = getattr(value, name)
+            # A file states only what the operator decided; defaults may change with the version.
             if part != default:
                 plain[name] = part if type(part) in _SCALARS else to_plain(part)
         return plain

@@ -11,7 +11,14 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from equipoise.files.document import DEPTH_MAX, UNREADABLE, ParsedTree, check_printable, reject_file
+from equipoise.files.document import (
+    DEPTH_MAX,
+    SEE_EXAMPLES,
+    UNREADABLE,
+    ParsedTree,
+    check_printable,
+    reject_file,
+)
 from equipoise.model.diagnostics import (
     DIAGNOSTICS_MAX,
     Diagnostic,
@@ -43,6 +50,7 @@ def parse_scalar(text: str) -> YamlScalar:
     """Return the value of a scalar without quotes."""
     if text in _WORDS:
         return _WORDS[text]
+    # The empty text is one of the words above. Most scalars are names, which end here.
     if text[0] not in _NUMBER_STARTS:
         return text
     if _INT.fullmatch(text):
@@ -200,6 +208,7 @@ class YamlComposer:
         self._lines[id(opened.value)] = opened.lines
         self._open.append(opened)
         if event.anchor is not None:
+            # Still open: an alias inside would make the tree contain itself.
             self._anchors[event.anchor] = opened
         if len(self._open) > DEPTH_MAX:
             what = f"the file is nested deeper than {DEPTH_MAX} levels"
@@ -212,6 +221,7 @@ class YamlComposer:
             self._merge(closed, source, line)
         if closed.anchor is not None and self._anchors[closed.anchor] is closed:
             self._anchors[closed.anchor] = closed.value
+        # By identity: an alias returns the same object, and equal objects may differ in size.
         self._sizes[id(closed.value)] = closed.size
         self._put(closed.value if closed.is_valid else UNREADABLE, closed.size, closed.line)
 
@@ -319,6 +329,7 @@ def read_yaml(text: str, source: str) -> ParsedTree:
 
     check_printable(text, source)
     composer = YamlComposer(source)
+    # The C parser is many times as fast; some platforms have only the Python one.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
     try:
         while loader.check_event():
@@ -327,16 +338,15 @@ def read_yaml(text: str, source: str) -> ParsedTree:
     except yaml.MarkedYAMLError as error:
         _reject_syntax(error, text, source, composer.open_line)
     except (yaml.YAMLError, ValueError) as error:  # only the pure Python loader raises these
-        reject_file(source, f"this is not YAML: {error}", _SEE_EXAMPLES, code="syntax-error")
+        reject_file(source, f"this is not YAML: {error}", SEE_EXAMPLES, code="syntax-error")
     finally:
         loader.dispose()
     if composer.documents == 0:
         what = "the file has only comments"
-        reject_file(source, what, _SEE_EXAMPLES, 1, code="empty-value")
+        reject_file(source, what, SEE_EXAMPLES, 1, code="empty-value")
     return ParsedTree(composer.root, composer.line_of, composer.diagnostics)
 
 
-_SEE_EXAMPLES: Final = "see examples/ for complete files"
 _CURES: Final = {
     "mapping values are not allowed": "indent all keys alike, and quote text that has ': ' in it",
     "could not find expected ':'": "write 'key: value', with a blank after the colon",
@@ -358,7 +368,7 @@ def _reject_syntax(
     lines = text.splitlines()
     line = mark.line if mark else 0
     what = f"this is not YAML: {make_printable(message)}"
-    cure = next((cure for part, cure in _CURES.items() if part in message), _SEE_EXAMPLES)
+    cure = next((cure for part, cure in _CURES.items() if part in message), SEE_EXAMPLES)
     if not "".join(lines[line:]).strip():
         first_line = start.line + 1 if start and start.line < line else open_line
         what = f"the file ends too early: what starts on line {first_line} is not closed"

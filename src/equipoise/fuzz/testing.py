@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import ParamSpec
 
+from equipoise.adapters.targets.scheduler import Scheduler
 from equipoise.adapters.targets.trial import DEFAULT_OPTIONS, TrialOptions
-from equipoise.errors import InputProblem, InvalidInput
+from equipoise.errors import InvalidInput
 from equipoise.fuzz.campaign import CampaignLimits, FuzzCampaign
 from equipoise.fuzz.campaign.text_report import report_lines
 from equipoise.fuzz.pytest_plugin import OVERRIDES, save_findings
-from equipoise.fuzz.schedulers import Scheduler
 from equipoise.spec.library import custom_specification, find_constraint, library, library_file
 
 Fixtures = ParamSpec("Fixtures")
@@ -40,6 +40,8 @@ def campaign(  # noqa: PLR0913  (all are keywords with defaults)
         def test(*given: Fixtures.args, **named: Fixtures.kwargs) -> None:
             overrides = OVERRIDES.get()
             until_s = seconds if overrides.seconds is None else overrides.seconds
+            # A duration on the command line replaces the number of trials, which would end it
+            # earlier.
             tests_max = tests if overrides.seconds is None else None
             limits = CampaignLimits(
                 tests_max if overrides.tests is None else overrides.tests, failures, until_s
@@ -64,11 +66,18 @@ def _constraint_names(requested: Sequence[str], group: str | None, spec: str) ->
     """The named constraints; without names, all constraints of the group and of ``spec``."""
     own = tuple(custom_specification(spec).constraints)
     if group is not None and group not in library():
-        raise _refused(group, "is no group of the library", f"use one of {', '.join(library())}")
+        raise _refused(
+            group,
+            "is no group of the library",
+            f"use one of {', '.join(library())}",
+            "unknown-name",
+        )
     if not requested:
         names = (*(() if group is None else library_file(group).constraints), *own)
         if not names:
-            raise _refused("", "has no constraints", "name a constraint, a group or a spec")
+            raise _refused(
+                "", "has no constraints", "name a constraint, a group or a spec", "empty-value"
+            )
         return names
     return tuple(name if name in own else _of_library(name) for name in requested)
 
@@ -76,9 +85,10 @@ def _constraint_names(requested: Sequence[str], group: str | None, spec: str) ->
 def _of_library(name: str) -> str:
     constraint = find_constraint(name)
     if constraint is None:
-        raise _refused(name, "is no constraint", "'equipoise spec list' lists them")
+        cure = "'equipoise spec list' lists them"
+        raise _refused(name, "is no constraint", cure, "unknown-constraint")
     return constraint
 
 
-def _refused(key: str, what: str, cure: str) -> InvalidInput:
-    return InvalidInput("campaign", [InputProblem(key=key, what=what, cure=cure)])
+def _refused(key: str, what: str, cure: str, code: str) -> InvalidInput:
+    return InvalidInput.of("campaign", what, key=key, cure=cure, code=code)

@@ -121,6 +121,7 @@ class Kill(Value, tag="kill", tag_field="do"):
 class _RoleActionBase(Value, tag_field="do"):
     """An action on a role. Either ``host`` or ``vm`` is given: the processor of the role."""
 
+    # Two keys, not one ``processor``: a file says which of the two kinds it means.
     group: RoleGroupKey
     role: RoleKey
     host: HostKey | None = None
@@ -176,6 +177,7 @@ class Footprint(NamedTuple):
     @property
     def hosts(self) -> tuple[HostId, ...]:
         """Every host that the action touches, each once."""
+        # A resume may name its own host as source and as target.
         return tuple(dict.fromkeys(host for host in self[1:] if host is not None))
 
 
@@ -194,6 +196,11 @@ def footprint(action: Action) -> Footprint:
             return Footprint(vm=action.vm, source=action.source)
         case Forge() | Allocate() | Kill():
             return Footprint(vm=action.vm)
+
+
+def kind_of(action: Action | type[Action]) -> str:
+    """Return the kind of an action, as files name it."""
+    return str(action.__struct_config__.tag)
 
 
 def describe(action: Action) -> str:
@@ -216,7 +223,7 @@ def describe(action: Action) -> str:
         case Allocate():
             return f"allocate {action.amount} {action.resource} to {action.vm}"
         case Forge() | Kill():
-            return f"{action.__struct_config__.tag} {action.vm}"
+            return f"{kind_of(action)} {action.vm}"
         case StartRole() | StopRole():
             verb = "start" if isinstance(action, StartRole) else "stop"
             return f"{verb} {action.role} of {action.group} on {action.processor}"
@@ -230,41 +237,6 @@ _HOST_TEXTS: Final[dict[type[HostAction], str]] = {
 }
 
 
-class VmTransition(NamedTuple):
-    """The change of state and host that an action makes to a VM."""
-
-    vm: VmId
-    state_before: VmState
-    host_before: HostId | None
-    state_after: VmState
-    host_after: HostId | None
-
-
-def vm_transition(action: Action) -> VmTransition | None:
-    """Return the transition of the VM of an action; ``None`` if state and host do not change.
-
-    ``Kill`` also returns ``None``, because it is allowed from every state.
-    """
-    match action:
-        case Forge(vm=vm):
-            return VmTransition(vm, VmState.INIT, None, VmState.READY, None)
-        case Boot(vm=vm, target=target):
-            return VmTransition(vm, VmState.READY, None, VmState.RUNNING, target)
-        case Shutdown(vm=vm, source=source):
-            return VmTransition(vm, VmState.RUNNING, source, VmState.READY, None)
-        case (
-            Migrate(vm=vm, source=source, target=target)
-            | Reinstantiate(vm=vm, source=source, target=target)
-        ):
-            return VmTransition(vm, VmState.RUNNING, source, VmState.RUNNING, target)
-        case Suspend(vm=vm, source=source):
-            return VmTransition(vm, VmState.RUNNING, source, VmState.SLEEPING, source)
-        case Resume(vm=vm, source=source, target=target):
-            return VmTransition(vm, VmState.SLEEPING, source, VmState.RUNNING, target)
-        case _:
-            return None
-
-
 HOST_TRANSITIONS: Final[dict[type[HostAction], tuple[HostState, HostState]]] = {
     PowerOn: (HostState.STANDBY, HostState.ON),
     PowerOff: (HostState.ON, HostState.STANDBY),
@@ -272,3 +244,38 @@ HOST_TRANSITIONS: Final[dict[type[HostAction], tuple[HostState, HostState]]] = {
     LeaveMaintenance: (HostState.MAINTENANCE, HostState.ON),
 }
 """The state that a host action needs, and the state to which it leads."""
+
+VM_TRANSITIONS: Final[dict[type[Action], tuple[VmState, VmState]]] = {
+    Forge: (VmState.INIT, VmState.READY),
+    Boot: (VmState.READY, VmState.RUNNING),
+    Shutdown: (VmState.RUNNING, VmState.READY),
+    Migrate: (VmState.RUNNING, VmState.RUNNING),
+    Reinstantiate: (VmState.RUNNING, VmState.RUNNING),
+    Suspend: (VmState.RUNNING, VmState.SLEEPING),
+    Resume: (VmState.SLEEPING, VmState.RUNNING),
+}
+"""The state that an action needs of its VM, and the state to which it leads.
+
+``Kill`` is not here, because it is allowed from every state.
+"""
+
+
+class VmTransition(NamedTuple):
+    """The change of state and host that an action makes to a VM."""
+
+    state_before: VmState
+    host_before: HostId | None
+    state_after: VmState
+    host_after: HostId | None
+
+
+def vm_transition(action: Action) -> VmTransition | None:
+    """Return the transition of the VM of an action; ``None`` if it is not in ``VM_TRANSITIONS``."""
+    states = VM_TRANSITIONS.get(type(action))
+    if states is None:
+        return None
+    before, after = states
+    touched = footprint(action)
+    # A VM without a target stays where it is, as long as its state has a host.
+    host_after = touched.target or (touched.source if after.has_host else None)
+    return VmTransition(before, touched.source, after, host_after)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from difflib import get_close_matches
 from itertools import islice
-from typing import Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 from equipoise.errors import InputProblem
 
@@ -27,6 +27,7 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _SHORT_ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _LATIN_END: Final = 0xFF
 _PLANE_END: Final = 0xFFFF
+# Below 2**53 a float holds every whole number exactly, so the printed digits are those of the file.
 _EXACT_INTEGER_MAX: Final = 10**15
 
 
@@ -148,6 +149,14 @@ class TooManyDiagnostics(Exception):
     """``DIAGNOSTICS_MAX`` is reached. The check stops; the problems so far are reported."""
 
 
+class Replacement(NamedTuple):
+    """A valid value in place of one that could not be read, so that the rest can be checked."""
+
+    value: Any = None
+    leaves_out: bool = False
+    """Whether the key is left out instead."""
+
+
 class Diagnostic(NamedTuple):
     """One problem at a path. Its line is looked up when it is shown."""
 
@@ -162,6 +171,7 @@ class Diagnostic(NamedTuple):
     """The line, if the reader knows it better than the path does."""
     code: str = "invalid-value"
     """A key of ``errors.CODES``."""
+    replacement: Replacement | None = None
 
 
 class Diagnostics:
@@ -202,6 +212,7 @@ class Diagnostics:
         first: KeyPath | None = None,
         *,
         code: str = "invalid-value",
+        replacement: Replacement | None = None,
     ) -> None:
         """Add a problem, or raise ``TooManyDiagnostics``.
 
@@ -210,7 +221,18 @@ class Diagnostics:
         if len(self._diagnostics) >= DIAGNOSTICS_MAX:
             raise TooManyDiagnostics
         earlier = None if first is None else self._prefix + first
-        self._diagnostics.append(Diagnostic(self._prefix + path, what, cure, earlier, None, code))
+        self._diagnostics.append(
+            Diagnostic(self._prefix + path, what, cure, earlier, None, code, replacement)
+        )
+
+    def extend(self, diagnostics: Iterable[Diagnostic]) -> None:
+        """Add diagnostics at paths that have none yet."""
+        known = set(self.paths)
+        for diagnostic in diagnostics:
+            if diagnostic.path not in known:
+                if len(self._diagnostics) >= DIAGNOSTICS_MAX:
+                    raise TooManyDiagnostics
+                self._diagnostics.append(diagnostic)
 
     def add_unknown(self, path: KeyPath, noun: str, name: str, known: Collection[str]) -> None:
         """Add the problem that no ``noun`` has that name, with the most similar name."""

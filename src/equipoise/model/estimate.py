@@ -40,8 +40,11 @@ class Estimates(Value):
     """Speed at which a migration copies memory."""
     migration_ms: PositiveMilliseconds = 2_000
     """Fixed time of a migration, added to the copying."""
-    written_mib_per_ghz: Annotated[float, Meta(ge=0, le=10**6)] = 0
-    """Memory that a VM writes per second and GHz of CPU use; 0 for no second copy round."""
+    written_mib_per_ghz: Annotated[float, Meta(ge=0, le=10**6)] = 20
+    """Memory that a VM writes per second and GHz of CPU use; 0 for no second copy round.
+
+    The default is that of an ordinary server. The speed of a VM's last migration replaces it.
+    """
     suspend_mib_per_s: Speed = 500
     power_on_ms: PositiveMilliseconds = 180_000
     power_off_ms: PositiveMilliseconds = 60_000
@@ -68,11 +71,23 @@ class Estimates(Value):
             copied_mib += (rounds - 1) * min(vm.memory_mib, vm.demand.memory_mib)
         return self.migration_ms + round(1000 * copied_mib / self.migration_mib_per_s)
 
+    def migration_of(self, vm: Vm, snapshot: Snapshot) -> int:
+        """Return the expected duration of the next migration of a VM, as learned so far.
+
+        A migration that was broken off says that the next one takes longer than it did.
+        """
+        speeds = snapshot.move_speeds
+        if not speeds:
+            return self.move_ms(vm)
+        expected_ms = self.move_ms(vm, speeds.of(vm.id, vm.host))
+        most = speeds.most(vm.id)
+        return expected_ms if most is None else max(expected_ms, self.move_ms(vm, most))
+
     def duration_ms(self, action: Action, snapshot: Snapshot) -> int:
         """Return the expected duration of an action."""
         match action:
             case Migrate():
-                return self.move_ms(snapshot.vms[action.vm])
+                return self.migration_of(snapshot.vms[action.vm], snapshot)
             case Suspend() | Resume():
                 memory_mib = snapshot.vms[action.vm].memory_mib
                 return self.other_ms + round(1000 * memory_mib / self.suspend_mib_per_s)
@@ -88,6 +103,7 @@ class Estimates(Value):
                 return self.shutdown_ms
             case Forge():
                 return self.forge_ms
+            # The three steps of the replacement run one after the other.
             case Reinstantiate():
                 return self.forge_ms + self.boot_ms + self.shutdown_ms
             case _:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Final, get_args
+from typing import Annotated, Any, Final, get_args
 
 import msgspec
+from msgspec import Meta
 
 from equipoise.model.host import Host
 from equipoise.model.inventory import ClusterSettings, Inventory
@@ -240,6 +241,8 @@ class PlanCancelled(_EventBase, tag="plan_cancelled"):
     plan: PlanId
     abort: bool = False
     reason: str = ""
+    makes_room: bool = False
+    """Whether the next plan may start while the running actions of this one end."""
 
 
 class ActionStarted(_EventBase, tag="action_started"):
@@ -290,6 +293,138 @@ class PlanEnded(_EventBase, tag="plan_ended"):
     skipped: int
 
 
+# Runs of batch jobs: the events alone are enough to rebuild every job and every figure of a run.
+# Jobs and hosts have the names and numbers of their files: a workload may use any characters.
+
+HostIntervals = Annotated[str, Meta(pattern=r"^(\d+(-\d+)?( \d+(-\d+)?)*)?$(?!\n)")]
+"""Numbers of hosts as ascending intervals, such as ``0-3 7``."""
+
+
+class _JobEventBase(_EventBase):
+    # ``at_ms`` is rounded down.
+    at_s: float
+    """The same time, exactly: jobs do not end on whole milliseconds."""
+
+
+class _OneJobEvent(_JobEventBase):
+    workload: str
+    job: str
+    """The name of the job, unique in its workload."""
+
+
+class JobsRunStarted(_JobEventBase, tag="jobs_run_started"):
+    """A workload starts on a platform. All its hosts are idle."""
+
+    source: str
+    """The file of the workload."""
+    policy: str
+    hosts: tuple[str, ...]
+    """The names of the hosts, in the order of their numbers."""
+    storages: tuple[str, ...] = ()
+    """The names of the hosts that store files; their numbers follow."""
+
+
+class JobSubmitted(_OneJobEvent, tag="job_submitted"):
+    """A job arrived."""
+
+    work: str
+    """The name of what the job does."""
+    submit_s: float
+    """The time of arrival that the workload states."""
+    hosts_requested: int
+    walltime_s: float | None
+    """The longest run time; None for a job without a limit."""
+
+
+class JobRejected(_OneJobEvent, tag="job_rejected"):
+    """A job will never run."""
+
+    code: str = ""
+    """A key of ``errors.CODES``; empty if the scheduler stated no reason."""
+    label: str = ""
+
+
+class JobStarted(_OneJobEvent, tag="job_started"):
+    """A job runs on its hosts."""
+
+    hosts: HostIntervals
+
+
+class JobEnding(StrEnum):
+    """How a job ended."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    KILLED = "killed"
+
+
+class JobEnded(_OneJobEvent, tag="job_ended"):
+    """A job ended, or the scheduler killed it. Its hosts are free."""
+
+    outcome: JobEnding
+    run_s: float
+    return_code: int
+    energy_j: float
+    """Energy of its hosts while it ran; -1 if the platform measures none."""
+    label: str = ""
+    """What the scheduler noted about the job."""
+
+
+class JobHostActivity(StrEnum):
+    """What hosts that switch do from now on."""
+
+    IDLE = "idle"
+    SLEEPING = "sleeping"
+    SWITCHING_ON = "switching_on"
+    SWITCHING_OFF = "switching_off"
+
+
+class JobHostsSwitched(_JobEventBase, tag="job_hosts_switched"):
+    """Hosts begin to switch to a power state, or have reached it."""
+
+    hosts: HostIntervals
+    power_state: int
+    activity: JobHostActivity | None
+    """None if the power state changed only the speed of hosts."""
+
+
+class JobHostsFailed(_JobEventBase, tag="job_hosts_failed"):
+    """Hosts became unavailable. Their running jobs go on."""
+
+    hosts: HostIntervals
+    passing: HostIntervals = ""
+    """Those of them that sleep or switch, and go on with that."""
+
+
+class JobHostsReturned(_JobEventBase, tag="job_hosts_returned"):
+    """Hosts that had failed are available again."""
+
+    hosts: HostIntervals
+
+
+class JobsRunEnded(_JobEventBase, tag="jobs_run_ended"):
+    """The run ended. No event follows."""
+
+    energy_j: float
+    """The energy of all hosts, 0 if the platform measures none."""
+    switches: int = 0
+    """Requests to switch hosts."""
+    switched_hosts: int = 0
+
+
+JobEvent = (
+    JobsRunStarted
+    | JobSubmitted
+    | JobRejected
+    | JobStarted
+    | JobEnded
+    | JobHostsSwitched
+    | JobHostsFailed
+    | JobHostsReturned
+    | JobsRunEnded
+)
+
 Event = (
     ClusterLoaded
     | SettingsChanged
@@ -325,6 +460,7 @@ Event = (
     | ActionSkipped
     | PlanEnded
     | UpgradeEvent
+    | JobEvent
 )
 
 EVENT_KINDS: Final = tuple(str(kind.__struct_config__.tag) for kind in get_args(Event))
@@ -344,6 +480,7 @@ OLD_EVENT_KINDS: Final[Mapping[str, str]] = {
 ``old_keys.OLD_KEYS`` has their keys.
 """
 
+# Sorted keys: the hash of a journal must not depend on the order in which a mapping was filled.
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 _DECODER: Final[msgspec.json.Decoder[Event]] = msgspec.json.Decoder(Event)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -14,6 +14,7 @@ from equipoise.model.quantity import (
     Mhz,
     MhzPerCore,
     Mib,
+    Overcommit,
     PositiveMib,
     ResourceNameKey,
     Watts,
@@ -38,6 +39,18 @@ class RequestedHostState(StrEnum):
 
     MAINTENANCE = "maintenance"
     STANDBY = "standby"
+
+
+def watts_at(curve: Sequence[float], load: float) -> float:
+    """Return the power of a host at a load from 0 to 1.
+
+    The curve has the power at evenly spaced loads from none to full; it is linear between two
+    points. Simulated VM hosts and hosts of jobs use this one function; the first compile it.
+    """
+    position = min(load, 1.0) * (len(curve) - 1)
+    # At full load the last interval is taken, so that ``lower + 1`` exists.
+    lower = min(int(position), len(curve) - 2)
+    return curve[lower] + (curve[lower + 1] - curve[lower]) * (position - lower)
 
 
 class PowerProfile(Value):
@@ -68,6 +81,7 @@ class PowerProfile(Value):
     @property
     def max_watts(self) -> int:
         """The highest power draw: at full load, or at the cap."""
+        # A cap below the idle power cannot be kept: an idle host draws its idle power.
         top = self.curve[-1]
         return top if self.cap_watts is None else min(top, max(self.cap_watts, self.curve[0]))
 
@@ -110,6 +124,10 @@ class Host(Value):
     labels: Mapping[str, str] = {}
     capacity: Mapping[ResourceNameKey, Amount] = {}
     """Shareable resources beyond CPU and memory, e.g. ``network_mbps: 10000``."""
+    memory_overcommit: Overcommit | None = None
+    """Configured memory of VMs per MiB of usable memory, instead of the factor of the cluster."""
+    cpu_overcommit: Overcommit | None = None
+    """vCPUs of VMs per core, instead of the factor of the cluster."""
 
     @property
     def cpu_mhz(self) -> int:
@@ -121,9 +139,33 @@ class Host(Value):
         """The CPU capacity for VMs: without the reserve, and under the power cap."""
         if self.power.cap_watts is None:
             return self.cpu_mhz - self.reserve.cpu_mhz
+        # Rounded down: a promise of one MHz too many would break the cap.
         return max(0, int(self.power.usable_fraction * self.cpu_mhz) - self.reserve.cpu_mhz)
 
     @property
     def usable_memory_mib(self) -> int:
         """The memory for VMs: without the reserve."""
         return self.memory_mib - self.reserve.memory_mib
+
+    @property
+    def configured_memory_max_mib(self) -> int:
+        """The configured memory that VMs on the host may have together."""
+        if self.memory_overcommit is None:
+            return self.usable_memory_mib
+        return _committable(self.usable_memory_mib, self.memory_overcommit)
+
+    @property
+    def vcpus_max(self) -> int | None:
+        """The vCPUs that VMs on the host may have together; ``None`` if there is no limit."""
+        if self.cpu_overcommit is None:
+            return None
+        return _committable(self.cores, self.cpu_overcommit)
+
+
+def _committable(amount: int, factor: float) -> int:
+    """Return an amount times a factor, rounded down."""
+    # In whole millionths: as a float, 100 times 2.3 would be 229.
+    return amount * round(factor * _MILLION) // _MILLION
+
+
+_MILLION: Final = 10**6

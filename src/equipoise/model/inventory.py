@@ -9,10 +9,12 @@ from msgspec import Meta
 
 from equipoise.model.host import Host
 from equipoise.model.plan import ConcurrencyLimits
-from equipoise.model.policy import BalancePolicy, PowerPolicy
+from equipoise.model.policy.balance import BalancePolicy
+from equipoise.model.policy.power import PowerPolicy
 from equipoise.model.quantity import (
     Count,
     GroupKey,
+    Overcommit,
     PoolKey,
     PositiveCount,
     RuleKey,
@@ -102,6 +104,19 @@ class ClusterSettings(Value):
     power: PowerPolicy = PowerPolicy()
     layout: RoleLayout | None = None
     """Roles, and the groups of hosts or VMs that run them."""
+    memory_overcommit: Overcommit = 1.0
+    """Configured memory of VMs per MiB of usable memory, on hosts that state no other factor."""
+    cpu_overcommit: Overcommit | None = None
+    """vCPUs of VMs per core, on hosts that state no other factor; no limit by default."""
+
+    def overcommitted(self, host: Host) -> Host:
+        """Return a host with the factors of the cluster where it states none."""
+        # Hosts without a factor are not copied: 1.0 is what they mean.
+        if host.memory_overcommit is None and self.memory_overcommit != 1.0:
+            host = host.but(memory_overcommit=self.memory_overcommit)
+        if host.cpu_overcommit is None and self.cpu_overcommit is not None:
+            host = host.but(cpu_overcommit=self.cpu_overcommit)
+        return host
 
 
 class Inventory(ClusterSettings):
@@ -136,6 +151,7 @@ def amend(inventory: Inventory, amendment: Amendment) -> Inventory:
     demand = amendment.demand
     removed = set(amendment.without_rules)
     return inventory.but(
+        # New entries first: their positions are those of their file, which messages name.
         hosts=(*amendment.hosts, *inventory.hosts),
         vms=(
             *map(_without_host_as_ready, amendment.vms),

@@ -28,6 +28,14 @@ class ConcurrencyLimits(Value):
     """Running actions per host: as source, as target, or on its state."""
     actions_total: PositiveCount = 64
     """Running actions in the cluster."""
+    migrations_per_host: PositiveCount = 2
+    """Migrations per host that are started at a time. They share the link of the host, so that more
+    of them end no earlier, and each has more memory to copy again."""
+
+    @property
+    def parallel_migrations(self) -> int:
+        """How many migrations share the link of a host at most."""
+        return min(self.actions_per_host, self.migrations_per_host)
 
 
 class Step(Value):
@@ -56,15 +64,20 @@ class Plan(Value):
     """Timed steps for one version of the snapshot."""
 
     id: PlanKey
+    # The gate refuses a plan for another version: it was made for a state that has passed.
     base_version: Version = 0
     steps: tuple[Step, ...]
     repairs: tuple[RuleKey, ...] = ()
-    """Continuous rules that are broken now and hold in the end; it is not charged with them."""
+    """Continuous rules that are broken now and hold in the end; until then they may be worse."""
+    unrepaired: tuple[RuleKey, ...] = ()
+    """Rules of a problem that are broken now and that the plan does not repair."""
 
 
 class Purpose(IntEnum):
     """The purpose of a proposal. In a conflict the lower number wins."""
 
+    # Standby is last: every other purpose may need the host.
+    RESTART = 0
     REPAIR = 1
     UPGRADE = 2
     WAKE = 3
@@ -117,6 +130,8 @@ class Proposal(Value):
     """The continuous rules that are broken now and hold again once all of it is done."""
     slot_assignments: tuple[SlotAssignment, ...] = ()
     """Assignments of slots that take effect before the intents."""
+    contended: tuple[str, ...] = ()
+    """The resources of which some host has too little, and to which the decider gives weight."""
 
 
 class Violation(Value):

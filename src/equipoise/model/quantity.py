@@ -59,6 +59,9 @@ Cores = Annotated[int, Meta(ge=1, le=10**5)]
 Shares = Annotated[int, Meta(ge=1, le=10**7)]
 Watts = Annotated[int, Meta(ge=0, le=10**6)]
 Celsius = Annotated[float, Meta(ge=-100, le=1000)]
+OVERCOMMIT_MAX: Final = 1000.0
+Overcommit = Annotated[float, Meta(ge=0.01, le=OVERCOMMIT_MAX)]
+"""How much can be committed of each unit that is there: 1.5 means half as much again."""
 PercentFrom100 = Annotated[int, Meta(ge=100, le=10_000)]
 Count = Annotated[int, Meta(ge=0, le=10**7)]
 PositiveCount = Annotated[int, Meta(ge=1, le=10**7)]
@@ -71,6 +74,14 @@ PositiveMilliseconds = Annotated[int, Meta(ge=1, le=10**15)]
 PlanMilliseconds = Annotated[int, Meta(ge=0, le=10**12)]
 """Milliseconds of a plan: up to thirty years, so that a sum of them still fits ``Milliseconds``."""
 PositivePlanMilliseconds = Annotated[int, Meta(ge=1, le=10**12)]
+
+
+def format_amount(amount: int, unit: str) -> str:
+    """Return an amount of MHz or MiB in words; a large one in GHz or GiB."""
+    larger, size = {"MHz": ("GHz", 1000), "MiB": ("GiB", 1024)}[unit]
+    if amount < 10 * size:
+        return f"{amount:,} {unit}"
+    return f"{amount / size:,.1f}".removesuffix(".0") + f" {larger}"
 
 
 def format_count(number: int, word: str) -> str:

@@ -1,4 +1,4 @@
-"""Base types of the model: a frozen record, a frozen map and a sharded map for many entries.
+"""Base types: a frozen record, a frozen map, a sharded map for many entries, and disjoint sets.
 
 ``pause_gc`` stops the garbage collector while many of them are created.
 """
@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import ItemsView, Iterator, Mapping
+from collections.abc import Hashable, ItemsView, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, Generic, NoReturn, Self, TypeVar, dataclass_transform
 from zlib import crc32
@@ -64,6 +64,7 @@ class FrozenMap(dict[K, V]):
     __setitem__ = __delitem__ = __ior__ = _refuse
     clear = pop = popitem = setdefault = update = _refuse
 
+    # Pickle would fill the copy of a dict subclass through ``__setitem__``, which refuses.
     def __reduce__(self) -> tuple[type[Self], tuple[dict[K, V]]]:
         return type(self), (dict(self),)
 
@@ -75,6 +76,7 @@ class FrozenMap(dict[K, V]):
 ShardValue = TypeVar("ShardValue")
 ShardKey = TypeVar("ShardKey", bound=str)
 
+# 128 shards: a change of a map of 10,000 entries copies about 80 of them and the tuple of shards.
 _SHARD_COUNT: Final = 128
 _EMPTY_SHARDS: Final[tuple[dict[Any, Any], ...]] = ({},) * _SHARD_COUNT
 
@@ -144,3 +146,37 @@ def pause_gc() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+Item = TypeVar("Item", bound=Hashable)
+
+
+class DisjointSets(Generic[Item]):
+    """Disjoint classes of items. Elements that are no items can connect items."""
+
+    def __init__(self, items: Iterable[Item]) -> None:
+        self._items = tuple(items)
+        self._root: dict[Item, Item] = {item: item for item in self._items}
+
+    def find(self, element: Item) -> Item:
+        """Return the representative of the class of an element."""
+        root = self._root
+        while root.setdefault(element, element) != element:
+            # Path halving keeps the chains short, so a search is nearly constant.
+            root[element] = root[root[element]]
+            element = root[element]
+        return element
+
+    def join(self, left: Item, right: Item) -> bool:
+        """Merge two classes. Return whether they were different."""
+        first, second = self.find(left), self.find(right)
+        # The left class keeps its representative. Callers rely on it: the first item names a group.
+        self._root[second] = first
+        return first != second
+
+    def classes(self) -> dict[Item, list[Item]]:
+        """Return the items of each class by representative, in the order of the items."""
+        members: dict[Item, list[Item]] = {}
+        for item in self._items:
+            members.setdefault(self.find(item), []).append(item)
+        return members

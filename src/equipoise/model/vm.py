@@ -35,6 +35,7 @@ from equipoise.model.value import Value
 StallPct = Annotated[float, Meta(ge=0, le=99.99)]
 """Below 100: a VM that was always stalled used nothing, so its demand cannot be derived."""
 
+# The largest amount of ``Mhz``.
 _MHZ_MAX: Final = 10**9
 
 
@@ -80,6 +81,7 @@ def _cpu_demand_mhz(usage: VmUsage, vm: Vm, mhz_per_core: int | None) -> int:
     if usage.cpu_stall_pct is not None:
         demand = _demand_without_stall(used, usage.cpu_stall_pct)
     else:
+        # Without the speed of the host, the most that the VM could use is unknown.
         demand = _demand_without_ready_time(usage, used, used if mhz_per_core is None else limit)
     return max(used, round(min(demand, limit)))
 
@@ -166,6 +168,19 @@ class Demand(Value):
     named: Mapping[ResourceNameKey, Amount] = {}
 
 
+class RestartPriority(StrEnum):
+    """The order in which lost VMs start again."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+    @property
+    def rank(self) -> int:
+        """A number to sort by: the VMs that start first have the lowest."""
+        return list(RestartPriority).index(self)
+
+
 class Vm(Value):
     """A virtual machine."""
 
@@ -193,6 +208,8 @@ class Vm(Value):
     ft_pair: VmKey | None = None
     """The other VM of a fault-tolerant pair; the two never share a host."""
     labels: Mapping[str, str] = {}
+    restart_priority: RestartPriority = RestartPriority.MEDIUM
+    """Which VMs start first after their host has failed."""
 
 
 def equal_except_demand(first: Vm, second: Vm) -> bool:

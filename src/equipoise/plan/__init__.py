@@ -6,6 +6,6 @@ touches a host.
 
 from equipoise.plan.order import order
 from equipoise.plan.verify import Refusal, VerifiedPlan, verify
-from equipoise.spec.moments import Judge, MomentPhase, PlanMoment
+from equipoise.spec.moments import Judge
 
-__all__ = ["Judge", "MomentPhase", "PlanMoment", "Refusal", "VerifiedPlan", "order", "verify"]
+__all__ = ["Judge", "Refusal", "VerifiedPlan", "order", "verify"]

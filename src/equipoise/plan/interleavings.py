@@ -10,23 +10,27 @@ For sums over large collections the worst case is bounded without trying all ord
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from enum import Enum
 from functools import partial
-from itertools import combinations
 from typing import Any, Final, TypeVar
 
 from equipoise.errors import InvalidInput
+from equipoise.model.action import Migrate
 from equipoise.model.event import ActionFinished, ActionStarted
 from equipoise.model.host import Host
 from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, StepId, VmId
 from equipoise.model.state import transition
 from equipoise.model.state.draft import Draft, TouchedEntities
-from equipoise.model.state.snapshot import LastMove, LastPowerChange, RunningAction
+from equipoise.model.state.snapshot import LastPowerChange, RunningAction
 from equipoise.model.vm import Vm, VmState
 from equipoise.plan.preconditions import FailedPrecondition
+from equipoise.spec.evaluate.breaches import Breaches, worse_breaches
 from equipoise.spec.evaluate.cells import CellIndex, FormulaCell, TrackingView
+from equipoise.spec.evaluate.domains import subsets
+from equipoise.spec.evaluate.explain import FormulaFailure
 from equipoise.spec.evaluate.view import EvaluationContext, ReadSet, StateView
 from equipoise.spec.language import syntax
 from equipoise.spec.language.syntax import Term
@@ -76,8 +80,18 @@ class OverlayDraft(Draft):
         self._moved: dict[VmId, HostId | None] = {}
         self.touched_vms, self.touched_hosts = {}, {}
 
-    def note_move(self, vm: VmId, move: LastMove) -> None:
+    def note_move(self, running: RunningAction, ended_ms: int) -> None:
         """Ignore the move: a hypothetical one is no measurement of speed."""
+
+    def note_failed_move(self, running: RunningAction, ended_ms: int, *, late: bool) -> None:
+        """Ignore the failure: a hypothetical one is no measurement."""
+
+    def note_outside_change(self) -> None:
+        """Ignore the change."""
+
+    def link_sharing(self, action: Migrate) -> int:
+        """Return 0: no speed is measured here."""
+        return 0
 
     def note_power_change(self, host: HostId, switch: LastPowerChange) -> None:
         """Ignore the switch: a hypothetical one is no measurement."""
@@ -238,7 +252,7 @@ def worst_margin(margin: MarginFunction, contributions: Mapping[StepId, Contribu
     for group in _groups(contributions):
         if len(group) > GROUP_MAX:
             return -1
-        least += min(margin(done) - before for done in _subsets(group))
+        least += min(margin(done) - before for done in subsets(group))
     return least
 
 
@@ -257,11 +271,6 @@ def _groups(contributions: Mapping[StepId, ContributionKeys]) -> list[list[StepI
     return [group for group, _ in groups]
 
 
-def _subsets(names: Sequence[StepId]) -> Iterator[frozenset[StepId]]:
-    for size in range(len(names) + 1):
-        yield from map(frozenset, combinations(names, size))
-
-
 OPEN_ACTIONS_MAX: Final = 5
 """Number of other actions of which all orders of ends are tried; with more, a step waits."""
 
@@ -274,6 +283,8 @@ class InterleavingCheck:
         self._index: CellIndex[Requirement] = CellIndex()
         self._stale: dict[FormulaCell, Requirement] = {}
         self._keys: dict[StepId, ReadSet] = {}
+        self._at_start: dict[FormulaCell, Breaches] = {}
+        """What was violated when the plan began, of the cells for which this was needed."""
         context = EvaluationContext(self._initial, self._initial, self._initial)
         for requirement in requirements:
             if requirement.continuous and _is_about_states(requirement):
@@ -299,10 +310,18 @@ class InterleavingCheck:
         # Cells that read nothing of what the step touches cannot change by it: a step costs only
         # the rules that it concerns.
         affected = self._index.touching(_touched_by(draft, step))
+        if isinstance(step.action, Migrate):
+            # Other actions that are open were checked against these when they started.
+            affected = {
+                cell: requirement
+                for cell, requirement in affected.items()
+                if requirement.specification.reads_placement(requirement.name)
+            }
         if not affected:
             return
-        trial = _StartTrial(draft, self._initial, step)
+        trial = _StartTrial(draft, self._initial, step, self._at_start)
         reported: set[Requirement] = set()
+        # One reason per requirement is enough to let the step wait.
         for cell, requirement in affected.items():
             risk = None if requirement in reported else trial.risk(cell, requirement)
             if risk is not None:
@@ -338,10 +357,17 @@ def _touched_by(draft: Draft, step: Step) -> TouchedEntities:
 class _StartTrial:
     """The states that may follow the start of one step."""
 
-    def __init__(self, draft: Draft, initial: StateView, step: Step) -> None:
+    def __init__(
+        self,
+        draft: Draft,
+        initial: StateView,
+        step: Step,
+        at_start: dict[FormulaCell, Breaches],
+    ) -> None:
         self._draft = draft
         self._initial = initial
         self._step = step
+        self._at_start = at_start
         self._views: dict[tuple[_StepProgress, frozenset[StepId]], TrackingView] = {}
         self._under_way = {
             name: _touched_by(draft, running.step) for name, running in draft.in_flight.items()
@@ -368,18 +394,14 @@ class _StartTrial:
         # Judging a cell may read VMs and hosts that other open actions touch. Those actions join
         # the trial, until a round adds none.
         while True:
-            for done in _subsets(tried):
+            for done in subsets(tried):
                 if fresh and done.isdisjoint(fresh):
                     continue  # an earlier round has judged this state
                 for progress in (_StepProgress.BEGUN, _StepProgress.ENDED):
-                    # A cell that is false without the step too is not a risk of the step.
-                    if not self._holds(cell, progress, done) and self._holds(
-                        cell, _StepProgress.NOT_BEGUN, done
-                    ):
-                        context = self._context(progress, done)
-                        failure = requirement.explain(cell.term, cell.names, context)
+                    failure = self._failure(cell, requirement, progress, done)
+                    if failure is not None:
                         detail = f"depending on which action ends first: {failure}"
-                        return FailedPrecondition(str(requirement), detail, "rule-violated")
+                        return FailedPrecondition(str(requirement), detail, failure.code)
             fresh = sorted(self._open(cell) - set(tried))
             if not fresh:
                 return None
@@ -389,6 +411,53 @@ class _StartTrial:
                     return None
                 detail = f"{len(tried)} other actions are under way, too many to check all orders"
                 return FailedPrecondition(str(requirement), detail, "open-actions-exceeded")
+
+    def _failure(
+        self,
+        cell: FormulaCell,
+        requirement: Requirement,
+        progress: _StepProgress,
+        done: frozenset[StepId],
+    ) -> FormulaFailure | None:
+        """Return how the step violates a cell in one state; ``None`` if it does not."""
+        if self._holds(cell, progress, done):
+            return None
+        context = self._context(progress, done)
+        if self._holds(cell, _StepProgress.NOT_BEGUN, done):
+            failure = requirement.explain(cell.term, cell.names, context)
+            return replace(failure, code="rule-violated")
+        # The cell is false without the step too. A plan that repairs it may pass through worse
+        # states.
+        if requirement.repaired:
+            return None
+        present = self._breaches(cell, requirement, progress, done)
+        without = self._breaches(cell, requirement, _StepProgress.NOT_BEGUN, done)
+        worse = worse_breaches(present, without)
+        if not worse:
+            return None
+        # What earlier steps have reduced may grow again, but not beyond its size at the start.
+        larger = set(worse_breaches(present, self._initial_breaches(cell, requirement)))
+        worse = [key for key in worse if key not in without or key in larger]
+        if not worse:
+            return None
+        return requirement.explain_breach(present[worse[0]], context)
+
+    def _breaches(
+        self,
+        cell: FormulaCell,
+        requirement: Requirement,
+        progress: _StepProgress,
+        done: frozenset[StepId],
+    ) -> Breaches:
+        context = self._context_with_collections(cell, progress, done)
+        return requirement.specification.breaches(cell.term, cell.names, context)
+
+    def _initial_breaches(self, cell: FormulaCell, requirement: Requirement) -> Breaches:
+        if cell not in self._at_start:
+            context = EvaluationContext(self._initial, self._initial, self._initial)
+            found = requirement.specification.breaches(cell.term, cell.names, context)
+            self._at_start[cell] = found
+        return self._at_start[cell]
 
     def _open(self, cell: FormulaCell) -> set[StepId]:
         """Return the actions under way whose end may change a cell."""
@@ -402,6 +471,7 @@ class _StartTrial:
         contributions = {
             name: cell.collections.contributions_touched(self._under_way[name]) for name in steps
         }
+        # Two actions on one member count together, also if neither changes the collection alone.
         often = Counter(key for keys in contributions.values() for key in keys)
         sharing = set()
         for name, keys in contributions.items():

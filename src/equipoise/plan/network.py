@@ -1,6 +1,6 @@
 """Whether a network can carry the migrations of a plan.
 
-This is the judge. The planner finds routes with its own code (``exact/timeline/routes.py``). The
+This is the judge. The planner finds routes with its own code (``exact/timeline/schedules.py``). The
 two share nothing on purpose, so that an error in one of them shows. A migration takes the shortest
 path; of several, the one along the link that the file names first. From start to end it uses the
 whole bandwidth of the narrowest part of its path. Its memory crosses that part at least once.
@@ -107,6 +107,7 @@ class NetworkJudge:
         underway = moment.state.in_flight
         if moment.phase is MomentPhase.INITIAL:
             self._known.update(underway)
+        # Only a start adds load, and ends come before starts: other moments cannot be worse.
         if moment.phase is not MomentPhase.STARTS:
             return
         carried: dict[str, int] = {}
@@ -145,6 +146,7 @@ class NetworkJudge:
             )
             return
         memory_mib = moment.state.vms[action.vm].memory_mib
+        # In bits and whole numbers: a rounded duration must not decide.
         carried = step.duration_ms * path.mbps * _BITS_PER_MS
         if action.vm not in self._timed and carried < memory_mib * _BITS_PER_MIB:
             detail = (

@@ -25,6 +25,7 @@ def order(
     ``base`` is a ledger of the snapshot, if the caller has one.
     """
     counts = Counter(intent.id for intent in intents)
+    # The queue finds steps by their ids; a duplicate would silently replace the other.
     duplicates = [step for step, times in counts.items() if times > 1]
     if duplicates:
         detail = "another intent has the same id"
@@ -33,9 +34,8 @@ def order(
             for step in duplicates
         )
         return Refusal(Plan(id=plan, base_version=snapshot.version, steps=()), tuple(violations))
-    result = dry_run(
-        snapshot, map(_untimed, intents), {intent.id: intent.after for intent in intents}, base
-    )
+    waits = {intent.id: intent.after for intent in intents}
+    result = dry_run(snapshot, map(_untimed, intents), waits, base, repairs)
     ordered = Plan(
         id=plan, base_version=snapshot.version, steps=result.timed, repairs=tuple(repairs)
     )

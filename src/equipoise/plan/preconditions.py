@@ -117,6 +117,8 @@ def _start_role(
         yield FailedPrecondition("role_life", detail, "role-wrong-state")
     if action.group_role not in table.single:
         return
+    # A role counts as held until its stop has ended. A start under way counts as well: the role may
+    # run already, although its end is not known yet.
     for other in processors:
         if other == action.processor:
             continue
@@ -159,6 +161,7 @@ def _host_action(ledger: CapacityLedger, action: HostAction) -> Iterator[FailedP
         yield FailedPrecondition(
             "host_life", f"{name} is {host.state}, not {needed}", "wrong-state"
         )
+    # A dict keeps the order of the starts, in which the reasons are reported.
     busy = {running.step.id: None for running in draft.actions_on_host(name)}
     for vm in draft.residents(name):  # an action such as Kill does not name the host of its VM
         busy.update((running.step.id, None) for running in draft.actions_on_vm(vm))
@@ -301,6 +304,7 @@ def prerequisites(
 
     ``placement`` maps each VM to its host when the plan begins.
     """
+    # Prerequisites become part of plans, which must not depend on the order of the input.
     steps = sorted(steps, key=lambda step: (step.start_ms, step.end_ms, step.id))
     related = _RelatedSteps(steps, placement)
     waits: dict[StepId, tuple[StepId, ...]] = {}

@@ -7,14 +7,15 @@ concurrency limit is reached the steps form a line; each action that ends releas
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from heapq import heappop, heappush
 from typing import NamedTuple
 
 from equipoise.capacity.ledger import CapacityLedger
+from equipoise.model.action import Migrate
 from equipoise.model.event import ActionFinished, ActionStarted
 from equipoise.model.plan import ConcurrencyLimits, Step, Violation
-from equipoise.model.quantity import HostId, StepId
+from equipoise.model.quantity import HostId, RuleId, StepId
 from equipoise.model.state.draft import Draft, TouchedEntities
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.plan.interleavings import InterleavingCheck
@@ -30,7 +31,10 @@ class StepQueue:
         steps: Iterable[Step],
         waits: Mapping[StepId, tuple[StepId, ...]],
         ledger: CapacityLedger,
+        repairs: Collection[RuleId] = (),
     ) -> None:
+        """Take the steps of a plan and the rules that it repairs."""
+        self._repairs = repairs
         self._steps = {step.id: step for step in steps}
         self._rank = {step: rank for rank, step in enumerate(self._steps)}
         self._missing = {step: set(waits[step]) for step in self._steps}
@@ -148,7 +152,8 @@ class StepQueue:
 
     def _new_interleaving_check(self, draft: Draft) -> InterleavingCheck:
         self._settings, self._membership = draft.settings, draft.membership_version
-        return InterleavingCheck(draft, requirements_of(draft.settings, draft).valid)
+        rules = requirements_of(draft.settings, draft, self._repairs)
+        return InterleavingCheck(draft, rules.valid)
 
     def _blockers(self, ledger: CapacityLedger, step: Step) -> tuple[FailedPrecondition, ...]:
         return failed_preconditions(ledger, step.action) or tuple(
@@ -156,6 +161,7 @@ class StepQueue:
         )
 
     def _enqueue(self, steps: Iterable[StepId]) -> None:
+        # ``steps`` may be a set; the order of the plan decides which step starts first.
         for step in sorted(steps, key=self._rank.__getitem__):
             if step in self._steps and step not in self._queued and not self._missing[step]:
                 self._queued.add(step)
@@ -187,8 +193,16 @@ class StepQueue:
 
 def _full_host(ledger: CapacityLedger, step: Step, limits: ConcurrencyLimits) -> HostId | None:
     """Return the first host of a step at which the concurrency limit is reached."""
+    migrates, draft = isinstance(step.action, Migrate), ledger.draft
     for host in step.footprint.hosts:
-        if ledger.draft.count_actions_on_host(host) >= limits.actions_per_host:
+        running = draft.count_actions_on_host(host)
+        if running >= limits.actions_per_host:
+            return host
+        if (
+            migrates
+            and running >= limits.migrations_per_host
+            and draft.count_migrations_on_host(host) >= limits.migrations_per_host
+        ):
             return host
     return None
 
@@ -205,13 +219,15 @@ def dry_run(
     steps: Iterable[Step],
     waits: Mapping[StepId, tuple[StepId, ...]],
     base: CapacityLedger | None = None,
+    repairs: Collection[RuleId] = (),
 ) -> DryRunResult:
     """Start each step as early as prerequisites, capacity, rules and limits allow.
 
-    ``base`` is a ledger of the snapshot, if the caller has one.
+    ``base`` is a ledger of the snapshot, if the caller has one. ``repairs`` are the rules that the
+    steps repair.
     """
     ledger = CapacityLedger(snapshot) if base is None else CapacityLedger.like(base, snapshot)
-    queue = StepQueue(steps, waits, ledger)
+    queue = StepQueue(steps, waits, ledger, repairs)
     timed: list[Step] = []
     running: list[tuple[int, int, StepId]] = []
     now_ms = 0
@@ -222,6 +238,7 @@ def dry_run(
             timed.append(step)
             at_ms = snapshot.at_ms + now_ms
             queue.wake(ledger.apply(ActionStarted(at_ms=at_ms, step=step, attempt=1)))
+            # Of equal ends, the action that started first ends first.
             heappush(running, (step.end_ms, len(timed), step.id))
         if not running:
             break

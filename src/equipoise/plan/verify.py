@@ -18,7 +18,7 @@ from equipoise.model.quantity import StepId
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.plan.preconditions import failed_preconditions, prerequisites
 from equipoise.plan.step_queue import dry_run
-from equipoise.spec.judge import SpecificationJudge
+from equipoise.spec.judge import Charge, SpecificationJudge
 from equipoise.spec.moments import Judge, MomentPhase, PlanMoment, TouchedCollector, instants
 from equipoise.spec.rules import requirements_of
 
@@ -61,14 +61,16 @@ def verify(
     violations = tuple(_form_violations(snapshot, plan))
     if not violations:
         requirements = requirements_of(snapshot.settings, snapshot, plan.repairs)
-        all_judges = (SpecificationJudge(requirements.valid, plan.steps), *judges)
+        rules = SpecificationJudge(requirements.valid, plan.steps, charge=Charge.DAMAGE)
+        all_judges = (rules, *judges)
         replay = _Replay(CapacityLedger.like(base, snapshot), all_judges)
         violations = (*requirements.invalid, *replay.run(plan))
+    # A plan with violations may wait for steps that it does not have.
     waits = {} if violations else prerequisites(plan.steps, snapshot.placement)
     if not violations:
         # The executor keeps the order of a plan, not its times: refuse a plan that works only if
         # every action ends on the planned millisecond.
-        blocked = dry_run(snapshot, plan.steps, waits, base).blocked
+        blocked = dry_run(snapshot, plan.steps, waits, base, plan.repairs).blocked
         violations = tuple(
             violation.but(constraint=f"feasible, {violation.constraint}") for violation in blocked
         )
@@ -105,6 +107,7 @@ def _form_violations(snapshot: Snapshot, plan: Plan) -> Iterator[Violation]:
         if step.end_ms <= step.start_ms:
             yield _form_violation(step, "it ends before it has begun", "invalid-step")
         steps[step.id] = step
+    # A second pass, because a step may wait for one that is listed behind it.
     for step in plan.steps:
         for before in step.after:
             if before not in steps:

@@ -6,12 +6,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from equipoise.balance.advice import BalanceIntentBuilder, move_step_id, switch_step_id
+from equipoise.balance.advice import IntentBuilder, switch_step_id
 from equipoise.balance.repair.rule_repair import Transfer
-from equipoise.model.action import Action, PowerOff, PowerOn
+from equipoise.model.action import PowerOff, PowerOn
 from equipoise.model.estimate import Estimates
 from equipoise.model.plan import Intent
-from equipoise.model.quantity import HostId, RuleId, StepId, VmId
+from equipoise.model.quantity import HostId, RuleId, VmId
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.power.utilisation import UtilisationScores
 
@@ -56,6 +56,8 @@ class PowerCode(StrEnum):
     """The host has no power figures, or standby saves nothing."""
     WAKE_FAILED = "wake-failed"
     """The last wake of the host failed."""
+    RESTING = "vms-rest"
+    """A VM of the host stays where it is, because it has moved or its migrations fail."""
     REQUESTED = "state-requested"
     """The operator has requested a state for the host."""
     IN_USE = "in-use"
@@ -154,40 +156,25 @@ class PowerIntentBuilder:
     """Builds intents from power advice."""
 
     def __init__(self, snapshot: Snapshot, estimates: Estimates) -> None:
-        self._snapshot, self._estimates = snapshot, estimates
-        self._builder = BalanceIntentBuilder(snapshot, estimates)
+        self._builder = IntentBuilder(snapshot, estimates)
 
     def standby(self, standby: StandbyAdvice) -> tuple[Intent, ...]:
         """Return the intents that evacuate a host and put it into standby."""
         moves = tuple(
-            self._builder.move(move.vm, standby.host, move.target).but(
-                reason=f"{standby.host} goes into standby"
+            self._builder.move(
+                move.vm, standby.host, move.target, f"{standby.host} goes into standby"
             )
             for move in standby.evacuations
         )
-        after = tuple(move_step_id(move.vm) for move in standby.evacuations)
-        return (
-            *moves,
-            self._switch(standby.host, PowerOff(host=standby.host), standby.reason, after),
-        )
+        step, off = switch_step_id(standby.host), PowerOff(host=standby.host)
+        after = (move.id for move in moves)
+        return (*moves, self._builder.of(step, off, standby.reason, after))
 
     def move(self, move: Transfer, woken: Collection[HostId]) -> Intent:
         """Return the intent that moves a VM, after its target is on."""
         after = (switch_step_id(move.target),) if move.target in woken else ()
-        return self._builder.move(*move).but(after=after, reason="a rule is broken on its host")
+        return self._builder.move(*move, "a rule is broken on its host", after)
 
     def wake(self, wake: WakeAdvice) -> Intent:
         """Return the intent that powers a host on."""
-        return self._switch(wake.host, PowerOn(host=wake.host), wake.reason)
-
-    def _switch(
-        self, host: HostId, action: Action, reason: str, after: tuple[StepId, ...] = ()
-    ) -> Intent:
-        duration_ms = self._estimates.duration_ms(action, self._snapshot)
-        return Intent(
-            id=switch_step_id(host),
-            action=action,
-            duration_ms=duration_ms,
-            after=after,
-            reason=reason,
-        )
+        return self._builder.of(switch_step_id(wake.host), PowerOn(host=wake.host), wake.reason)

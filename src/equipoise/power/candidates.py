@@ -19,7 +19,7 @@ from equipoise.model.quantity import HostId, ProcessorId
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import VmState
 from equipoise.power.advice import PowerCode, SkippedHost
-from equipoise.power.whatif_state import WhatIfState
+from equipoise.power.whatif_state import VmTarget, WhatIfState
 from equipoise.roles.removal import check_removal
 
 
@@ -29,8 +29,9 @@ def standby_candidates(whatif: WhatIfState) -> tuple[list[HostId], list[SkippedH
     This is the part that needs no trial: policy, state, running actions, pinned VMs and roles.
     """
     snapshot, skipped, candidates = whatif.snapshot, [], []
-    moving = {vm for vm, _ in whatif.moves}
-    balanced = {snapshot.vms[vm].host for vm in moving} | {host for _, host in whatif.moves}
+    balanced = _hosts_of_moves(snapshot, whatif.moves)
+    # Both recommendations could be approved, so they must not contradict each other.
+    recommended = _hosts_of_moves(snapshot, whatif.moves_to_approve)
     busy = {
         host for running in snapshot.in_flight.values() for host in running.step.footprint.hosts
     }
@@ -44,18 +45,30 @@ def standby_candidates(whatif: WhatIfState) -> tuple[list[HostId], list[SkippedH
     for host in snapshot.hosts.values():
         if host.state is not HostState.ON:
             continue
+        # The reason of the host itself comes first, because it stays when the cluster's reason has
+        # passed.
         obstacle = _host_obstacle(host, whatif) or cluster_obstacle
         if obstacle is None and host.id in busy:
             obstacle = PowerCode.IN_USE, "a running action uses it"
         if obstacle is None and host.id in balanced:
             obstacle = PowerCode.IN_USE, "balance moves VMs to it or from it in this pass"
+        if obstacle is None and host.id in recommended:
+            detail = "balance recommends a move to it or from it, which waits for approval"
+            obstacle = PowerCode.IN_USE, detail
         if obstacle is None:
             obstacle = _vm_obstacle(host, whatif)
+        if obstacle is None and not exceeds_power_cap(whatif):
+            obstacle = _rest_obstacle(host, whatif)
         if obstacle is None:
             candidates.append(host.id)
         else:
             skipped.append(SkippedHost(host.id, *obstacle))
     return _without_role_hosts(snapshot, candidates, skipped)
+
+
+def _hosts_of_moves(snapshot: Snapshot, moves: Sequence[VmTarget]) -> set[HostId | None]:
+    """Return the hosts that the VMs leave, and the hosts that they go to."""
+    return {snapshot.vms[vm].host for vm, _ in moves} | {host for _, host in moves}
 
 
 def _without_role_hosts(
@@ -70,6 +83,7 @@ def _without_role_hosts(
         ]
         for host in candidates
     }
+    # All hosts without roles at once: two of them can each be dispensable and not both.
     removal = check_removal(snapshot, [host for host in candidates if not roles_on[host]])
     free_hosts = []
     for host in candidates:
@@ -93,6 +107,8 @@ def _cluster_obstacle(snapshot: Snapshot) -> tuple[PowerCode, str] | None:
     if policy.threshold == 1:
         return PowerCode.THRESHOLD, "the threshold of the power policy is 1, which forbids standby"
     observed_s = (now_ms - snapshot.history[0].at_ms) // 1000 if snapshot.history else 0
+    # Without enough history the standard deviation is too small, and a host would go down before a
+    # daily peak.
     if observed_s < policy.observe_s:
         detail = f"demand was observed for {observed_s} s of the required {policy.observe_s} s"
         return PowerCode.OBSERVING, detail
@@ -119,6 +135,7 @@ def _host_obstacle(host: Host, whatif: WhatIfState) -> tuple[PowerCode, str] | N
         return PowerCode.NO_FIGURES, "it has no power figures"
     if host.power.curve[0] <= host.power.standby_watts:
         return PowerCode.NO_FIGURES, "it draws as much in standby as when it is idle"
+    # A host that may not wake again is not put into standby, unless the operator accepts that.
     if switch is not None and switch.power_on_failed and override is not PowerOverride.FULL:
         return PowerCode.WAKE_FAILED, "its last wake failed"
     return None
@@ -143,6 +160,15 @@ def _vm_obstacle(host: Host, whatif: WhatIfState) -> tuple[PowerCode, str] | Non
         if pinned_member is not None:
             vm, why = pinned_member
             return PowerCode.PINNED, f"{vm} cannot leave: {why.sentence}"
+    return None
+
+
+def _rest_obstacle(host: Host, whatif: WhatIfState) -> tuple[PowerCode, str] | None:
+    """Return why a VM stays on a host for now: it has moved, or its migrations fail."""
+    for vm in whatif.snapshot.residents[host.id]:
+        reason = whatif.resting.vms.get(vm)
+        if reason is not None and not whatif.snapshot.vms[vm].agent:
+            return PowerCode.RESTING, f"{vm} stays there for now: {reason.detail}"
     return None
 
 
@@ -202,6 +228,7 @@ def _max_watts(whatif: WhatIfState, more: HostId | None) -> Iterator[int]:
     for host in whatif.snapshot.hosts.values():
         in_standby = host.state is HostState.STANDBY or host.id in whatif.closed
         is_on = whatif.on[whatif.row[host.id]] or host.id == more
+        # A failed host draws an unknown amount that switching cannot change.
         if host.state is HostState.FAILED:
             continue
         yield host.power.standby_watts if in_standby and not is_on else host.power.max_watts
@@ -209,7 +236,10 @@ def _max_watts(whatif: WhatIfState, more: HostId | None) -> Iterator[int]:
 
 def order_for_standby(whatif: WhatIfState, hosts: Sequence[HostId]) -> list[HostId]:
     """Return the hosts in the order in which standby is tried: the least useful first."""
+    # Computed once per host: ``_rank`` sums over the VMs of the host.
     keys = {host: (_needs_approval(whatif, host), _rank(whatif, host)) for host in hosts}
+    # The row breaks ties, so equal hosts go into standby in the order of the inventory and the load
+    # stays concentrated on the same hosts.
     return sorted(hosts, key=lambda host: (keys[host], whatif.row[host]))
 
 
@@ -224,6 +254,7 @@ def order_for_wake(whatif: WhatIfState, hosts: Sequence[HostId], seed: int) -> l
     Equal hosts are ordered at random from the seed, so that all wear alike. Hosts whose last wake
     failed come last.
     """
+    # The version makes each pass draw another order and a replay of the journal the same one.
     rng = np.random.default_rng((seed, whatif.snapshot.version))
     draw = dict(zip(hosts, rng.permutation(len(hosts)).tolist(), strict=True))
 

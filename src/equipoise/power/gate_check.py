@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from equipoise.balance.advice import BalanceIntentBuilder, HostSwitchAdvice, snapshot_after_moves
-from equipoise.balance.gate_fast_path import passes_in_any_order
+from equipoise.balance.advice import HostSwitchAdvice, IntentBuilder, snapshot_after_moves
+from equipoise.balance.repair.move_order import passes_in_any_order
 from equipoise.balance.repair.placement_state import PlacementState
 from equipoise.balance.repair.rule_repair import Transfer, repair_rules
 from equipoise.balance.rules import PlacementRules, read_rules
@@ -31,7 +31,7 @@ from equipoise.power.advice import (
 )
 from equipoise.power.wake import snapshot_with_hosts_on
 from equipoise.power.whatif_state import WhatIfState
-from equipoise.spec.rules import broken_rules
+from equipoise.spec.rules import broken_rules, worsened_rules
 
 
 class StandbyRuleCheck:
@@ -52,7 +52,6 @@ class StandbyRuleCheck:
             *self._rules.gate_only_rules,
             *(rule for rule, _ in self._rules.failover_counts),
         )
-        self._broken = self._breaks(snapshot).keys()
         self._faults_now: int | None = None
 
     def find_broken_rule(self, moves: Mapping[VmId, HostId], in_standby: Collection[HostId]) -> str:
@@ -60,9 +59,10 @@ class StandbyRuleCheck:
         if not self._ids or not in_standby:
             return ""
         after = self._after(moves, in_standby)
-        for rule, why in self._breaks(after).items():
-            if rule not in self._broken:
-                return f"rule {rule} would break: {why}"
+        # A rule that is broken already is no reason to keep a host on, unless the standby makes it
+        # worse.
+        for rule, why in worsened_rules(self._snapshot, after, self._ids):
+            return f"rule {rule} would break: {why}"
         if self._rules.failover_counts:
             if self._faults_now is None:
                 self._faults_now = self._count_faults(self._snapshot)
@@ -70,11 +70,10 @@ class StandbyRuleCheck:
                 return "the VMs of a failed host could not restart without it"
         return ""
 
-    def _breaks(self, snapshot: Snapshot) -> dict[RuleId, str]:
-        return dict(broken_rules(snapshot, self._ids)) if self._ids else {}
-
     def _count_faults(self, snapshot: Snapshot) -> int:
         result = repair_rules(snapshot, self._rules, self._estimates)
+        # Moves count too: a reserve that holds only after further moves does not hold when the host
+        # goes down.
         return len(result.faults) + len(result.moves)
 
     def _after(self, moves: Mapping[VmId, HostId], in_standby: Collection[HostId]) -> Snapshot:
@@ -116,6 +115,8 @@ class PowerGateCheck:
         evacuations = [
             (move.vm, move.target) for standby in standbys for move in standby.evacuations
         ]
+        # The fast path judges moves only, not what the power-offs take away from a reserve or a
+        # switched host.
         simple = not rules.failover_counts and not self._whatif.switches
         if simple and passes_in_any_order(placement_state, [*self._whatif.moves, *evacuations]):
             return tuple(standbys), []
@@ -141,6 +142,7 @@ class PowerGateCheck:
 
     def wakes(self, wakes: Sequence[WakeAdvice], moves: Sequence[Transfer]) -> CheckedWakes:
         """Return the wakes that pass; the moves for rules pass with them or not at all."""
+        # Without rules the gate has nothing to say about a host that powers on.
         if not wakes or not self._snapshot.settings.rules:
             return CheckedWakes(tuple(wakes))
         hosts = {wake.host for wake in wakes}
@@ -150,6 +152,8 @@ class PowerGateCheck:
         gate = GateFilter(self._snapshot, repairs)
         if not gate.objections([*self._balance_intents(), *intents, *evacuations]):
             return CheckedWakes(tuple(wakes), tuple(moves), repairs)
+        # Second attempt without the moves for rules: more hosts on are of use even if a rule stays
+        # broken.
         gate = GateFilter(self._snapshot, self._whatif.repairs)
         kept = {intent.id for intent in gate.of(intents, self._balance_intents())}
         skipped = tuple(
@@ -183,7 +187,7 @@ class PowerGateCheck:
 
     def _balance_intents(self) -> list[Intent]:
         """Return the intents of balance in this pass."""
-        builder, vms = BalanceIntentBuilder(self._snapshot, self._estimates), self._snapshot.vms
+        builder, vms = IntentBuilder(self._snapshot, self._estimates), self._snapshot.vms
         moves = [builder.move(vm, vms[vm].host or to, to) for vm, to in self._whatif.moves]
         return [*moves, *map(builder.switch, self._whatif.switches)]
 
@@ -197,6 +201,7 @@ class PowerGateCheck:
         if len(standbys) == 1:
             return ()
         half = len(standbys) // 2
+        # Each half is judged with what was accepted before it, so the result passes as a whole.
         first = self._bisect(gate, accepted, standbys[:half])
         more = [intent for standby in first for intent in self._builder.standby(standby)]
         return (*first, *self._bisect(gate, [*accepted, *more], standbys[half:]))
@@ -205,4 +210,5 @@ class PowerGateCheck:
         """Return the first objection of the gate in words."""
         for violation in gate.objections(intents)[:1]:
             return f"the gate refuses it: {violation.constraint}: {violation.detail}"
+        # Alone it would pass: only the combination is refused.
         return "the gate refuses it together with other hosts"

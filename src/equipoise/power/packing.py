@@ -11,7 +11,12 @@ from math import sqrt
 from typing import Any, Final, NamedTuple
 
 from equipoise.balance.rebalance.cluster_arrays import NO_OBSTACLE, ClusterArrays
-from equipoise.balance.rebalance.greedy_kernels import find_obstacle, has_capacity, move_unit
+from equipoise.balance.rebalance.greedy_kernels import (
+    find_obstacle,
+    has_capacity,
+    move_unit,
+    must_be_apart,
+)
 from equipoise.capacity.arrays import LEDGER_FUNCTIONS, unit_fits
 from equipoise.capacity.kernels import KernelSet
 from equipoise.capacity.waterfill import NO_INDEX, Ints
@@ -49,6 +54,8 @@ def expected_need(
     mean: float = total / count
     if count == 1:
         return mean
+    # Two passes instead of a sum of squares: with demands of many GHz the difference of two large
+    # sums loses the deviation.
     square = 0.0
     for sample in range(begin, end):
         off = observed.hosts[sample, host, resource] - mean
@@ -139,6 +146,7 @@ def relieve(arrays: ClusterArrays, observed: WindowDemand, packing: UnitPacking)
     refused = 0
     for index in range(len(packing.units)):
         unit = packing.units[index]
+        # Earlier units of the same host may have relieved it already.
         if can_carry(arrays, observed, packing, arrays.unit_host[unit], NO_INDEX):
             continue
         refused += 1
@@ -165,6 +173,7 @@ def restore_units(arrays: ClusterArrays, observed: WindowDemand, units: Ints, ho
 PACKING_FUNCTIONS: Final[tuple[Any, ...]] = (
     *LEDGER_FUNCTIONS,
     has_capacity,
+    must_be_apart,
     find_obstacle,
     move_unit,
     expected_need,
@@ -179,6 +188,6 @@ PACKING_FUNCTIONS: Final[tuple[Any, ...]] = (
 """Callee before caller, for ``KernelSet``."""
 KERNELS: Final = KernelSet(
     *PACKING_FUNCTIONS,
-    inline=(unit_fits, has_capacity, find_obstacle, expected_need),
+    inline=(unit_fits, has_capacity, must_be_apart, find_obstacle, expected_need),
     entry_points=(pack, spread, relieve, restore_units),
 )

@@ -61,6 +61,8 @@ def run_power_pass(
     )
     before = whatif.scores()
     wake_search = WakeSearch(whatif, estimates, seed)
+    # Wakes are tried and undone: the gate may refuse them, and then the standby search starts from
+    # the present state.
     with whatif.what_if():
         wake_search.run()
         after = whatif.scores()
@@ -77,6 +79,7 @@ def run_power_pass(
         standby_search.run()
         after = whatif.scores()
     standbys, refused = gate.standbys(standby_search.standbys)
+    # Later entries win: what the gate says is more exact than what the search assumed.
     skipped = {
         entry.host: entry
         for entry in (*wake_search.skipped, *woken.skipped, *standby_search.skipped, *refused)
@@ -135,6 +138,16 @@ class PowerDecider:
 
         With ``foresight_s`` in the policy, the forecast learns from every snapshot.
         """
+        return self.propose_with_advice(snapshot, balance_pass)[0]
+
+    def learn(self, snapshot: Snapshot) -> None:
+        """Learn the demand of a snapshot of the past, for the forecast."""
+        self._forecaster = self._forecaster.learn(snapshot)
+
+    def propose_with_advice(
+        self, snapshot: Snapshot, balance_pass: PassResult | None
+    ) -> tuple[Proposal, PowerAdvice]:
+        """Return the proposal and the advice behind it."""
         advice = run_power_pass(
             snapshot,
             self._estimates,
@@ -143,6 +156,9 @@ class PowerDecider:
             ahead=self._ahead(snapshot),
             balance_pass=balance_pass,
         )
+        return self._proposal(snapshot, advice), advice
+
+    def _proposal(self, snapshot: Snapshot, advice: PowerAdvice) -> Proposal:
         builder = PowerIntentBuilder(snapshot, self._estimates)
         automatic: list[Intent] = []
         to_approve: list[Intent] = []
@@ -176,7 +192,9 @@ class PowerDecider:
 
     def review(self, snapshot: Snapshot, remaining: Sequence[Step]) -> str:
         """Return why the rest of a running plan should stop; empty if it should go on."""
-        return why_stop(snapshot, self._estimates, remaining, self._seed)
+        return too_busy_for_standby(snapshot, self._estimates, remaining) or hosts_to_wake_first(
+            snapshot, self._estimates, remaining, self._seed
+        )
 
     def _ahead(self, snapshot: Snapshot) -> Floats | None:
         """Return the forecast maximum demand of each running VM, if the policy uses a forecast."""
@@ -205,17 +223,11 @@ def _rejections(skipped: Iterable[SkippedHost]) -> Iterator[Rejection]:
         yield Rejection(subject=join_names(hosts), code=code, detail=sentence)
 
 
-def why_stop(snapshot: Snapshot, estimates: Estimates, remaining: Sequence[Step], seed: int) -> str:
-    """Return why the rest of a plan should not run; empty if it should."""
-    return too_busy_for_standby(snapshot, estimates, remaining) or hosts_to_wake_first(
-        snapshot, estimates, remaining, seed
-    )
-
-
 def hosts_to_wake_first(
     snapshot: Snapshot, estimates: Estimates, remaining: Sequence[Step], seed: int
 ) -> str:
     """Return the hosts that should wake before a long plan ends; empty if none should."""
+    # To stop it would delay the very hosts that are needed.
     if any(isinstance(step.action, PowerOn) for step in remaining):
         return ""  # the plan wakes hosts itself
     whatif = WhatIfState(
@@ -247,6 +259,7 @@ def too_busy_for_standby(
     if not going:
         return ""
     whatif = WhatIfState(snapshot, assess(snapshot, read_rules(snapshot), estimates))
+    # Below the cap comes before utilisation, so the standbys go on.
     if exceeds_power_cap(whatif):
         return ""
     before = whatif.scores()

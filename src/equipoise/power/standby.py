@@ -23,6 +23,7 @@ from equipoise.capacity.waterfill import NO_INDEX, Floats, Ints
 from equipoise.model.estimate import Estimates
 from equipoise.model.policy.power import PowerPolicy
 from equipoise.model.quantity import HostId, VmId, format_count
+from equipoise.model.state.move_record import DAY_MS
 from equipoise.power.advice import EvacuationMove, PowerCode, SkippedHost, StandbyAdvice
 from equipoise.power.candidates import (
     exceeds_power_cap,
@@ -54,7 +55,6 @@ class StandbyWorth(NamedTuple):
 
     benefit: tuple[float, float]
     cost: tuple[float, float]
-    asleep_s: float
     unmet: tuple[float, float]
     """The part of the cost that is unmet demand."""
 
@@ -78,11 +78,14 @@ def weigh_standby(
     ``before`` is the unmet demand before the evacuation.
     """
     arrays, policy = whatif.state.arrays, whatif.policy
-    parallel = whatif.snapshot.settings.limits.actions_per_host
+    parallel = whatif.snapshot.settings.limits.parallel_migrations
     after = measure_unmet_demand(whatif)
+    # If even the worst case needs nothing of the host, it can sleep for as long as the policy
+    # assumes. Otherwise only while demand is stable.
     is_missed = (after.worst > before.worst + SCORE_TOLERANCE).any()
     hosts = np.append(arrays.unit_host[units], row)
     stable_s = min(float(arrays.stable_s[hosts].min()), float(policy.asleep_s))
+    # The evacuated host is the bottleneck: all its VMs leave over its own link.
     moving_s = float(arrays.move_s[units].sum()) / parallel
     leave_s = moving_s + estimates.power_off_ms / 1000
     # The time until the need is noticed, the host is on again, and its VMs are back.
@@ -95,19 +98,20 @@ def weigh_standby(
         for unit in units.tolist()
     )
     unmet = np.maximum(0.0, after.now - before.now) * stable_s
+    # The worst case lasts only until the host is back.
     unmet = unmet + np.maximum(0.0, after.worst - before.worst) * back_s
     benefit = arrays.capacity[row, :2] * asleep_s
     # Every VM that leaves comes back one day, so the migration cost counts twice.
     return StandbyWorth(
         (float(benefit[0]), float(benefit[1])),
         (2 * cpu_cost + float(unmet[0]), 2 * memory_cost + float(unmet[1])),
-        asleep_s,
         (float(unmet[0]), float(unmet[1])),
     )
 
 
 def required_ratio(policy: PowerPolicy, level: int) -> float:
     """Return the ratio of benefit to cost that a priority level requires."""
+    # Each level asks for half as much as the one before; level 3 is the paper's default.
     return float(policy.benefit_times * 2.0 ** (3 - level))
 
 
@@ -157,6 +161,8 @@ class StandbySearch:
         while True:
             obstacle = self._cluster_obstacle() if place < len(order) else None
             finished = place == len(order) or obstacle is not None
+            # The check runs on whole strides: a rule costs one judgement per doubling, not one per
+            # host.
             new = len(self._chosen) - checkpoint.chosen
             if new and (finished or new >= stride):
                 broken_rule = self._rule_check.find_broken_rule(self._moves(), self._chosen_hosts())
@@ -206,7 +212,9 @@ class StandbySearch:
         )
         utilisation = np.zeros(len(whatif.on))
         utilisation[whatif.rows] = whatif.utilisation(DemandWindow.OFF).max(axis=1)
+        # Full hosts first, so that hosts which are nearly empty stay candidates.
         stays_on = stays_on[np.argsort(-utilisation[stays_on], kind="stable")]
+        # The host tried last receives first: the hosts that are about to be emptied stay empty.
         last_first = [whatif.row[host] for host in reversed(order)]
         return np.array([*stays_on.tolist(), *last_first], dtype=np.int64)
 
@@ -232,11 +240,14 @@ class StandbySearch:
         whatif, row = self._whatif, self._whatif.row[host]
         units = whatif.units_on(row)
         moved = [unit for chosen in self._chosen for unit in chosen.units.tolist()]
+        # A VM that arrives in this pass must not leave again in the same pass.
         if row in whatif.state.arrays.unit_host[moved]:
             return SkippedHost(
                 host, PowerCode.IN_USE, "it takes the VMs of hosts that go into standby"
             )
         moves_max = whatif.policy.moves_per_pass
+        # ``moved`` first: one host with more VMs than the limit could otherwise never go into
+        # standby.
         if moved and self._count_vms([*moved, *units.tolist()]) > moves_max:
             return SkippedHost(
                 host, PowerCode.MOVE_LIMIT, f"one pass moves at most {moves_max} VMs"
@@ -298,6 +309,7 @@ class StandbySearch:
         """Choose a host that was evacuated, or return why its standby does not pay."""
         whatif, before = self._whatif, self._scores
         after = whatif.scores()
+        # The cap is a promise to the power supply, so benefit and scores do not matter.
         if self._capped:
             worth = weigh_standby(whatif, self._estimates, whatif.row[host], units, unmet)
             self._chosen.append(
@@ -315,6 +327,7 @@ class StandbySearch:
         worth = weigh_standby(whatif, self._estimates, whatif.row[host], units, unmet)
         levels = range(2, whatif.policy.threshold + 1)
         required = ((level, required_ratio(whatif.policy, level)) for level in levels)
+        # Levels are tried from the strictest, so the host gets the most urgent one it reaches.
         priority = next((level for level, ratio in required if worth.ratio >= ratio), None)
         if priority is None:
             return SkippedHost(host, PowerCode.COST_EXCEEDS_BENEFIT, self._ratio_phrase(worth))
@@ -332,14 +345,20 @@ class StandbySearch:
         """Spread the evacuated units over all hosts that stay on, if they all fit that way.
 
         While hosts are chosen, units are packed, so that as many hosts as possible become empty.
-        Once it is known which hosts stay on, full hosts have no advantage.
+        Once it is known which hosts stay on, full hosts have no advantage. Units that have moved
+        often stay packed: spread, each would keep another host on for the rest of the day.
         """
         whatif, arrays = self._whatif, self._whatif.state.arrays
-        units = np.array(
-            [unit for chosen in self._chosen for unit in chosen.units.tolist()], dtype=np.int64
-        )
-        rows = [whatif.row[chosen.host] for chosen in self._chosen for _ in chosen.units]
+        leaving = [
+            (unit, whatif.row[chosen.host])
+            for chosen in self._chosen
+            for unit in chosen.units.tolist()
+            if not self._will_rest(unit)
+        ]
+        units = np.array([unit for unit, _ in leaving], dtype=np.int64)
+        rows = [row for _, row in leaving]
         packed = arrays.unit_host[units].copy()
+        # Back on their hosts first: a unit in its packed place would block its own better one.
         whatif.restore(units, np.array(rows, dtype=np.int64))
         size = whatif.observed.units[:, units].max(axis=0) / arrays.capacity[packed, :2]
         packing = whatif.spread(units[np.argsort(-size.max(axis=1), kind="stable")])
@@ -347,6 +366,13 @@ class StandbySearch:
             self._moves(), self._chosen_hosts()
         ):
             whatif.restore(units, packed)
+
+    def _will_rest(self, unit: int) -> bool:
+        """Return whether this move is the last one of a VM of a unit for a day."""
+        snapshot = self._whatif.snapshot
+        moved = (snapshot.moves.get(vm) for vm in self._whatif.state.members[unit])
+        most, since_ms = snapshot.settings.balance.moves_per_day, snapshot.at_ms - DAY_MS
+        return any(move is not None and move.moves_since(since_ms) + 1 >= most for move in moved)
 
     def _moves(self) -> dict[VmId, HostId]:
         """Return the target of each VM that moves, including the moves of balance."""
@@ -369,6 +395,11 @@ class StandbySearch:
     def _standby_advice(self, chosen: _ChosenHost) -> StandbyAdvice:
         whatif, evacuations, worth = self._whatif, tuple(self._evacuations(chosen)), chosen.worth
         power = whatif.snapshot.hosts[chosen.host].power
+        size = whatif.state.arrays.capacity[whatif.row[chosen.host], :2].tolist()
+
+        def in_hosts(amounts: tuple[float, float]) -> list[float]:
+            return [amount / capacity for amount, capacity in zip(amounts, size, strict=True)]
+
         watts = power.curve[0] - power.standby_watts
         cpu, memory = whatif.utilisation(DemandWindow.OFF).max(axis=0, initial=0.0).tolist()
         cap = f"; the power cap is {whatif.policy.cap_watts} W"
@@ -390,9 +421,14 @@ class StandbySearch:
                 "watts": float(watts),
                 "cpu_mhz_s": worth.benefit[0],
                 "memory_mib_s": worth.benefit[1],
+                "host_s": round(min(in_hosts(worth.benefit)), 3),
                 **({"times": worth.ratio} if isfinite(worth.ratio) else {}),
             },
-            cost={"cpu_mhz_s": worth.cost[0], "memory_mib_s": worth.cost[1]},
+            cost={
+                "cpu_mhz_s": worth.cost[0],
+                "memory_mib_s": worth.cost[1],
+                "host_s": round(max(in_hosts(worth.cost)), 3),
+            },
             # If a move needs approval, so does the standby that depends on it.
             automatic=is_automatic(whatif.policy, chosen.host, whatif.snapshot.at_ms)
             and all(

@@ -85,6 +85,7 @@ def _ceilings(state: Assessment) -> Floats:
     for row, vm in enumerate(vms):
         if vm.cpu.limit_mhz is not None:
             ceilings[row, 0] = vm.cpu.limit_mhz
+        # A VM never holds more memory than it was configured with, whatever was measured.
         ceilings[row, 1] = vm.memory_mib
         if vm.memory.limit_mib is not None:
             ceilings[row, 1] = min(vm.memory_mib, vm.memory.limit_mib)
@@ -114,6 +115,7 @@ class UtilisationScores(NamedTuple):
     @property
     def is_low(self) -> bool:
         """Whether hosts are below the target range, by CPU and by memory."""
+        # Both: a cluster that is full by memory cannot lose a host, however idle its CPUs are.
         return min(self.low) > SCORE_TOLERANCE
 
 

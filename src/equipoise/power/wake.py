@@ -17,7 +17,6 @@ from equipoise.model.host import HostState
 from equipoise.model.policy.power import PowerAutomation
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.state.snapshot import Snapshot
-from equipoise.model.value import FrozenMap
 from equipoise.model.vm import VmState
 from equipoise.power.advice import PowerCode, SkippedHost, WakeAdvice
 from equipoise.power.candidates import (
@@ -72,6 +71,8 @@ class WakeSearch:
         self._skip_closed_hosts()
         self._wake_for_minimum()
         self._wake_for_load()
+        # A balance pass on the hosts that are about to be on may repair the rules. To wake more for
+        # them now would be premature.
         if not self.wakes and not whatif.waking:
             self._wake_for_rules()
         reported = {entry.host for entry in self.skipped}
@@ -120,6 +121,7 @@ class WakeSearch:
         if not self._order or not whatif.scores().is_high:
             return
         priority, reason = self._load_priority()
+        # A host wakes only for load that the hosts already on cannot share.
         self._use_hosts_on()
         scores = whatif.scores()
         while scores.is_high and self._order:
@@ -140,6 +142,7 @@ class WakeSearch:
         woken = [wake for wake in self.wakes if wake.code is PowerCode.WAKE_BUSY]
         if len({self._kind(wake.host) for wake in woken}) <= 1:
             return  # hosts of one kind are equally needed
+        # The last wake ended the search, so the scores were still high without it.
         for wake in woken[:-1]:
             row = whatif.row[wake.host]
             units, before = whatif.units_on(row), whatif.scores()
@@ -218,6 +221,7 @@ class WakeSearch:
             packing = whatif.relieve(np.array([row]))
             scores = whatif.scores()
             arrived = packing.units[packing.target != NO_INDEX]
+            # If the arrived units fit back on the other hosts, the moves helped and not the host.
             others = whatif.rows
             utilisation = whatif.utilisation(DemandWindow.ON).max(axis=1)
             evacuation = whatif.evacuate(
@@ -258,6 +262,7 @@ class WakeSearch:
             if not exceeds_power_cap(self._whatif, host):
                 self._whatif.open(self._whatif.row[host])
                 hosts.append(host)
+        # Bisection assumes that one more host never adds a fault.
         fewest = len(self._faults(snapshot_with_hosts_on(snapshot, hosts)))
         if fewest >= len(faults):
             return
@@ -345,8 +350,5 @@ def snapshot_with_hosts_on(snapshot: Snapshot, hosts: Sequence[HostId]) -> Snaps
         for vm in snapshot.residents[host]
         if snapshot.vms[vm].agent
     }
-    return replace(
-        snapshot,
-        hosts=FrozenMap({**snapshot.hosts, **woken}),
-        vms=FrozenMap({**snapshot.vms, **agents}) if agents else snapshot.vms,
-    )
+    vms = snapshot.vms.but(agents) if agents else snapshot.vms
+    return replace(snapshot, hosts=snapshot.hosts.but(woken), vms=vms)

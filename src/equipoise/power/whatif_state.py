@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from equipoise.balance.advice import BalanceAdvice, HostSwitchAdvice, snapshot_after_moves
-from equipoise.balance.pinned import PinReason, pinned_vms
 from equipoise.balance.rebalance.assess import Assessment, assess
-from equipoise.balance.rules import read_rules
+from equipoise.balance.rebalance.rest import Resting, find_resting
+from equipoise.balance.rules import PinReason, pinned_vms, read_rules
 from equipoise.balance.run_pass import PassResult, run_balance_pass
 from equipoise.capacity.waterfill import Floats, Ints
 from equipoise.model.action import PowerOn
@@ -45,6 +45,8 @@ class WhatIfState:
         moves = () if advice is None else advice.moves
         self.moves: tuple[VmTarget, ...] = tuple((move.vm, move.target) for move in moves)
         """The moves of balance in this pass."""
+        self.moves_to_approve: tuple[VmTarget, ...] = ()
+        """The moves that balance recommends and that wait for an approval."""
         self.switches: tuple[HostSwitchAdvice, ...] = () if advice is None else advice.switches
         """The hosts that balance switches, because the operator requests it."""
         self.repairs: tuple[RuleId, ...] = () if advice is None else advice.repairs
@@ -56,6 +58,9 @@ class WhatIfState:
         self.observed = observe_demand(self.state, self.policy, snapshot.at_ms, ahead)
         self._kernels = KERNELS.at(fast=self.state.fast)
         self.pinned: dict[VmId, PinReason] = pinned_vms(snapshot)
+        moves_max = snapshot.settings.balance.moves_per_day
+        self.resting: Resting = find_resting(snapshot, state, moves_max)
+        """The VMs that no standby moves, as balance leaves them where they are."""
         self.waking = _hosts_being_woken(snapshot)
         closed = snapshot.settings.balance.hosts
         self._accepts_vms = [int(host not in closed) for host in self.state.host_ids]
@@ -99,7 +104,10 @@ class WhatIfState:
         """Return the units on a host except agents, largest first."""
         arrays = self.state.arrays
         units = np.array(
-            [unit for unit in self._by_host[row] if arrays.unit_host[unit] == row], dtype=np.int64
+            # ``_by_host`` only grows: a unit that left is still listed. This keeps ``what_if`` free
+            # of bookkeeping.
+            [unit for unit in self._by_host[row] if arrays.unit_host[unit] == row],
+            dtype=np.int64,
         )
         return units[np.argsort(-self._size(units, row), kind="stable")]
 
@@ -146,6 +154,7 @@ class WhatIfState:
 
     def relieve(self, helpers: Ints) -> UnitPacking:
         """Move units from hosts above the target to the helpers; see ``target``."""
+        # Without a forecast there are three windows, and AHEAD is cut off.
         windows = [DemandWindow.ON, DemandWindow.AHEAD][: len(self.observed.deviations) - 2]
         packing = self._packing(self._units_to_relieve(), helpers, windows)
         self._kernels.relieve(self.state.arrays, self.observed, packing)
@@ -164,6 +173,7 @@ class WhatIfState:
         )
         need = self.observed.units[window][:, units].mean(axis=0)
         size = (need * self.state.arrays.inverse[unit_host[units], :2]).max(axis=1)
+        # ``lexsort`` sorts by its last key first.
         return units[np.lexsort((-size, unit_host[units], -excess[unit_host[units]]))]
 
     def move_units(self, units: Ints, homes: Ints) -> None:
@@ -223,6 +233,7 @@ class WhatIfState:
         """Return the units on each host without agents, which follow the state of their host."""
         units_by_host: list[dict[int, None]] = [{} for _ in self.state.host_ids]
         agents = {vm.id for vm in self.snapshot.vms.values() if vm.agent}
+        # Incoming units are at the end. They have no place of their own to leave from.
         members = len(self.state.members) - len(self.state.incoming)
         for unit, unit_host in enumerate(self.state.arrays.unit_host[:members].tolist()):
             if not agents.issuperset(self.state.members[unit]):
@@ -248,13 +259,18 @@ def build_whatif_state(
     if balance_pass is not None and balance_pass.fits(snapshot, estimates, seed):
         result = balance_pass
     else:
-        result = run_balance_pass(snapshot, estimates, seed=seed)
+        result = run_balance_pass(snapshot, estimates, seed=seed, powered=True)
     advice = _automatic_advice(result.advice)
     if len(advice.moves) == len(result.advice.moves):
         return WhatIfState(snapshot, result.assessment.copy(), advice, ahead)
     # Moves that need approval may never happen, so the arrays are built again without them.
     moved = snapshot_after_moves(snapshot, ((move.vm, move.target) for move in advice.moves))
-    return WhatIfState(snapshot, assess(moved, read_rules(snapshot), estimates), advice, ahead)
+    whatif = WhatIfState(snapshot, assess(moved, read_rules(snapshot), estimates), advice, ahead)
+    automatic = {move.vm for move in advice.moves}
+    whatif.moves_to_approve = tuple(
+        (move.vm, move.target) for move in result.advice.moves if move.vm not in automatic
+    )
+    return whatif
 
 
 def _automatic_advice(advice: BalanceAdvice) -> BalanceAdvice:

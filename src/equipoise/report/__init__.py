@@ -1,7 +1,7 @@
 """Report: writes the folder of a run, and HTML pages that open without a network.
 
 Enter by ``write_run``; ``read_run`` reads a folder, ``compare_page`` and ``differences`` compare
-two runs; ``plan.plan_page`` returns the page of a plan. Never decides anything, never alters a
+two runs; ``plan_page.plan_page`` returns the page of a plan. Never decides anything, never alters a
 run, never fetches anything.
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isclose
 from typing import Final, Literal, NamedTuple
@@ -14,9 +15,8 @@ from equipoise.report.chart.markup import Markup, Section, html_table, tag, text
 from equipoise.report.chart.plot import Plot, PlotSeries
 from equipoise.report.format import NO_VALUE, unit_for
 from equipoise.report.run.data import POINTS_MAX, column_times, column_values, run_span
-from equipoise.report.run.head import UNNAMED, run_facts
 from equipoise.report.run.measures import NEITHER, RunMeasure, run_measures
-from equipoise.report.run.page import html_document
+from equipoise.report.run.page import UNNAMED, html_document, run_facts
 from equipoise.report.run_folder import SavedRun
 from equipoise.sim.measure.sampling import SampleTable
 
@@ -68,9 +68,17 @@ class MeasureDifference:
 
 def differences(run_a: SavedRun, run_b: SavedRun) -> list[MeasureDifference]:
     """Return every figure that one of the runs has, the difference, and the better run."""
+    return measure_differences(
+        run_measures(run_a.document, run_a.extra), run_measures(run_b.document, run_b.extra)
+    )
+
+
+def measure_differences(
+    measures_a: Iterable[RunMeasure], measures_b: Iterable[RunMeasure]
+) -> list[MeasureDifference]:
+    """Return every figure of either list, the difference, and the better one."""
     of_a, of_b = (
-        {measure.path: measure for measure in run_measures(run.document, run.extra)}
-        for run in (run_a, run_b)
+        {measure.path: measure for measure in measures} for measures in (measures_a, measures_b)
     )
     paths = dict.fromkeys([*of_a, *of_b])
     rows = [_difference(of_a.get(path), of_b.get(path)) for path in paths]

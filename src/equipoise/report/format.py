@@ -1,4 +1,4 @@
-"""Formats numbers, units, times and durations for people."""
+"""Formats numbers, units, times and durations for readers."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ _UNITS: Final[dict[str, tuple[Unit, ...]]] = {
 def unit_for(recorded: str, largest: float) -> Unit:
     """Return the best unit for amounts up to ``largest``; unknown units stay."""
     units = _UNITS.get(recorded, (Unit(1, recorded),))
+    # From two on: between one and two, the smaller unit shows more digits.
     return next((unit for unit in units if abs(largest) >= 2 * unit.size), units[-1])
 
 
@@ -47,6 +48,7 @@ def format_number(value: float | None) -> str:
     )
     text = f"{value:,.{decimals}f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text
+    # A small negative number rounds to -0.
     return "0" if text == "-0" else text
 
 

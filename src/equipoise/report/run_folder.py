@@ -218,10 +218,8 @@ def read_run(folder: Path) -> SavedRun:
     """Read a folder that ``write_run`` wrote."""
     path = folder / SUMMARY
     if not path.is_file():
-        cure = "use a folder that 'equipoise simulate --out' wrote"
         what = f"is not the folder of a run: there is no {SUMMARY}"
-        problem = InputProblem(key="", what=what, cure=cure, code="not-a-run")
-        raise InvalidInput(str(folder), [problem])
+        raise InvalidInput.of(str(folder), what, cure=_FOLDER_CURE, code="not-a-run")
     document, extra = read_simulation_document(_read_summary(path))
     return SavedRun(
         folder=folder,
@@ -233,32 +231,25 @@ def read_run(folder: Path) -> SavedRun:
 
 
 def _read_summary(path: Path) -> dict[str, Any]:
-    cure = "use a folder that 'equipoise simulate --out' wrote"
     try:
         summary: Any = json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
         problem = InputProblem(
             key="",
             what=f"is not JSON: {error.msg}",
-            cure=cure,
+            cure=_FOLDER_CURE,
             line=error.lineno,
             column=error.colno,
             code="syntax-error",
         )
         raise InvalidInput(str(path), [problem]) from error
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(
-            str(path),
-            [
-                InputProblem(
-                    key="", what=f"cannot be read: {error}", cure=cure, code=_read_error_code(error)
-                )
-            ],
+        raise InvalidInput.of(
+            str(path), f"cannot be read: {error}", cure=_FOLDER_CURE, code=_read_error_code(error)
         ) from error
     if not isinstance(summary, dict):
-        raise InvalidInput(
-            str(path),
-            [InputProblem(key="", what="is not the summary of a run", cure=cure, code="not-a-run")],
+        raise InvalidInput.of(
+            str(path), "is not the summary of a run", cure=_FOLDER_CURE, code="not-a-run"
         )
     return summary
 
@@ -272,7 +263,7 @@ def check_folder(folder: Path) -> None:
         what, cure, code = "is a file, not a folder", "name a new folder", "not-a-folder"
     else:
         return
-    raise InvalidInput(str(folder), [InputProblem(key="", what=what, cure=cure, code=code)])
+    raise InvalidInput.of(str(folder), what, cure=cure, code=code)
 
 
 def _read_error_code(error: OSError | UnicodeDecodeError) -> str:

@@ -117,6 +117,7 @@ def assess_group(
     if role_state.pins:
         found = ((role, role_state.pins.get(GroupRole(group, role))) for role in table.roles)
         group_status.pins = {role: slot for role, slot in found if slot is not None}
+    # Load changes with every observation, so only groups that use it compute it.
     if any(preference.choose is SlotChoice.LEAST_LOADED for preference in team.preferences):
         group_status.load_pct = {
             processor: cpu_load_pct(snapshot, processor) for processor in group_status.present
@@ -154,6 +155,8 @@ def _assess_processor(
         kept_ms = status.since_ms + 1000 * team.grace_s
         if not group_status.due(kept_ms):
             group_status.slot_kept_until_ms[processor] = kept_ms
+    # The order of the cases is the order of certainty: down, then what the operator says, then a
+    # suspicion.
     elif leaving or status.locked is not None:
         why = f": {status.locked}" if status.locked else ""
         group_status.out_of_service[processor] = (
@@ -186,6 +189,7 @@ def _assess_failures(group_status: GroupStatus, snapshot: Snapshot) -> None:
             if failure is None:
                 continue
             out = failure.times >= team.attempts_max
+            # Isolation ends too: a processor that was repaired meanwhile gets another chance.
             again_ms = failure.at_ms + 1000 * (team.isolation_s if out else team.retry_s)
             if not group_status.due(again_ms):
                 group_status.retry_ms[role, processor] = again_ms

@@ -155,6 +155,8 @@ class _AssignmentSearch:
             ]
             yield (first, *rest[: count - 1]), f"a move to slot {pinned} was requested"
         elif preference.choose is SlotChoice.PRIORITY and preference.preempt:
+            # A processor on probation must not preempt. It keeps what it runs and is used if no
+            # other is left.
             ready = [
                 p
                 for p in allowed
@@ -214,6 +216,8 @@ class _AssignmentSearch:
         self, preference: RolePreference, allowed: Sequence[ProcessorId], count: int
     ) -> list[ProcessorId]:
         group_status = self._group_status
+        # Current holders stay unless another is better by the threshold: load alone must not move
+        # roles to and fro.
         keep = [p for p in allowed if group_status.runs(preference.role, p)][:count]
         free = sorted(
             (p for p in allowed if p not in keep), key=lambda p: _load_pct(group_status, p)
@@ -230,6 +234,7 @@ class _AssignmentSearch:
                 and _load_pct(group_status, worst) - _load_pct(group_status, better)
                 > preference.threshold_pct
             ):
+                # One holder at a time. The load is measured again before the next change.
                 return [better if p == worst else p for p in keep]
         return keep + free[: count - len(keep)]
 

@@ -277,6 +277,8 @@ def count_defects(
 def _duplicate_pairs(team: RoleGroup, path: KeyPath) -> Iterator[LayoutDefect]:
     slots = [slot.id for slot in team.slots]
     counts_of_pair: dict[tuple[str, str], list[int]] = {}
+    # Each number of filled slots is a layout of its own. Raw pairs are compared, not de-duplicated
+    # ones (design, section 7): two elements that give a pair are the defect.
     for filled in range(1, len(slots) + 1):
         for slot, roles in roles_by_slot(slots, team.layout, filled).items():
             for role, times in roles.items():
@@ -306,6 +308,7 @@ def _single_roles(
         for filled in range(2, len(slots) + 1):
             by_slot = roles_by_slot(slots, team.layout, filled)
             holders = [slot for slot in slots if by_slot[slot][role.id]]
+            # In a packed group only the first slots are filled, so later ones cannot hold the role.
             if team.packed:
                 holders = [slot for slot in holders if slot in slots[:filled]]
             if len(holders) > 1:

@@ -69,6 +69,7 @@ def _element_meaning(members: Members[P], element: LayoutElement) -> list[tuple[
 def condition_holds(element: LayoutElement, filled: int) -> bool:
     """Return whether the layout of a condition applies to a number of filled slots."""
     if element.if_active is not None:
+        # Exactly this number; ``at_least`` exists beside it (design, section 7).
         return filled == element.if_active
     if element.at_least is not None:
         return filled >= element.at_least
@@ -130,6 +131,7 @@ class RoleCoverageByCount:
         if self.packed:
             first, more = self.slots[:filled], self.slots[: filled + 1]
             return any(s in before for s in first) and not any(s in after for s in more)
+        # A slot loses the role, and enough slots without it exist to be exactly the filled ones.
         return bool(before - after) and len(self.slots) - len(after) > filled
 
 

@@ -84,6 +84,7 @@ def best_role_target(group_status: GroupStatus) -> RoleTarget:
     best: RoleTarget | None = None
     for filled in candidate_fillings(group_status):
         target = best_assignment(group_status, filled)
+        # Fillings come in the order of preference, so the first of equal ones is kept.
         if best is None or target.cost < best.cost:
             best = target
     assert best is not None, "there is always a candidate filling"
@@ -237,6 +238,7 @@ class RoleDecider:
                     fillings[group] = decision.filling
                 if decision.due_ms is not None and self._timer.get(group) != decision.due_ms:
                     self._timer[group] = decision.due_ms
+                    # An older entry of the group stays in the heap: it only causes a look too many.
                     heappush(self._due, (decision.due_ms, group))
         return decided, tuple(fillings.values())
 
@@ -249,6 +251,7 @@ class RoleDecider:
                 del self._timer[group]
         groups = [group for group in self._dirty if group in table.groups]
         self._dirty = {}
+        # The more important group takes shared processors first; the file order breaks ties.
         return sorted(groups, key=lambda key: (table.groups[key].priority, table.place[key]))
 
     def _free(
@@ -267,6 +270,8 @@ class RoleDecider:
     def _put_off(self, actions: Iterable[object], at_ms: int) -> None:
         for action in actions:
             if isinstance(action, RoleAction):
+                # Not at once: the same decision in the same state would be refused again, without
+                # end.
                 heappush(self._due, (at_ms + RETRY_AFTER_REFUSAL_MS, action.group))
 
     def _under_way(self, snapshot: Snapshot) -> dict[RoleGroupId, dict[RolePlace, bool]]:
@@ -336,5 +341,6 @@ def _intents(
             1000 if role is None else role.start_ms if role_step.is_start else role.stop_ms
         )
         verb = "start" if role_step.is_start else "stop"
+        # The number keeps cut names apart.
         name = StepId(f"{number}-{verb}-{role_step.role[:40]}-{role_step.processor[:40]}")
         yield Intent(id=name, action=action, duration_ms=duration_ms, reason=role_step.reason)

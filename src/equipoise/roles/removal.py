@@ -49,6 +49,7 @@ def check_removal(
             blocked[processor] = "; ".join(lost_texts)
         else:
             allowed.append(processor)
+            # Later processors are judged with this one gone: two can be dispensable, and not both.
             leaving.add(processor)
     return RemovalCheck(tuple(allowed), blocked)
 
@@ -69,6 +70,7 @@ def _lost_roles(
         group_role
         for group_role, count in before.items()
         if not table.roles[group_role.role].optional
+        # Holders beyond the wanted number may go; a role that has too few already does not block.
         if after.get(group_role, 0) < min(count, wanted.get(group_role, 1))
     ]
 

@@ -81,6 +81,7 @@ def _open_slots(group_status: GroupStatus) -> _OpenSlots:
         processor
         for processor in group_status.present
         if processor not in in_use
+        # A suspected processor may be down, so it gets nothing new.
         and processor not in group_status.suspected
         and processor not in group_status.taken
     ]
@@ -130,6 +131,8 @@ def _auto_adjusted(group_status: GroupStatus, open_slots: _OpenSlots) -> SlotMap
     if not group_status.team.auto_adjust or not stable:
         return open_slots.kept
     rank = {processor: index for index, processor in enumerate(group_status.team.processors)}
+    # The owner that is last in the list is replaced first. One exchange per decision keeps the
+    # group stable.
     for slot, owner in sorted(open_slots.kept.items(), key=lambda item: -rank[item[1]]):
         for spare in open_slots.spares:
             better = rank[spare] < rank[owner] and spare not in group_status.on_probation

@@ -83,6 +83,7 @@ class _StepPlanner:
                 pair = role, processor
                 if pair not in self._running and pair not in self._under_way:
                     self._start(role, processor)
+        # Starts before stops in the list: where both may begin, a role is never without a holder.
         for processor, roles in self._group_status.held.items():
             for role in roles:
                 pair = role, processor

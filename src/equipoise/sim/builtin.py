@@ -9,7 +9,7 @@ from importlib.resources import files as resources
 from importlib.resources.abc import Traversable
 from typing import Final
 
-from equipoise.errors import InputProblem, InvalidInput
+from equipoise.errors import InvalidInput
 from equipoise.files import parse_campaign, parse_scenario
 from equipoise.model.scenario.scenario import Scenario
 from equipoise.model.upgrade.campaign import UpgradeCampaign
@@ -37,8 +37,7 @@ class _BuiltinFolder:
         if name not in known:
             what = f"there is no file and no built-in {self.kind} with this name"
             cure = suggest_name(name, known, "or a file")
-            problem = InputProblem(key="", what=what, cure=cure, code="unknown-name")
-            raise InvalidInput(name, [problem])
+            raise InvalidInput.of(name, what, cure=cure, code="unknown-name")
         return self._path() / f"{name}.yaml"
 
     def _path(self) -> Traversable:

@@ -32,7 +32,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from equipoise.control.ports import Decider, UpgradeEngine
-from equipoise.errors import InputProblem, InvalidInput
+from equipoise.errors import InvalidInput
 from equipoise.model.scenario.scenario import Scenario
 from equipoise.model.upgrade.campaign import UpgradeCampaign
 from equipoise.sim.builtin import suggest_name
@@ -59,7 +59,7 @@ def make_decider(source: DeciderSource, scenario: Scenario, name: str = "decider
     if not callable(getattr(made, "propose", None)):
         what = f"{type(made).__name__} has no method propose(snapshot)"
         cure = "add the method, and return a Proposal from it"
-        raise InvalidInput(name, [InputProblem(key="propose", what=what, cure=cure)])
+        raise InvalidInput.of(name, what, key="propose", cure=cure, code="invalid-value")
     return made  # type: ignore[no-any-return]
 
 
@@ -76,8 +76,13 @@ def _load_from_file(name: str, scenario: Scenario) -> Decider:
     try:
         code = compile(path.read_text(encoding="utf-8"), str(path), "exec")
     except (OSError, SyntaxError, ValueError) as error:
-        problem = InputProblem(key=name, what=f"cannot be read: {error}", cure="name a Python file")
-        raise InvalidInput("deciders", [problem]) from error
+        raise InvalidInput.of(
+            "deciders",
+            f"cannot be read: {error}",
+            key=name,
+            cure="name a Python file",
+            code="invalid-value",
+        ) from error
     module = ModuleType(path.stem)
     module.__file__ = str(path)
     # Dataclasses and pickle look a class up by the name of its module.
@@ -86,8 +91,9 @@ def _load_from_file(name: str, scenario: Scenario) -> Decider:
     source = getattr(module, attribute, None)
     if source is None:
         cure = "write FILE.py:NAME with the name of a class or function in it"
-        problem = InputProblem(key=name, what=f"{file} has no {attribute!r}", cure=cure)
-        raise InvalidInput("deciders", [problem])
+        raise InvalidInput.of(
+            "deciders", f"{file} has no {attribute!r}", key=name, cure=cure, code="invalid-value"
+        )
     return make_decider(source, scenario, name)
 
 
@@ -97,13 +103,13 @@ def load_decider(name: str, scenario: Scenario) -> Decider:
         return _load_from_file(name, scenario)
     entries = {entry.name: entry for entry in entry_points(group=DECIDER_GROUP)}
     if name not in entries:
-        problem = InputProblem(
+        raise InvalidInput.of(
+            scenario.name,
+            f"there is no decider {name!r}",
             key="deciders",
-            what=f"there is no decider {name!r}",
             cure=suggest_name(name, decider_names()),
             code="unknown-name",
         )
-        raise InvalidInput(scenario.name, [problem])
     return make_decider(entries[name].load(), scenario, entries[name].value)
 
 
@@ -114,12 +120,12 @@ def load_engine(name: str, campaign: UpgradeCampaign, also: Iterable[str] = ()) 
     """
     entries = {entry.name: entry for entry in entry_points(group=ENGINE_GROUP)}
     if name not in entries:
-        problem = InputProblem(
+        raise InvalidInput.of(
+            "--engine",
+            f"there is no engine {name!r}",
             key=name,
-            what=f"there is no engine {name!r}",
             cure=suggest_name(name, tuple(sorted({*entries, *also}))),
             code="unknown-name",
         )
-        raise InvalidInput("--engine", [problem])
     engine: UpgradeEngine = entries[name].load()(campaign)
     return engine

@@ -101,7 +101,10 @@ class ScenarioRunner:
         self._loop.run(until_ms)
 
     def _new_loop(self, named: Sequence[Decider]) -> ControlLoop:
-        config = ControlConfig(pass_interval_ms=1000 * self.scenario.pass_s)
+        config = ControlConfig(
+            pass_interval_ms=1000 * self.scenario.pass_s,
+            pass_delay_ms=1000 * self.scenario.pass_delay_s,
+        )
         deciders = (*named, *self._extra_deciders)
         return ControlLoop(self._world, self._journal, deciders=deciders, config=config)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from heapq import heapify, heapreplace
 from typing import Final, TypeVar
 
-from equipoise.capacity.ledger import MEMORY, Claim, CommittedCapacity
+from equipoise.capacity.ledger import CONFIGURED_MEMORY, CommittedCapacity, vm_claim
 from equipoise.model.action import Action, Boot, Migrate, PowerOff, PowerOn
 from equipoise.model.estimate import Estimates
 from equipoise.model.host import HostState
@@ -29,7 +29,7 @@ ACTIONS_MAX: Final = 20
 
 
 class RestartDecider:
-    """Starts every ready VM, on the host with the most free memory."""
+    """Starts every ready VM, on the host with the most free memory; by priority, then in order."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._estimates = scenario.estimates
@@ -37,6 +37,7 @@ class RestartDecider:
     def propose(self, snapshot: Snapshot) -> Proposal:
         """Propose to start ready VMs."""
         ready = [vm for vm in snapshot.vms.values() if vm.state is VmState.READY and not vm.agent]
+        ready.sort(key=lambda vm: vm.restart_priority.rank)  # stable: the order of the file stays
         emptiest = _EmptiestHosts(snapshot)
         boots: list[Action] = [
             Boot(vm=vm.id, target=target)
@@ -51,7 +52,7 @@ class RestartDecider:
             if intents:
                 break
         reason = f"{len(intents)} of {len(ready)} ready VMs can start"
-        return Proposal(decider="restart", purpose=Purpose.REPAIR, intents=intents, reason=reason)
+        return Proposal(decider="restart", purpose=Purpose.RESTART, intents=intents, reason=reason)
 
 
 class ShuffleDecider:
@@ -94,32 +95,22 @@ class _EmptiestHosts:
 
     def __init__(self, snapshot: Snapshot) -> None:
         hosts = [host for host in snapshot.hosts.values() if host.state is HostState.ON]
-        # Configured memory, not the reservation: a restarted VM may use all of it.
-        self._capacity = CommittedCapacity(
-            {host.id: {MEMORY.label: host.usable_memory_mib} for host in hosts}
-        )
-        for host in hosts:
-            for vm in snapshot.residents[host.id]:
-                self._capacity.commit(_configured_memory(snapshot.vms[vm]), host.id)
+        self._capacity = CommittedCapacity.of(snapshot)
         # Among equal hosts the first one is taken, so its position is part of the key.
         self._queue = [self._entry(position, host.id) for position, host in enumerate(hosts)]
         heapify(self._queue)
 
     def _entry(self, position: int, host: HostId) -> tuple[int, int, HostId]:
-        return -self._capacity.free(host, MEMORY.label), position, host
+        return -self._capacity.free(host, CONFIGURED_MEMORY.label), position, host
 
     def take(self, vm: Vm) -> HostId | None:
         """Assign a VM to the host with the most free memory and return that host."""
         if not self._queue:
             return None
         _, position, host = self._queue[0]
-        self._capacity.commit(_configured_memory(vm), host)
+        self._capacity.commit(vm_claim(vm), host)
         heapreplace(self._queue, self._entry(position, host))
         return host
-
-
-def _configured_memory(vm: Vm) -> Claim:
-    return {MEMORY.label: vm.memory_mib}
 
 
 def _accepted_intents(

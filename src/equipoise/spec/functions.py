@@ -30,7 +30,7 @@ from itertools import permutations
 from typing import Any, Final
 
 from equipoise.errors import InputProblem, InvalidInput
-from equipoise.model.action import Action
+from equipoise.model.action import kind_of
 from equipoise.model.vm import VmState
 from equipoise.spec.evaluate.view import EvaluationContext, StateView
 from equipoise.spec.language.vocabulary import SIGNATURES, SIMPLE_TYPES, Signature, Type, packing_of
@@ -47,6 +47,7 @@ def _colocated(view: StateView, _: EvaluationContext, vm: Any) -> frozenset[Any]
 
 
 def _ft_pair(view: StateView, _: EvaluationContext, vm: Any) -> frozenset[Any]:
+    # The partner may have left the cluster.
     other = view.vm(vm).ft_pair
     return frozenset([other]) if other in view.vms else frozenset()
 
@@ -54,12 +55,7 @@ def _ft_pair(view: StateView, _: EvaluationContext, vm: Any) -> frozenset[Any]:
 def _lists(_: StateView, __: EvaluationContext, members: frozenset[Any]) -> frozenset[Any]:
     if len(members) > PERMUTED_MAX:
         raise ValueError(f"{len(members)} members have too many orders; at most {PERMUTED_MAX}")
-    return frozenset(permutations(sorted(members)))
-
-
-def kind_of(action: Action) -> str:
-    """Return the kind of an action, as files name it."""
-    return str(action.__struct_config__.tag)
+    return frozenset(permutations(members))
 
 
 BUILT_IN_FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {

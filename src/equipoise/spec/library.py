@@ -35,6 +35,7 @@ def library_constraints() -> dict[str, Specification]:
     return {name: owner for owner in library().values() for name in owner.constraints}
 
 
+# Every pass binds every rule again, and each asks for the specification of its inventory.
 @lru_cache(maxsize=8)
 def custom_specification(text: str, name: str = "specification") -> Specification:
     """Read a specification of the user, which may call constraints of the library."""

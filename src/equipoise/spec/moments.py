@@ -100,4 +100,5 @@ def moments(initial: Snapshot, steps: Iterable[Step]) -> Iterator[PlanMoment]:
                 recent.add(draft.pop_touched())
             ever.add(recent.touched())
             yield PlanMoment(phase, now_ms, draft, recent.touched())
+    # Judged apart from the last ends: discrete rules hold only here.
     yield PlanMoment(MomentPhase.FINAL, now_ms, draft, ever.touched())

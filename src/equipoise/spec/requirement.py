@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from equipoise.errors import InvalidInput
 from equipoise.model.plan import Step
 from equipoise.model.state.snapshot import Snapshot
+from equipoise.spec.evaluate.breaches import Breach
 from equipoise.spec.evaluate.explain import FormulaFailure, format_value
 from equipoise.spec.evaluate.view import EvaluationContext, PlanSteps, StateView
 from equipoise.spec.language.syntax import Term
@@ -72,6 +73,17 @@ class Requirement:
         except InvalidInput as error:
             return _evaluation_failure(error)
 
+    def explain_breach(self, breach: Breach, context: EvaluationContext) -> FormulaFailure:
+        """Return why an element of it is violated."""
+        try:
+            explained = breach.explain(context)
+        except InvalidInput as error:
+            return _evaluation_failure(error)
+        # Without a value the whole formula gives the reason.
+        failure = explained or self.failure(context)
+        assert failure is not None, "only a false formula has breaches"
+        return failure
+
 
 def _from_library(name: str, *known: Any) -> Requirement:
     return Requirement(library_constraints()[name], name, *known)
@@ -127,6 +139,7 @@ def _first_violation(
     # The draft of a moment changes with the next one, so every state is frozen.
     past = [(moment.at_ms, StateView.of(moment.state.freeze())) for moment in moments(*case)]
     views, steps = [view for _, view in past], PlanSteps(case.steps)
+    # Shared by all moments: ``always`` and ``sometime`` have one value for the whole plan.
     temporal_cache: dict[Any, bool] = {}
     for at_ms, view in past if requirement.continuous else past[-1:]:
         context = EvaluationContext(

@@ -15,6 +15,7 @@ from equipoise.model.quantity import RuleId
 from equipoise.model.rule import KeepApart, KeepTogether, Rule, Satisfy, StayOff, StayWithin
 from equipoise.model.state.draft import Draft
 from equipoise.model.state.snapshot import Snapshot
+from equipoise.spec.evaluate.breaches import Breaches, worse_breaches
 from equipoise.spec.evaluate.view import EvaluationContext, StateView
 from equipoise.spec.language.syntax import Binding, Parameter, names_in
 from equipoise.spec.language.vocabulary import canonical_name
@@ -45,6 +46,7 @@ def requirements_of(
         if not rule.hard:
             continue
         if isinstance(requirement, Requirement):
+            # A discrete rule is judged at the end only and needs no exemption on the way.
             is_repaired = requirement.continuous and rule.id in repaired
             valid.append(replace(requirement, repaired=True) if is_repaired else requirement)
         else:
@@ -86,6 +88,60 @@ def broken_rules(snapshot: Snapshot, ids: Collection[RuleId]) -> Iterable[tuple[
             yield from ((rule.id, str(failure)) for failure in failures if failure is not None)
 
 
+def worsened_rules(
+    before: Snapshot, after: Snapshot, ids: Collection[RuleId]
+) -> Iterable[tuple[RuleId, str]]:
+    """Yield those of the rules that a change breaks or makes worse, each with the reason.
+
+    The gate charges a plan with the same. A rule that is violated in both states is worse if it has
+    a breach that is new or larger.
+    """
+    for rule, why in broken_rules(after, ids):
+        own = before.settings.but(rules=tuple(r for r in before.settings.rules if r.id == rule))
+        requirements = requirements_of(own, before).valid
+        if not requirements or any(
+            worse_breaches(_breaches(requirement, after), _breaches(requirement, before))
+            for requirement in requirements
+        ):
+            yield rule, why
+
+
+def _breaches(requirement: Requirement, state: Snapshot) -> Breaches:
+    view, owner = StateView.of(state), requirement.specification
+    formula = owner.constraints[requirement.name].formula
+    context = EvaluationContext(view, view, view, moments=[view])
+    return owner.breaches(formula, requirement.arguments, context)
+
+
+def rules_about_placement(snapshot: Snapshot, ids: Collection[RuleId]) -> tuple[RuleId, ...]:
+    """Return those of the rules that migrations can repair or break."""
+    if not ids:
+        return ()
+    rules = tuple(rule for rule in snapshot.settings.rules if rule.id in ids)
+    return tuple(
+        rule.id
+        for rule, requirement in requirement_per_rule(snapshot.settings.but(rules=rules), snapshot)
+        if isinstance(requirement, Requirement)
+        and requirement.specification.reads_placement(requirement.name)
+    )
+
+
+def broken_soft_rules(snapshot: Snapshot) -> Iterator[tuple[RuleId, str]]:
+    """Yield the soft rules that do not hold in a state, each with the reason."""
+    if all(rule.hard for rule in snapshot.settings.rules):
+        return
+    view = StateView.of(snapshot)
+    for rule, requirement in requirement_per_rule(snapshot.settings, snapshot):
+        if rule.hard:
+            continue
+        if isinstance(requirement, Violation):
+            yield rule.id, requirement.detail
+            continue
+        failure = requirement.failure(EvaluationContext(view, view, view))
+        if failure is not None:
+            yield rule.id, str(failure)
+
+
 def check_rules(inventory: Inventory, found: Diagnostics) -> None:
     """Report the rules that name no constraint or give it wrong arguments."""
     if not inventory.specification and not any(map(_is_satisfy_rule, inventory.rules)):
@@ -95,7 +151,7 @@ def check_rules(inventory: Inventory, found: Diagnostics) -> None:
     except InvalidInput as error:
         for problem in error.problems:
             what = f"line {problem.line} of it: {problem.what}"
-            found.add(("specification",), what, problem.cure)
+            found.add(("specification",), what, problem.cure, code=problem.code)
         return
     state = Snapshot.of(inventory)
     for index, rule in enumerate(inventory.rules):
@@ -105,11 +161,12 @@ def check_rules(inventory: Inventory, found: Diagnostics) -> None:
         owner = _owner_of(rule.constraint, inventory.specification)
         if owner is None:
             what, cure = "there is no such constraint", _suggestion(rule.constraint)
-            found.add((*path, "constraint"), what, cure)
+            found.add((*path, "constraint"), what, cure, code="unknown-constraint")
             continue
         _, problems = bind_arguments(owner.constraints[rule.constraint], rule.arguments, state)
         for problem in problems:
-            found.add((*path, "arguments", problem.key), problem.what, problem.cure)
+            place = (*path, "arguments", problem.key)
+            found.add(place, problem.what, problem.cure, code=problem.code)
 
 
 def _requirement_of(
@@ -134,6 +191,7 @@ def _requirement_of(
             raise InvalidInput(title, problems)
         return Requirement(owner, name, values, continuous, title)
     name = _CONSTRAINT_OF_RULE[type(rule)]
+    # VMs and hosts that left are dropped: a rule must not block a cluster that has outlived them.
     values = {"vs": _existing(rule.vms, state.vms)}
     if isinstance(rule, StayWithin | StayOff):
         values["ns"] = _existing(rule.hosts, state.hosts)
@@ -173,7 +231,7 @@ def _without_removed(
     """Return the arguments without removed VMs and hosts; ``None`` if the rule is about one."""
     given: dict[str, Any] = dict(rule.arguments)
     for parameter in owner.constraints[rule.constraint].parameters:
-        domain = _domain(parameter)
+        domain = domain_of(parameter)
         if domain is None or parameter.name not in given:
             continue
         present: Collection[Any] = getattr(state, domain)
@@ -188,8 +246,9 @@ def _without_removed(
     return given
 
 
+# The library has fewer parameters than this, and every pass asks for each rule again.
 @lru_cache(maxsize=512)
-def _domain(parameter: Parameter) -> str | None:
+def domain_of(parameter: Parameter) -> str | None:
     """Return ``vms`` or ``hosts`` if the argument names such; else ``None``."""
     named = {canonical_name(name) for name in names_in(parameter.domain)} & {"vms", "hosts"}
     return named.pop() if len(named) == 1 else None

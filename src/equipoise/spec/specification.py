@@ -11,6 +11,7 @@ from equipoise.errors import InputProblem, InvalidInput
 from equipoise.model.plan import Step
 from equipoise.model.state.draft import Draft
 from equipoise.model.state.snapshot import Snapshot
+from equipoise.spec.evaluate.breaches import Breaches, BreachFinder
 from equipoise.spec.evaluate.cells import FormulaCell, FormulaSplitter
 from equipoise.spec.evaluate.compile import Closure, Compiler
 from equipoise.spec.evaluate.domains import is_packing
@@ -33,7 +34,7 @@ from equipoise.spec.language.syntax import (
     names_in,
     subterms,
 )
-from equipoise.spec.language.vocabulary import canonical_name
+from equipoise.spec.language.vocabulary import PLACEMENT_FREE_FUNCTIONS, canonical_name
 from equipoise.spec.typecheck import check_types
 
 T = TypeVar("T")
@@ -210,6 +211,7 @@ class Specification:
             raise InvalidInput(source.name, checked.problems)
         self.warnings = checked.warnings
         """What is allowed, but probably a mistake."""
+        # Only what is called: a text that calls two constraints must not compile the whole library.
         called = {name for constraint in constraints for name in calls_in(constraint.formula)}
         foreign = {name: self._known[name].closure(name) for name in called if name in self._known}
         self._compiler = Compiler(source, self.constraints, checked.overloads, foreign)
@@ -257,6 +259,11 @@ class Specification:
         """Whether a constraint reads the actions of the plan, at any time."""
         return "actions" in self.calls(name)
 
+    def reads_placement(self, name: str) -> bool:
+        """Whether a migration can change the value of a constraint."""
+        # A function of another package may read anything, so it counts as one that does.
+        return not self.calls(name) <= PLACEMENT_FREE_FUNCTIONS
+
     def looks_beyond(self, name: str) -> bool:
         """Whether a constraint reads more than one state: other states, or the plan."""
         return self.looks_ahead(name) or self.looks_at_plan(name)
@@ -298,6 +305,12 @@ class Specification:
     def closure_of(self, term: Term, names: Mapping[str, Any]) -> Closure:
         """Return the compiled form of a part of a formula, in which these names are bound."""
         return self._splitter.closure(term, names)
+
+    def breaches(
+        self, term: Term, names: Mapping[str, Any], context: EvaluationContext
+    ) -> Breaches:
+        """Return what violates a formula of this specification; nothing if it holds."""
+        return BreachFinder(self, context).find(term, names)
 
     def explain(
         self, term: Term, names: Mapping[str, Any], context: EvaluationContext

@@ -81,6 +81,7 @@ class _TypeChecker:
             if self._declared.setdefault(constraint.name, constraint) is not constraint:
                 what = f"{constraint.name} is declared twice"
                 self._report(constraint.place, what, "rename one of them", "declared-twice")
+        # Own constraints hide those of the library with the same name.
         self._declared = {constraint.name: constraint for constraint in known} | self._declared
         self._resolving: frozenset[str] = frozenset()
         self._scope: dict[str, Type] = {}
@@ -98,6 +99,7 @@ class _TypeChecker:
                 self._report(parameter.place, what, "rename one of them", "declared-twice")
             self._scope[parameter.name] = self._parameter_type(parameter)
         self._want(constraint.formula, BOOL, "a constraint must be true or false")
+        # Formulas always end: a constraint that calls itself could be evaluated for ever.
         if self._reaches(constraint.name, constraint):
             what = f"{constraint.name} calls itself"
             cure = "remove one of the calls that form the cycle"

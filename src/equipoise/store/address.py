@@ -22,6 +22,7 @@ _SQLITE_FORM: Final = "write sqlite:///path"
 _ADDRESS_INVALID: Final = "address-invalid"
 _POSTGRESQL: Final = ("postgresql", "postgres", "postgresql+psycopg")
 _SECRET_OPTIONS: Final = ("password", "sslpassword")
+# Without a limit the library waits for minutes when a firewall drops the packets.
 _CONNECT_SECONDS: Final = "10"
 
 
@@ -98,6 +99,7 @@ def _postgresql(text: str) -> DatabaseAddress:
     except (ArgumentError, ValueError):
         # The cause is dropped, because its message may contain the password.
         raise _malformed_url() from None
+    # An "@" in the password splits the URL at the wrong place and would show a part of it.
     if "@" in (url.host or ""):
         raise _malformed_url()
     secrets = [url.password, *(url.query.get(option) for option in _SECRET_OPTIONS)]

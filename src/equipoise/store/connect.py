@@ -85,6 +85,7 @@ def _first_line(address: DatabaseAddress, error: BaseException) -> str:
     return address.without_secrets(lines[0] if lines else type(error).__name__)
 
 
+# Another process may be migrating a large journal.
 _BUSY_SECONDS: Final = 30
 _WAL_ATTEMPTS: Final = 50
 _NOT_FOUND: Final = "database-not-found"

@@ -33,9 +33,10 @@ from equipoise.model.quantity import ID_PATTERN
 from equipoise.store.address import DatabaseAddress, invalid_database
 from equipoise.store.connect import connect, for_writing, translated_errors
 from equipoise.store.journal import Journal
-from equipoise.store.lock import JournalLock, try_lock
+from equipoise.store.lock import Release, try_lock
 from equipoise.store.schema import EVENTS
 
+# Small enough for the first events to come at once; later batches double up to the byte limit.
 _FIRST_BATCH: Final = 1024
 _BATCH_BYTES: Final = 2 * 1024 * 1024
 
@@ -85,7 +86,7 @@ class DatabaseJournal(Journal):
         self._engine = engine
         self._writing = for_writing(engine)
         self._closed = False
-        self._lock: JournalLock | None = None
+        self._release: Release | None = None
         self._known = len(self)
         """The number of events when this writer last read or wrote it."""
 
@@ -115,10 +116,10 @@ class DatabaseJournal(Journal):
 
     def try_lock(self) -> bool:
         """Lock the journal until it is closed; return ``False`` if another run holds the lock."""
-        if self._lock is None:
+        if self._release is None:
             with translated_errors(self._address):
-                self._lock = try_lock(self._engine, self._address, self.name)
-        return self._lock is not None
+                self._release = try_lock(self._engine, self._address, self.name)
+        return self._release is not None
 
     def __len__(self) -> int:
         with translated_errors(self._address), self._connect() as connection:
@@ -127,9 +128,9 @@ class DatabaseJournal(Journal):
     def close(self) -> None:
         """Release the lock and close all connections; SQLite then merges the WAL into its file."""
         self._closed = True
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
+        if self._release is not None:
+            self._release()
+            self._release = None
         self._engine.dispose()
 
     def require_events(self) -> None:
@@ -145,6 +146,7 @@ class DatabaseJournal(Journal):
     def _insert(self, rows: list[dict[str, Any]]) -> None:
         try:
             with self._writing.begin() as connection:
+                # SQLite holds the write lock; in PostgreSQL the primary key decides.
                 if self._length(connection) != self._known:
                     raise self._write_conflict()
                 connection.execute(_INSERT, rows)
@@ -161,6 +163,7 @@ class DatabaseJournal(Journal):
     def _batches(self, start: int, kinds: Collection[str]) -> Iterator[list[tuple[int, bytes]]]:
         assert start >= 0, "start must not be negative"
         query = _LINES.where(EVENTS.c.kind.in_(sorted(kinds))) if kinds else _LINES
+        # Events that are appended while a reader reads belong to its next call.
         end, size = len(self), _FIRST_BATCH
         while start < end:
             # No connection stays open between two batches, so a slow reader blocks no writer.
@@ -186,6 +189,7 @@ class DatabaseJournal(Journal):
             weight = int(connection.scalar(weigh, self._range_parameters(start, size)) or 0)
             if weight <= _BATCH_BYTES or size == 1:
                 return size, weight
+            # Half of what would fit on average: the large events may come first.
             size = max(1, size * _BATCH_BYTES // (2 * weight))
 
     def _range_parameters(self, start: int, size: int) -> dict[str, str | int]:

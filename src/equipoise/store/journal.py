@@ -1,4 +1,4 @@
-"""The journal: an append-only list of events, and the implementation in memory.
+"""The journal: an append-only list of events; in memory, and as the text file of a run.
 
 Events are counted from 1 without gaps. They are kept as the lines of JSON that ``encode_event``
 writes, so equal events are equal bytes. A damaged line is refused with its number.
@@ -6,13 +6,15 @@ writes, so equal events are equal bytes. A damaged line is refused with its numb
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from hashlib import sha256
+from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from equipoise.errors import InputProblem, InvalidInput
+from equipoise.errors import InputProblem, InvalidInput, WorldError
 from equipoise.model.event import Event, decode_event, encode_event, event_kind
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.state.transition import replay
@@ -131,7 +133,8 @@ class Journal(ABC):
         return InvalidInput(self._place, (problem,))
 
 
-_MEMORY_BATCH: Final = 1024
+# In batches like a database, so that a reader meets the same limits in tests.
+_BATCH: Final = 1024
 
 
 class MemoryJournal(Journal):
@@ -162,10 +165,79 @@ class MemoryJournal(Journal):
     def _batches(self, start: int, kinds: Collection[str]) -> Iterator[list[tuple[int, bytes]]]:
         assert start >= 0, "start must not be negative"
         end = len(self._lines)
-        for first in range(start, end, _MEMORY_BATCH):
-            last = min(first + _MEMORY_BATCH, end)
+        for first in range(start, end, _BATCH):
+            last = min(first + _BATCH, end)
             yield [
                 (place + 1, self._lines[place])
                 for place in range(first, last)
                 if not kinds or self._kinds[place] in kinds
             ]
+
+
+SUFFIX: Final = ".jsonl"
+
+
+class LinesJournal(Journal):
+    """A journal in a text file: one line of JSON per event. ``open_journal`` creates it.
+
+    The file is the bytes of ``Journal.lines`` with line ends, so its hash is that of the journal.
+    One process writes it; a database journal has locks and detects a second writer.
+    """
+
+    def __init__(self, path: Path, *, create: bool) -> None:
+        super().__init__(source=str(path), name="main")
+        self._path = path.absolute()
+        try:
+            self._file = self._path.open("ab" if create else "rb")
+            with self._path.open("rb") as stored:
+                self._length = sum(1 for _ in stored)
+        except OSError as error:
+            raise _problem(path, error, create=create) from error
+
+    def append(self, events: Sequence[Event]) -> int:
+        """Append all events and return the new length. They are on disk when the call returns."""
+        entries = self._entries(events)
+        try:
+            self._file.write(b"".join(entry.line + b"\n" for entry in entries))
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            message = f"{self.source}: cannot write the journal: {error.strerror}"
+            raise WorldError(message, code="journal-failed") from error
+        self._length += len(entries)
+        return self._length
+
+    def try_lock(self) -> bool:
+        """Return ``True``: the caller has just made the file in a folder of its own."""
+        return True
+
+    def __len__(self) -> int:
+        return self._length
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _batches(self, start: int, kinds: Collection[str]) -> Iterator[list[tuple[int, bytes]]]:
+        assert start >= 0, "start must not be negative"
+        # The kind is the first key of a line, so that lines need not be decoded to be chosen.
+        heads = tuple(b'{"event":"%s"' % kind.encode() for kind in kinds)
+        batch: list[tuple[int, bytes]] = []
+        with self._path.open("rb") as stored:
+            for number, line in enumerate(stored, 1):
+                if number > start and (not heads or line.startswith(heads)):
+                    batch.append((number, line.rstrip(b"\r\n")))
+                if len(batch) >= _BATCH:
+                    yield batch
+                    batch = []
+        if batch:
+            yield batch
+
+
+def _problem(path: Path, error: OSError, *, create: bool) -> InvalidInput:
+    if isinstance(error, FileNotFoundError) and not create:
+        what, cure, code = "does not exist", "name the journal of a run", "database-not-found"
+    else:
+        what = f"cannot be opened: {(error.strerror or '').lower()}"
+        cure, code = "name another file", "database-not-writable" if create else "file-not-readable"
+    return InvalidInput(str(path), [InputProblem(key="", what=what, cure=cure, code=code)])

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final
 from urllib.parse import quote
 
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Engine, Select, func, select
 from sqlalchemy.engine import Connection
+from sqlalchemy.exc import SQLAlchemyError
 
 from equipoise.store.address import DatabaseAddress, invalid_database
 
@@ -22,61 +25,44 @@ _LOCK_SEED: Final = 0x45515549
 """An arbitrary number ("EQUI"); every version of Equipoise must use the same one."""
 
 
-class JournalLock(Protocol):
-    """The lock of one journal."""
-
-    def release(self) -> None:
-        """Release the lock."""
-        ...
+Release = Callable[[], None]
+"""Releases the lock of one journal."""
 
 
-def try_lock(engine: Engine, address: DatabaseAddress, journal: str) -> JournalLock | None:
-    """Lock a journal; return ``None`` if another process holds the lock."""
+def try_lock(engine: Engine, address: DatabaseAddress, journal: str) -> Release | None:
+    """Lock a journal; return how it is released, or ``None`` if another process holds the lock."""
     if not address.is_sqlite:
-        return _PostgresqlLock.of(engine, journal)
+        return _lock_in_postgresql(engine, journal)
     if address.path is None:
-        return _NoLock()
-    return _FileLock.of(address.path, journal)
+        return lambda: None  # no other process can open a database in memory
+    return _lock_file(address.path, journal)
 
 
-class _NoLock:
-    """The lock of a database in memory: no other process can open it."""
-
-    def release(self) -> None:
-        """Do nothing."""
-
-
-class _FileLock:
-    """A lock on a file beside the database. The kernel releases it when the process ends.
+def _lock_file(database: Path, journal: str) -> Release | None:
+    """Lock a file beside the database. The kernel releases it when the process ends.
 
     The database file itself is not locked: closing any of its handles would release the locks of
     SQLite, as POSIX defines it.
     """
-
-    def __init__(self, path: Path, handle: int) -> None:
-        self._path = path
-        self._handle = handle
-
-    @classmethod
-    def of(cls, database: Path, journal: str) -> _FileLock | None:
-        path = database.with_name(f"{database.name}-{quote(journal, safe='')}-held")
-        while True:
-            handle = _open_lock_file(path)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(handle)
-                return None
-            if _is_same_file(path, handle):
-                return cls(path, handle)
-            # The last holder removed the file between open and flock: lock the new file instead.
+    path = database.with_name(f"{database.name}-{quote(journal, safe='')}-held")
+    while True:
+        handle = _open_lock_file(path)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
             os.close(handle)
+            return None
+        if _is_same_file(path, handle):
+            return partial(_release_file, path, handle)
+        # The last holder removed the file between open and flock: lock the new file instead.
+        os.close(handle)
 
-    def release(self) -> None:
-        """Remove the lock file and release the lock."""
-        with suppress(OSError):
-            self._path.unlink()
-        os.close(self._handle)
+
+def _release_file(path: Path, handle: int) -> None:
+    with suppress(OSError):
+        # Before the release: afterwards the file may belong to the next holder.
+        path.unlink()
+    os.close(handle)
 
 
 def _open_lock_file(path: Path) -> int:
@@ -95,24 +81,22 @@ def _is_same_file(path: Path, handle: int) -> bool:
         return False
 
 
-class _PostgresqlLock:
-    """An advisory lock of PostgreSQL. The server releases it when the connection ends."""
+def _lock_in_postgresql(engine: Engine, journal: str) -> Release | None:
+    """Take an advisory lock. The server releases it when the connection ends."""
+    # Without a transaction: one that stays open for hours would block the server's vacuum.
+    connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+    name = func.concat(func.current_schema(), "/", journal)
+    key = func.hashtextextended(name, _LOCK_SEED)
+    if connection.scalar(select(func.pg_try_advisory_lock(key))):
+        return partial(_release_connection, connection, select(func.pg_advisory_unlock(key)))
+    connection.close()
+    return None
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
-    @classmethod
-    def of(cls, engine: Engine, journal: str) -> _PostgresqlLock | None:
-        # Without a transaction: one that stays open for hours would block the server's vacuum.
-        connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-        name = func.concat(func.current_schema(), "/", journal)
-        key = func.hashtextextended(name, _LOCK_SEED)
-        if connection.scalar(select(func.pg_try_advisory_lock(key))):
-            return cls(connection)
-        connection.close()
-        return None
-
-    def release(self) -> None:
-        """Close the connection, which releases the lock."""
-        self._connection.invalidate()
-        self._connection.close()
+def _release_connection(connection: Connection, unlock: Select[Any]) -> None:
+    with suppress(SQLAlchemyError):
+        # The server notices a closed connection some time later; the next run may start at once.
+        connection.scalar(unlock)
+    # A pooled connection would stay open and keep a lock that could not be released.
+    connection.invalidate()
+    connection.close()

@@ -51,6 +51,7 @@ _SCHEMA: Final = Table("equipoise_schema", _METADATA, Column("version", Integer,
 _ADVISORY_LOCK_ID: Final = 0x45515549
 """An arbitrary number ("EQUI"); every version of Equipoise must use the same one."""
 _BATCH: Final = 1000
+# More than any kind is long.
 _HEAD_BYTES: Final = 100
 
 

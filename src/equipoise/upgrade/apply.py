@@ -16,7 +16,6 @@ from equipoise.model.value import FrozenMap
 from equipoise.upgrade.graph.build import grouping
 from equipoise.upgrade.graph.iteration_view import affected_hosts, build_view
 from equipoise.upgrade.reason import Reason
-from equipoise.upgrade.requests import drop_set, schedule_request, settle_dependencies, undo_set
 from equipoise.upgrade.requests.commands import (
     command_objection,
     command_text,
@@ -24,6 +23,9 @@ from equipoise.upgrade.requests.commands import (
     is_deferred,
     request_objection,
 )
+from equipoise.upgrade.requests.dependency_changes import settle_dependencies
+from equipoise.upgrade.requests.schedule import schedule_request
+from equipoise.upgrade.requests.undo import drop_set, undo_set
 from equipoise.upgrade.state import UpgradeState
 from equipoise.upgrade.state.iteration import IterationPhase
 from equipoise.upgrade.tasks import close_batch, on_task_failed, on_task_finished
@@ -41,6 +43,7 @@ def apply_event(state: UpgradeState, event: Event) -> None:
 
 
 def _requested(state: UpgradeState, event: past.UpgradeRequested) -> None:
+    # A request that arrives after the end reopens the campaign, so one journal holds both.
     state.iteration.end_campaign(ended=False)
     objection = request_objection(state, event.request)
     if objection is not None:
@@ -107,7 +110,7 @@ def _host_recovered(state: UpgradeState, event: facts.HostRecovered) -> None:
 
 
 def _host_joined(state: UpgradeState, event: facts.HostJoined) -> None:
-    state.cluster.join_host(event.host)
+    state.cluster.join_host(state.campaign.cluster.overcommitted(event.host))
     # The groups name the compute hosts of their resources.
     state.resources.cache_grouping(None)
     state.iteration.note_change()
@@ -145,6 +148,8 @@ def _batch_decided(state: UpgradeState, event: past.BatchDecided) -> None:
 
 def _hosts_out_for(state: UpgradeState, batch: tuple[VertexId, ...]) -> dict[HostId, None]:
     """Return the compute hosts that a batch takes out of service."""
+    # Mostly the batch names hosts directly. The view, which is slow in a large cluster, is only
+    # needed for shared resources such as switches and storage.
     hosts = grouping(state).hosts_of
     hosts_out = {host: None for vertex in batch for host in hosts.get(vertex, ())}
     others = [vertex for vertex in batch if vertex not in hosts]
@@ -160,6 +165,8 @@ def _batch_started(state: UpgradeState, event: past.BatchStarted) -> None:
     state.iteration.open(event.batch)
     for task in event.batch.tasks:
         if task.kind is TaskKind.REVERT:
+            # Recorded when the engine receives the task, so that after a crash a revert is not
+            # requested as a second attempt.
             state.attempts.start_revert(task.resource)
 
 
@@ -272,6 +279,8 @@ def _set_ended(state: UpgradeState, event: past.SetEnded) -> None:
                 and not resource_state.present
                 and not resource_state.levels
             ):
+                # A refused set leaves no trace: its new resources were registered before it was
+                # refused.
                 state.resources.drop_uninstalled(id_)
 
 

@@ -32,7 +32,7 @@ from equipoise.upgrade.graph.iteration_view import (
     partition_hosts,
 )
 from equipoise.upgrade.parallel_universe import clear_storage_hosts
-from equipoise.upgrade.reason import Reason
+from equipoise.upgrade.reason import Reason, set_undo_started
 from equipoise.upgrade.requests.feasibility import unit_shortage
 from equipoise.upgrade.requests.set_conflicts import service_conflicts
 from equipoise.upgrade.review import deadline_ms, review
@@ -75,6 +75,8 @@ class Coordinator:
     def handle(self, event: Event) -> None:
         """Apply an event of the journal."""
         if isinstance(event, CampaignStarted):
+            # The checker is a function and cannot be in the journal; a replay gets it from its
+            # caller.
             self._state = initial_state(event.campaign, self._check_removal)
             self._state.advance(event.at_ms)
             return
@@ -88,6 +90,7 @@ class Coordinator:
         state.advance(now_ms)
         if state.iteration.ended:
             return None
+        # An administrator waits for the answer, so rejections come before everything else.
         if state.requests.rejected_commands:
             rejected = state.requests.rejected_commands[0]
             return CommandRejected(
@@ -135,6 +138,7 @@ class Coordinator:
             IterationPhase.BAKING,
         ):
             return state.iteration.ready_ms
+        # Without a pause the next decision follows at once, and no alarm is needed.
         if state.iteration.phase is IterationPhase.IDLE and state.iteration.pause_reason:
             return min(self._wake_times_ms(), default=None)
         return None
@@ -159,6 +163,7 @@ class Coordinator:
         sets = state.requests.set_status.values()
         all_ended = all(status.progress is SetProgress.ENDED for status in sets)
         if all_ended and not state.requests.pending and not _has_returnable(state):
+            # A campaign without any request yet waits for the first one instead of ending.
             if state.requests.set_status or state.iteration.number:
                 return CampaignEnded(at_ms=at_ms, status=CampaignStatus.COMPLETED)
             return None
@@ -192,6 +197,8 @@ class Coordinator:
             return decision
         view = build_view(state, with_vms=False)
         is_held = is_all_held(state)
+        # Moves come before the batch is selected: they change which hosts are free, and so the
+        # selection.
         moves, _ = admit_moves(state, () if is_held else clear_storage_hosts(view))
         if moves:
             return self._consolidate(moves, "to free hosts for the replacement of a storage")
@@ -252,6 +259,8 @@ class Coordinator:
                     else state.iteration.vm_limit
                 )
                 selection = vm_batch.select_vm_batch(state, host_partitions, v)
+                # Kept for the next decision. The event records only their number, so that the
+                # journal of a large cluster stays small.
                 self._moves = selection.moves
                 return VmBatchDecided(
                     at_ms=state.at_ms,
@@ -282,9 +291,13 @@ class Coordinator:
         decision = review(state)
         if decision is not None:
             return decision
+        # After progress the next iteration may find more to do, so a pause is considered only
+        # without any.
         reasons = () if state.iteration.made_progress else self._pause_reasons()
         if reasons:
             blocked = (
+                # Only when nothing else is possible: these sets would wait for ever, and an undo
+                # lets the others continue. The most specific cause comes first.
                 self._set_with_lost_peer()
                 or unspareable_set(state)
                 or self._set_with_unspareable_unit()
@@ -309,36 +322,29 @@ class Coordinator:
         This is the case if neither load nor a command holds them.
         """
         state = self.state
+        # Something outside may still change, so waiting is not circular.
         if state.iteration.wait_reasons:
             return None
+        reason = Reason("circular-wait", "its resources wait for each other")
         for status in state.requests.set_status.values():
             if status.progress is SetProgress.SCHEDULED:
-                return SetUndoStarted(
-                    at_ms=state.at_ms,
-                    set=status.id,
-                    reason="its resources wait for each other",
-                    code="circular-wait",
-                )
+                return set_undo_started(state.at_ms, status.id, reason)
         return None
 
     def _set_with_unspareable_unit(self) -> SetUndoStarted | None:
         """Undo a set whose unit can never start because too many hosts are lost."""
         state = self.state
         for unit in state.resources.units.values():
+            # A unit that has begun holds its hosts already and needs no further ones to go on.
             shortage = unit_shortage(state, unit) if next_partition(state, unit) == 0 else None
             if shortage is None:
                 continue
             for id_ in unit.partitions[0]:
                 levels = state.resources.states[id_].levels
                 works = (work for level in levels if level.unit == unit.id for work in level.works)
-                for work in works:
-                    if state.requests.set_status[work.set].progress is SetProgress.SCHEDULED:
-                        return SetUndoStarted(
-                            at_ms=state.at_ms,
-                            set=work.set,
-                            reason=shortage.text,
-                            code=shortage.code,
-                        )
+                set_ = state.requests.first_scheduled(works)
+                if set_ is not None:
+                    return set_undo_started(state.at_ms, set_, shortage)
         return None
 
     def _set_with_lost_peer(self) -> SetUndoStarted | None:
@@ -352,25 +358,16 @@ class Coordinator:
                 (dependency.dependent, dependency.sponsor),
                 (dependency.sponsor, dependency.dependent),
             ):
-                resource_state, peer_state = (
-                    state.resources.states.get(waiting),
-                    state.resources.states.get(lost),
-                )
-                if (
-                    resource_state is None
-                    or peer_state is None
-                    or peer_state.operational
-                    or not resource_state.levels
-                ):
+                resource_state = state.resources.states.get(waiting)
+                peer_state = state.resources.states.get(lost)
+                if peer_state is None or peer_state.operational:
                     continue
-                for work in resource_state.levels[0].works:
-                    if state.requests.set_status[work.set].progress is SetProgress.SCHEDULED:
-                        return SetUndoStarted(
-                            at_ms=state.at_ms,
-                            set=work.set,
-                            reason=f"{waiting} cannot be taken out: its peer {lost} is lost",
-                            code="lost-peer",
-                        )
+                if resource_state is None or not resource_state.levels:
+                    continue
+                set_ = state.requests.first_scheduled(resource_state.levels[0].works)
+                if set_ is not None:
+                    text = f"{waiting} cannot be taken out: its peer {lost} is lost"
+                    return set_undo_started(state.at_ms, set_, Reason("lost-peer", text))
         return None
 
 

@@ -11,14 +11,14 @@ from equipoise.model.host import Host, HostState
 from equipoise.model.inventory import Inventory, Tenant
 from equipoise.model.quantity import GroupId, HostId, ResourceId, VmId
 from equipoise.model.rule import Rule
-from equipoise.model.upgrade.event import CampaignStatus
-from equipoise.model.upgrade.infrastructure import DependencyPresence, Resource
-from equipoise.model.upgrade.status import (
+from equipoise.model.upgrade.event import (
     BatchSummary,
+    CampaignStatus,
     ChangeSetSummary,
     ResourceOutage,
     UpgradeStatus,
 )
+from equipoise.model.upgrade.infrastructure import DependencyPresence, Resource
 from equipoise.model.upgrade.work import VmBatch
 from equipoise.model.vm import Vm, VmState
 from equipoise.upgrade.graph.build import grouping
@@ -53,6 +53,7 @@ def current_inventory(state: UpgradeState) -> Inventory:
         tenants=_tenants(state),
         resources=tuple(resources.values()),
         dependencies=tuple(
+            # The inventory is a picture of now, so no future presence may remain in it.
             dependency.but(presence=DependencyPresence.CURRENT)
             for dependency in dependencies
             if dependency.dependent in resources and dependency.sponsor in resources
@@ -193,7 +194,7 @@ def _set(state: UpgradeState, status: ChangeSetStatus) -> ChangeSetSummary:
     return ChangeSetSummary(
         id=status.id,
         progress=status.progress.value if status.outcome is None else status.outcome.value,
-        reason=status.reason,
+        reason=status.reason.text,
         left=tuple(state.resources.pending_for(status.id)),
         paused=status.paused,
         priority=status.priority,

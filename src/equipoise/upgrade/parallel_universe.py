@@ -34,6 +34,7 @@ def replacement_capacity(
     eliminated: dict[VertexId, Reason] = {}
     for vertex in candidates:
         shortage = next((shortages[id_] for id_ in view.sets(vertex) if id_ in shortages), None)
+        # An undo has its own reserve and must always be able to run.
         if shortage is not None and not view.is_undoing(vertex):
             eliminated[vertex] = shortage
     return eliminated
@@ -124,6 +125,7 @@ def hosts_of_replaced_storage(state: UpgradeState) -> dict[HostId, None]:
 
 def _pack(state: UpgradeState, vms: list[VmId], hosts: list[HostId]) -> list[VmMove]:
     """Pack VMs on as few of the last hosts as possible."""
+    # Few hosts, taken from the end: the hosts at the front change first and should stay free.
     for count in range(1, len(hosts) + 1):
         moves = _place(state, vms, hosts[-count:])
         if len(moves) == len(vms):
@@ -136,9 +138,9 @@ def _place(state: UpgradeState, vms: Iterable[VmId], hosts: list[HostId]) -> lis
     capacity = FreeCapacity(state, hosts)
     moves: list[VmMove] = []
     for vm in vms:
-        placement = state.cluster.placements[vm]
-        target = next((host for host in hosts if capacity.fits(host, placement.group)), None)
+        placement, known = state.cluster.placements[vm], state.cluster.vms[vm]
+        target = next((host for host in hosts if capacity.fits(host, placement.group, known)), None)
         if target is not None and placement.host is not None:
-            capacity.commit(target, placement.group)
+            capacity.commit(target, placement.group, known)
             moves.append(VmMove(vm=vm, source=placement.host, target=target))
     return moves

@@ -13,10 +13,19 @@ from equipoise.model.upgrade.event import (
 )
 from equipoise.model.upgrade.request import CommandKind
 from equipoise.upgrade.graph.build import grouping
-from equipoise.upgrade.reason import Reason
+from equipoise.upgrade.reason import (
+    NO_REASON,
+    Reason,
+    resource_isolated,
+    set_ended,
+    set_undo_started,
+)
 from equipoise.upgrade.requests.commands import UNDO_COMMANDED
-from equipoise.upgrade.requests.set_conflicts import completes_with, conflicting_sets
-from equipoise.upgrade.requests.work_transfer import awaits_other_sets
+from equipoise.upgrade.requests.set_conflicts import (
+    awaits_other_sets,
+    completes_with,
+    conflicting_sets,
+)
 from equipoise.upgrade.state import UpgradeState
 from equipoise.upgrade.state.requests import ChangeSetStatus, SetProgress
 from equipoise.upgrade.state.resources import ResourceState
@@ -54,21 +63,13 @@ def _first_decision(
 
 def _isolate_broken(state: UpgradeState) -> ReviewDecision | None:
     for id_, reason in state.attempts.to_isolate.items():
-        return ResourceIsolated(
-            at_ms=state.at_ms, resource=id_, failed=True, reason=reason.text, code=reason.code
-        )
+        return resource_isolated(state.at_ms, id_, reason, failed=True)
     return None
 
 
 def _end_refused(state: UpgradeState) -> ReviewDecision | None:
     for set_, reason in state.requests.refused_sets.items():
-        return SetEnded(
-            at_ms=state.at_ms,
-            set=set_,
-            outcome=SetOutcome.REFUSED,
-            reason=reason.text,
-            code=reason.code,
-        )
+        return set_ended(state.at_ms, set_, SetOutcome.REFUSED, reason)
     return None
 
 
@@ -79,20 +80,15 @@ def _isolate_exhausted(state: UpgradeState) -> ReviewDecision | None:
             continue
         for set_, failed in resource_state.attempts.items():
             status = state.requests.set_status[set_]
+            # Retry while the failed attempts are below the limit (design, section 7).
             if failed < status.set.attempts_max or not resource_state.has_work_for(set_):
                 continue
             undoing = resource_state.levels[0].order == 0
             # It is isolated already; only a failed undo makes it failed.
             if resource_state.isolated and not undoing:
                 continue
-            reason = f"{failed} attempts failed for set {set_}"
-            return ResourceIsolated(
-                at_ms=state.at_ms,
-                resource=id_,
-                failed=undoing,
-                reason=reason,
-                code="attempts-exhausted",
-            )
+            reason = Reason("attempts-exhausted", f"{failed} attempts failed for set {set_}")
+            return resource_isolated(state.at_ms, id_, reason, failed=undoing)
     return None
 
 
@@ -100,32 +96,25 @@ def _isolate_group(state: UpgradeState) -> ReviewDecision | None:
     """Isolate resources that change together with an isolated resource."""
     groups = grouping(state)
     for id_, resource_state in state.resources.states.items():
-        if resource_state.isolated and len(groups.members[groups.group_of[id_]]) > 1:
-            for member in groups.members[groups.group_of[id_]]:
-                if (
-                    not state.resources.states[member].isolated
-                    and state.resources.states[member].levels
-                ):
-                    reason = f"it changes together with {id_}, which is isolated"
-                    return ResourceIsolated(
-                        at_ms=state.at_ms,
-                        resource=member,
-                        failed=resource_state.failed,
-                        reason=reason,
-                        code="isolated-with-group",
-                    )
+        for member in groups.members[groups.group_of[id_]] if resource_state.isolated else ():
+            member_state = state.resources.states[member]
+            if not member_state.isolated and member_state.levels:
+                text = f"it changes together with {id_}, which is isolated"
+                reason = Reason("isolated-with-group", text)
+                return resource_isolated(state.at_ms, member, reason, failed=resource_state.failed)
     return None
 
 
 def _undo_conflicting(state: UpgradeState) -> ReviewDecision | None:
     """Undo a set that would leave incompatible versions in service."""
+    # Only an undone or ended set can leave incompatible versions, and the check is slow.
     if all(
         status.progress is SetProgress.SCHEDULED for status in state.requests.set_status.values()
     ):
         return None
     for set_, reason in conflicting_sets(state).items():
-        if state.requests.set_status[set_].progress is SetProgress.SCHEDULED:
-            return SetUndoStarted(at_ms=state.at_ms, set=set_, reason=reason.text, code=reason.code)
+        if state.requests.is_scheduled(set_):
+            return set_undo_started(state.at_ms, set_, reason)
     return None
 
 
@@ -138,37 +127,23 @@ def _undo_or_cancel(state: UpgradeState, status: ChangeSetStatus) -> ReviewDecis
         return _release_restored(state, status)
     order = state.requests.pending_orders.get(status.id)
     if order is CommandKind.CANCEL:
-        return SetEnded(
-            at_ms=state.at_ms,
-            set=status.id,
-            outcome=SetOutcome.CANCELLED,
-            reason=status.reason,
-            code=status.reason_code,
-        )
+        return set_ended(state.at_ms, status.id, SetOutcome.CANCELLED, status.reason)
     reason = UNDO_COMMANDED if order is CommandKind.UNDO else None
     reason = reason or _threshold_violation(state, status) or _deadline_violation(state, status)
-    if reason is None:
-        return None
-    return SetUndoStarted(at_ms=state.at_ms, set=status.id, reason=reason.text, code=reason.code)
+    return None if reason is None else set_undo_started(state.at_ms, status.id, reason)
 
 
 def _threshold_violation(state: UpgradeState, status: ChangeSetStatus) -> Reason | None:
     """Return a violation if too few resources of a change are operational, or None."""
     for change, ids in zip(status.set.changes, status.targets, strict=True):
+        # The threshold is the minimum number of operational targets; by default all of them.
         needed = len(ids) if change.undo_threshold is None else change.undo_threshold
-        operational = sum(
-            state.resources.states[id_].operational for id_ in ids if id_ in state.resources.states
-        )
+        known = [id_ for id_ in ids if id_ in state.resources.states]
+        lost = [id_ for id_ in known if not state.resources.states[id_].operational]
+        operational = len(known) - len(lost)
         if operational < needed:
-            lost = [
-                id_
-                for id_ in ids
-                if id_ in state.resources.states and not state.resources.states[id_].operational
-            ]
-            text = (
-                f"{operational} of {len(ids)} are operational, {needed} must be: {', '.join(lost)}"
-            )
-            return Reason("too-few-operational", text)
+            figures = f"{operational} of {len(ids)} are operational, {needed} must be"
+            return Reason("too-few-operational", f"{figures}: {', '.join(lost)}")
     return None
 
 
@@ -232,11 +207,6 @@ def _is_restored(
 def _end_complete(state: UpgradeState, status: ChangeSetStatus) -> ReviewDecision | None:
     if _has_work_left(state, status):
         return None
-    undone = status.progress is SetProgress.UNDOING
-    return SetEnded(
-        at_ms=state.at_ms,
-        set=status.id,
-        outcome=SetOutcome.UNDONE if undone else SetOutcome.APPLIED,
-        reason=status.reason if undone else "",
-        code=status.reason_code if undone else "",
-    )
+    if status.progress is SetProgress.UNDOING:
+        return set_ended(state.at_ms, status.id, SetOutcome.UNDONE, status.reason)
+    return set_ended(state.at_ms, status.id, SetOutcome.APPLIED, NO_REASON)

@@ -71,6 +71,7 @@ class RoleCoverage:
             self._gone |= dict.fromkeys(self._hosts(vertex))
 
     def _is_undo(self, vertex: VertexId) -> bool:
+        # A group without changes only returns into service and takes no host away.
         return self._view.is_undoing(vertex) or not self._view.control.groups[vertex].changes
 
     def _hosts(self, vertex: VertexId) -> list[HostId]:

@@ -11,8 +11,7 @@ from equipoise.model.upgrade.event import Elimination
 from equipoise.model.upgrade.work import VertexId
 from equipoise.upgrade.graph.host_partitions import (
     HostPartitions,
-    growing_tenants,
-    tenants_on_old_only,
+    scaling_areas,
     tenants_with_new,
     unused_hosts,
     used_hosts,
@@ -50,6 +49,7 @@ def select_batch(view: IterationView) -> BatchSelection:
     Rule 6 keeps one of several peers, whatever the size of its host. If the host of that peer is
     reserved, another peer is tried; otherwise the upgrade would never continue.
     """
+    # The first try is reported if no other succeeds, because its reasons name every group.
     first_try, passed_over = selection, more = _try_selection(view, {})
     # Each try passes over more groups, so the loop ends.
     while not selection.batch and more:
@@ -71,13 +71,17 @@ def _try_selection(
     z = len(spare_hosts)
     no_spare = None if spare_hosts else _no_spare_reason(view, lasting_s)
     batch, capped = _fill_batch(view, ordered, hosts, spare_hosts, no_spare)
+    # After the limit: groups that return add capacity and take none.
     returning, waiting = _returning_groups(view, set(batch))
     batch += returning
     selection = BatchSelection(
         z,
+        # The order of the cluster, not of the selection, so that journals of equal batches are
+        # equal.
         tuple(sorted(batch, key=view.position.__getitem__)),
         tuple(_eliminated(view, [*removed, (5, waiting), (0, passed_over | capped)])),
     )
+    # Another peer can help only if rule 6 removed one and capacity stopped the one it kept.
     peers = next((reasons for rule, reasons in removed if rule == PEER_RULE), {})
     if batch or not (capped and peers):
         return selection, {}
@@ -217,14 +221,11 @@ def selection_order(view: IterationView, vertices: list[VertexId]) -> list[Verte
     """
 
     def rank(vertex: VertexId) -> tuple[bool, int, bool, int]:
-        priority = max(
-            (view.state.requests.set_status[set_].priority for set_ in view.sets(vertex)), default=0
-        )
         has_hosts = bool(view.control.groups[vertex].hosts)
         position = view.position[vertex]
         return (
             not view.is_undoing(vertex),
-            -priority,
+            -view.priority(vertex),
             has_hosts,
             -position if has_hosts else position,
         )
@@ -245,10 +246,7 @@ def longest_change_s(view: IterationView, vertices: dict[VertexId, None]) -> int
 
 def _unchanged_area(view: IterationView) -> tuple[list[HostId], tuple[TenantId, ...]]:
     """Return the hosts from which a batch takes its hosts, and the tenants that may scale there."""
-    state, host_partitions = view.state, view.host_partitions
-    if host_partitions.divided:
-        return list(host_partitions.old), tenants_on_old_only(state, host_partitions)
-    return [*host_partitions.old, *host_partitions.new], growing_tenants(state)
+    return scaling_areas(view.state, view.host_partitions)[0]
 
 
 def spareable_hosts(
@@ -294,6 +292,7 @@ def spareable_hosts(
             + failover
             + len(reservation.kept)
         )
+        # Clamped at 0: equation 4 is negative if the reserves exceed the empty hosts.
         return order[: max(0, len(order) + len(returning) - kept)]
     if len({state.cluster.compute_hosts[host].vms_max for host in (*order, *returning)}) > 1:
         # Large hosts make a smaller reserve. But the goal is to spare the hosts that are wanted.
@@ -354,5 +353,5 @@ def _vms_to_move(state: UpgradeState, view: IterationView) -> list[VertexId]:
     return [
         VertexId(placement.vm)
         for placement in state.cluster.placements.values()
-        if placement.host is not None and view.host_partitions.vms_must_leave(placement.host)
+        if placement.host is not None and placement.host in view.host_partitions.old
     ]

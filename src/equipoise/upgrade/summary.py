@@ -47,6 +47,7 @@ def spare_host_need(state: UpgradeState, request: RequestId, order: int) -> Spar
     divides = any(
         status.partitions_hosts and status.id not in state.requests.refused_sets for status in sets
     )
+    # While hosts are divided, each partition needs its own reserve for failures.
     failover = state.settings.failover_hosts if divides else 0
     available = len(spareable_hosts(build_view(state, with_vms=False), (), None))
     # One unit changes at a time, so the largest counts.
@@ -157,6 +158,8 @@ class _Summariser:
     def apply(self, event: Event) -> None:
         """Record an event together with the state in which it happened."""
         note = getattr(self, f"_{type(event).__name__}", None)
+        # Most notes need the state before the event. Only the start of an iteration is noted after
+        # it, because it schedules the requests.
         before = not isinstance(event, past.IterationStarted)
         if before and note is not None:
             note(event)
@@ -249,6 +252,7 @@ class _Summariser:
                         SlaViolation(at_ms, placement.tenant, what, "too-many-disturbed")
                     )
         for tenant, moving in tenants.items():
+            # A tenant is out only while all its VMs move at once.
             if moving == self._state.cluster.vm_counts[tenant]:
                 had = self.summary.outage_ms.get(tenant, 0)
                 self.summary.outage_ms[tenant] = had + self._state.settings.vm_outage_ms

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from equipoise.model.quantity import ResourceId
@@ -34,49 +35,33 @@ def batch_schedule(view: IterationView, batch: tuple[VertexId, ...], id_: BatchI
     back: TaskStage = []
     work: TaskStage = []
     on: TaskStage = []
+    states = view.state.resources.states
     for vertex in batch:
         group = view.control.groups[vertex]
-        levels = view.level(vertex)
         unit = view.unit(vertex)
+        levels = view.level(vertex)
+        changing = [member for member in group.members if member in levels]
         block_of = _change_blocks(view, vertex)
         # A group without work only returns into service.
         if not levels and not group.active:
-            back += [
-                _new_task(view.state, block_of[member], member, TaskKind.ACTIVATE)
-                for member in group.members
-            ]
+            back += _new_tasks(view.state, block_of, group.members, TaskKind.ACTIVATE)
             continue
-        work += [
-            _apply_task(view.state, block_of[member], member)
-            for member in group.members
-            if member in levels
-        ]
-        if unit is None:
-            deactivated = [
-                member for member in group.members if _is_deactivated(view.state, member)
+        work += [_apply_task(view.state, block_of[member], member) for member in changing]
+        if unit is None:  # an earlier unit may have left members out of service
+            off_now = [
+                id_ for id_ in group.members if states[id_].present and not states[id_].active
             ]
-            on += [
-                _new_task(view.state, block_of[member], member, TaskKind.ACTIVATE)
-                for member in deactivated
-            ]
-        else:
-            members = [member for member in group.members if member in levels]
+            on += _new_tasks(view.state, block_of, off_now, TaskKind.ACTIVATE)
+        elif unit.method is UpgradeMethod.MODIFIED_SPLIT_LINKS:
             # The members stay in service; only their links are switched off.
-            if switches_links(unit):
-                off += _link_tasks(view, block_of, unit, members)
-                continue
-            in_service = [
-                member for member in members if view.state.resources.states[member].active
-            ]
-            off += [
-                _new_task(view.state, block_of[member], member, TaskKind.DEACTIVATE)
-                for member in in_service
-            ]
-            if not stays_deactivated(view.state, unit):
-                on += [
-                    _new_task(view.state, block_of[member], member, TaskKind.ACTIVATE)
-                    for member in members
-                ]
+            off += _link_tasks(view, block_of, unit, changing)
+        else:
+            in_service = [id_ for id_ in changing if states[id_].active]
+            off += _new_tasks(view.state, block_of, in_service, TaskKind.DEACTIVATE)
+            if not _stays_deactivated(view.state, unit):
+                on += _new_tasks(view.state, block_of, changing, TaskKind.ACTIVATE)
+    # ``back`` after ``off``: groups of the new version return only when the old one is out of
+    # service.
     stages = tuple(tuple(stage) for stage in (off, back, work, on) if stage)
     return TaskBatch(id=id_, stages=stages)
 
@@ -113,21 +98,19 @@ def _change_blocks(view: IterationView, vertex: VertexId) -> dict[ResourceId, Ve
     return block_of
 
 
-def _is_deactivated(state: UpgradeState, resource: ResourceId) -> bool:
-    """Return whether an earlier unit has left a resource out of service."""
-    resource_state = state.resources.states[resource]
-    return resource_state.present and not resource_state.active
-
-
-def stays_deactivated(state: UpgradeState, unit: UpgradeUnit) -> bool:
+def _stays_deactivated(state: UpgradeState, unit: UpgradeUnit) -> bool:
     """Return whether the current partition stays out of service until the last one."""
     current = next_partition(state, unit)
     return current is not None and current < len(unit.partitions) - 1
 
 
-def switches_links(unit: UpgradeUnit) -> bool:
-    """Return whether the method switches links instead of resources."""
-    return unit.method is UpgradeMethod.MODIFIED_SPLIT_LINKS
+def _new_tasks(
+    state: UpgradeState,
+    block_of: dict[ResourceId, VertexId],
+    resources: Iterable[ResourceId],
+    kind: TaskKind,
+) -> TaskStage:
+    return [_new_task(state, block_of[resource], resource, kind) for resource in resources]
 
 
 def _new_task(
@@ -252,6 +235,7 @@ def on_task_finished(state: UpgradeState, event: past.TaskFinished) -> None:
     resource_state = state.resources.states[task.resource]
     match task.kind:
         case TaskKind.APPLY:
+            # Before the level is removed from the resource: a revert needs it.
             state.attempts.apply(task.resource, resource_state.levels[0])
             state.resources.put(after_apply(resource_state))
         case TaskKind.REVERT:
@@ -338,8 +322,10 @@ def on_task_failed(state: UpgradeState, event: past.TaskFailed) -> None:
             # The attempt counts for the set of the work that failed.
             set_ = task.works[min(event.done, len(task.works) - 1)].set
             state.resources.count_attempt(task.resource, set_)
+            # Nothing is known about an unreachable resource, so a revert could break it further.
             if event.unreachable:
                 attempts.must_isolate(task.resource, "unreachable", reason)
+            # A task that failed before its first work has left nothing to revert.
             elif event.done or event.begun:
                 attempts.must_revert(task.resource, task.works[: event.done + event.begun])
         case TaskKind.CHECK:

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from command import answer, call
+from command import answer, call, call_here
 
 
 def test_without_a_name_the_experiments_are_listed() -> None:
-    assert "discrete and continuous mode" in call("fuzz", "experiment").stdout
     found = answer("fuzz", "experiment")
+    listed = call_here("fuzz", "experiment").stdout
+    assert all(row["name"] in listed and row["about"] in listed for row in found)
     assert [row["name"] for row in found] == ["modes", "repair", "oracle", "causes"]
 
 
@@ -30,9 +31,9 @@ def test_an_experiment_supports_any_suitable_scheduler() -> None:
 
 
 def test_tables_are_printed() -> None:
-    done = call("fuzz", "experiment", "causes", "--target", "faulty-B", "--tests", "60")
+    done = call_here("fuzz", "experiment", "causes", "--target", "faulty-B", "--tests", "60")
     lines = done.stdout.splitlines()
-    assert lines[0].startswith("causes: defects by constraint and by the causes A to F")
+    assert lines[0].startswith("causes: ")
     assert any(line.split()[:3] == ["paper:", "trials", "704"] for line in lines)
 
 
@@ -64,5 +65,7 @@ def test_a_missing_btrplace_is_reported(tmp_path: Path) -> None:
 
 
 def test_a_campaign_is_still_called_by_its_target_alone() -> None:
-    assert "experiment" in call("fuzz", "--help").stdout
-    assert "our exact planner" in call("fuzz", "--list").stdout
+    assert "experiment" in call_here("fuzz", "--help").stdout
+    assert any(
+        line.split()[:1] == ["planner"] for line in call_here("fuzz", "--list").stdout.splitlines()
+    )

@@ -45,8 +45,8 @@ def test_they_fail_with_the_smallest_case_which_can_be_judged_again(tmp_path: Pa
     words = ("--campaign-tests", "150", "--campaign-seed", "3", "--campaign-save", str(saved))
     done = run(tmp_path, "True", *words)
     assert done.returncode == 1
-    assert "Mine has defects, seed 3" in done.stdout
-    assert "under-filtering, introduced: Lonely" in done.stdout
+    assert "seed 3" in done.stdout
+    assert "introduced: Lonely" in done.stdout
     again = answer("fuzz", "planner", "--replay", str(saved))
     assert again["agreed"] == again["tests"] > 0
 
@@ -61,4 +61,4 @@ def test_an_unknown_constraint_is_reported(tmp_path: Path) -> None:
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 2
-    assert "lonly: is no constraint" in done.stdout
+    assert "InvalidInput: campaign: lonly: " in done.stdout

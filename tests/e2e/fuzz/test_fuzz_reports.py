@@ -5,20 +5,22 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shlex
 import subprocess
 from html import escape
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-from command import COMMAND, answer, call
+from command import COMMAND, answer
 from e2e.test_report_page import CHROMIUM, opened
 
 PNG = b"\x89PNG\r\n\x1a\n"
 TARGET = ("fuzz", "faulty-C", "--constraint", "Spread", "--constraint", "Root", "--tests", "300")
 
-# The page in a frame, as wide as a screen is, and what a person would see there.
+# The page in a frame, as wide as a screen is, and what a reader would see there.
 A_SCREEN = """<!doctype html>
 <iframe srcdoc="{page}" style="width: {wide}px; height: 2000px; border: 0"></iframe>
 <script>
@@ -63,24 +65,39 @@ def test_all_files_are_written_beside_the_json(tmp_path: Path) -> None:
     assert all(drawing.all("rect", "presence") for drawing in drawn)
 
 
-def test_the_line_on_the_page_gives_the_same_verdict_again(tmp_path: Path) -> None:
-    page = tmp_path / "found.html"
-    found = answer(*TARGET, "--report", str(page), code=1)
+@pytest.fixture(scope="module", name="campaign")
+def fixture_campaign(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """The page of a campaign, and its document."""
+    page = tmp_path_factory.mktemp("campaign") / "found.html"
+    return page, answer(*TARGET, "--report", str(page), code=1)
+
+
+def test_the_line_on_the_page_gives_the_same_verdict_again(
+    campaign: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    page, found = campaign
     lines = [element.text for element in opened(page).all("pre", "copied")]
-    for line, defect in zip(lines, found["defects"], strict=True):
-        again = subprocess.run(
-            f'PATH="{COMMAND.parent}:$PATH"; {line} --json',
-            shell=True, capture_output=True, text=True, check=False, timeout=60,
-        )  # fmt: skip
-        assert again.returncode == 1, again.stderr
-        assert f'"why": "{defect["why"]}"' in again.stdout
+    reasons = [defect["why"] for defect in found["defects"]]
+    in_shell = subprocess.run(
+        f'PATH="{COMMAND.parent}:$PATH"; {lines[0]} --json',
+        shell=True, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert in_shell.returncode == 1, in_shell.stderr
+    assert json.loads(in_shell.stdout)["defects"][0]["why"] == reasons[0]
+    # The other lines without a shell: each is ``printf %s CASE | equipoise fuzz ... /dev/stdin``.
+    for line, why in zip(lines, reasons, strict=True):
+        printf, _, case, pipe, program, *words, stdin = shlex.split(line)
+        assert (printf, pipe, program, stdin) == ("printf", "|", "equipoise", "/dev/stdin")
+        (tmp_path / "case.jsonl").write_text(case)
+        (defect,) = answer(*words, str(tmp_path / "case.jsonl"), code=1)["defects"]
+        assert defect["why"] == why
 
 
 @pytest.mark.parametrize("wide", [1280, 400])
-def test_the_page_can_be_read_on_any_screen(tmp_path: Path, wide: int) -> None:
-    page = tmp_path / "found.html"
-    answer(*TARGET, "--report", str(page), code=1)
-    content, framed = page.read_text(), tmp_path / "framed.html"
+def test_the_page_can_be_read_on_any_screen(
+    campaign: tuple[Path, dict[str, Any]], tmp_path: Path, wide: int
+) -> None:
+    content, framed = campaign[0].read_text(), tmp_path / "framed.html"
     framed.write_text(A_SCREEN.format(page=escape(content), wide=wide))
     seen = json.loads(opened(framed).one("pre").text)
     assert seen["out"] == []
@@ -90,9 +107,10 @@ def test_the_page_can_be_read_on_any_screen(tmp_path: Path, wide: int) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["0", "1"])
-def test_the_page_can_be_seen_in_the_dark_and_in_the_light(tmp_path: Path, scheme: str) -> None:
-    page, picture = tmp_path / "found.html", tmp_path / "found.png"
-    answer(*TARGET, "--report", str(page), code=1)
+def test_the_page_can_be_seen_in_the_dark_and_in_the_light(
+    campaign: tuple[Path, dict[str, Any]], tmp_path: Path, scheme: str
+) -> None:
+    page, picture = campaign[0], tmp_path / "found.png"
     assert opened(page).one("h1").text == "faulty-C"
     assert CHROMIUM is not None
     subprocess.run(
@@ -106,9 +124,10 @@ def test_the_page_can_be_seen_in_the_dark_and_in_the_light(tmp_path: Path, schem
 
 @pytest.mark.parametrize("option", ["--csv", "--junit", "--report"])
 def test_an_unwritable_file_is_reported_before_the_campaign(tmp_path: Path, option: str) -> None:
-    done = call("fuzz", "planner", "--tests", "1000000", option, str(tmp_path))
-    assert done.returncode == 2
-    assert "cannot be written" in done.stderr
+    (problem,) = answer("fuzz", "planner", "--tests", "1000000", option, str(tmp_path), code=2)[
+        "problems"
+    ]
+    assert (problem["code"], problem["file"]) == ("file-not-writable", str(tmp_path))
 
 
 def test_a_campaign_in_which_nothing_is_found_passes_every_test(tmp_path: Path) -> None:

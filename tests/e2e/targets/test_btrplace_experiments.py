@@ -10,9 +10,10 @@ import pytest
 from btrplace_trials import a_demand, a_trial, boot, do, kill, move, sleep, stop
 from builders import a_host, a_vm
 from equipoise.adapters.btrplace.scheduler import BtrPlace, btrplace_entry, start_btrplace
-from equipoise.adapters.targets import MissingTarget, Worker
+from equipoise.adapters.targets.environment import MissingTarget
+from equipoise.adapters.targets.scheduler import UnsupportedTrial
+from equipoise.adapters.targets.worker import Worker
 from equipoise.fuzz.experiments import EXPERIMENTS, subject_of
-from equipoise.fuzz.schedulers import UnsupportedTrial
 from equipoise.fuzz.trial import Trial
 
 X, Y = a_vm("x", "h1"), a_vm("y", "h2")

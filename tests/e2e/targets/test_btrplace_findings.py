@@ -16,7 +16,8 @@ from btrplace_trials import a_demand, a_trial, boot, do, move, resume, sleep, st
 from builders import a_host, a_vm
 from equipoise.adapters.btrplace.java_build import FALLBACK, PINNED, require_build
 from equipoise.adapters.btrplace.scheduler import BtrPlace, start_btrplace
-from equipoise.adapters.targets import MissingTarget, PinnedTarget, Worker
+from equipoise.adapters.targets.environment import MissingTarget, PinnedTarget
+from equipoise.adapters.targets.worker import Worker
 from equipoise.fuzz.trial import Trial, TrialOutcome, judge
 from equipoise.model.plan import Step
 from equipoise.model.problem import Network

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from equipoise.adapters.btrplace.scheduler import (
     btrplace_entry,
     start_btrplace,
 )
-from equipoise.adapters.targets import MissingTarget, PinnedTarget, Worker
+from equipoise.adapters.targets.environment import MissingTarget, PinnedTarget
+from equipoise.adapters.targets.worker import Worker
 from equipoise.fuzz.campaign import CampaignLimits, Finding, FuzzCampaign
 from equipoise.fuzz.campaign.findings import judge_baseline
 from equipoise.fuzz.trial import TrialVerdict
@@ -89,9 +91,9 @@ def told(defect: dict[str, Any]) -> list[Any]:
 
 def test_findings_of_another_version_are_not_compared_with(worker: Worker) -> None:
     other = next(version for version in VERSIONS if version.version != worker.version)
-    done = call("fuzz", "btrplace", "--tests", "1", "--known", str(other.findings))
+    options = ("--tests", "1", "--known", str(other.findings), "--json")
+    done = call("fuzz", "btrplace", *options)
     assert done.returncode == 2
-    assert (
-        f"has findings of btrplace {other.version}, but version {worker.version} is installed"
-        in done.stderr
-    )
+    (problem,) = json.loads(done.stdout)["problems"]
+    assert problem["code"] == "findings-mismatch"
+    assert {other.version, worker.version} <= set(problem["what"].replace(",", "").split())

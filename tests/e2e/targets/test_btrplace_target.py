@@ -29,11 +29,12 @@ from equipoise.adapters.btrplace.java_build import (
     safeplace_tests_per_s,
 )
 from equipoise.adapters.btrplace.scheduler import TRIAL_OPTIONS, BtrPlace, start_btrplace
-from equipoise.adapters.targets import MissingTarget, Worker
+from equipoise.adapters.targets.environment import MissingTarget
+from equipoise.adapters.targets.scheduler import SchedulerCrash
+from equipoise.adapters.targets.worker import Worker
 from equipoise.errors import WorldError
 from equipoise.fuzz.campaign import CampaignLimits, FuzzCampaign
 from equipoise.fuzz.registry import find_scheduler
-from equipoise.fuzz.schedulers import SchedulerCrash
 from equipoise.fuzz.trial import Trial, TrialOutcome
 from equipoise.model.action import Forge
 from equipoise.model.plan import Step

@@ -12,18 +12,11 @@ import pytest
 from builders import a_cluster, a_host, a_vm
 from equipoise.adapters.nova.encode import EXTRA_SPECS
 from equipoise.adapters.nova.scheduler import NOVA, NOVA_PIPELINE, Nova, NovaPipeline
-from equipoise.adapters.targets import (
-    PYTHON_TARGETS,
-    TargetCrash,
-    Worker,
-    find_environment,
-    start_worker,
-)
-from equipoise.adapters.targets.environment import ADAPTERS_FOLDER
-from equipoise.adapters.targets.scheduler import SchedulerEntry
+from equipoise.adapters.targets.environment import ADAPTERS_FOLDER, PYTHON_TARGETS, find_environment
+from equipoise.adapters.targets.scheduler import Scheduler, SchedulerEntry
+from equipoise.adapters.targets.worker import TargetCrash, Worker, start_worker
 from equipoise.fuzz.campaign import CampaignLimits, CampaignReport, FuzzCampaign
 from equipoise.fuzz.generate import Generator
-from equipoise.fuzz.schedulers import Scheduler
 from equipoise.fuzz.trial import Trial, TrialOutcome, judge
 from equipoise.fuzz.trial.stored import StoredTrial, case_of, read_lines, trial_of
 from equipoise.model.host import Host, HostState
@@ -134,7 +127,8 @@ def again(saved: StoredTrial, report: CampaignReport) -> StoredTrial:
 def test_no_question_leaves_a_trace_in_another(worker: Worker) -> None:
     nova = Nova(starter=lambda: worker)
     makers = [Generator(library_file("nova"), name, NOVA.options) for name in NOVA.constraints]
-    trials = [maker.trial(number) for number in range(10) for maker in makers]
+    rows = zip(*(maker.block(range(10)).trials for maker in makers), strict=True)
+    trials = [trial for row in rows for trial in row]
     together = nova.accepts_many(trials)
     backwards = nova.accepts_many(trials[::-1])[::-1]
     alone = [nova.accepts_many([trial])[0] for trial in trials]

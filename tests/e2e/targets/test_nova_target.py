@@ -10,13 +10,8 @@ import pytest
 from builders import a_host, a_vm
 from equipoise.adapters.nova.encode import CONSTRAINTS, EXTRA_SPECS
 from equipoise.adapters.nova.scheduler import Nova
-from equipoise.adapters.targets import (
-    PYTHON_TARGETS,
-    TargetCrash,
-    Worker,
-    find_environment,
-    start_worker,
-)
+from equipoise.adapters.targets.environment import PYTHON_TARGETS, find_environment
+from equipoise.adapters.targets.worker import TargetCrash, Worker, start_worker
 from equipoise.errors import WorldError
 from equipoise.fuzz.trial import Trial, TrialOutcome, judge
 from equipoise.model.action import Boot, Migrate

@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from equipoise.adapters.targets import (
-    PYTHON_TARGETS,
+from equipoise.adapters.targets.environment import PYTHON_TARGETS, find_environment
+from equipoise.adapters.targets.worker import (
     ClusterMessage,
     ProposedMoves,
     TargetCrash,
     Worker,
-    find_environment,
     start_worker,
 )
 

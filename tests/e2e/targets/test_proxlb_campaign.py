@@ -10,10 +10,11 @@ import pytest
 from balancer_trials import a_balancer_trial, guest, node
 from command import call
 from equipoise.adapters.proxlb.scheduler import PROXLB, ProxLb
-from equipoise.adapters.targets import PYTHON_TARGETS, Worker, find_environment, start_worker
+from equipoise.adapters.targets.environment import PYTHON_TARGETS, find_environment
+from equipoise.adapters.targets.scheduler import Scheduler
+from equipoise.adapters.targets.worker import Worker, start_worker
 from equipoise.fuzz.campaign import CampaignLimits, FuzzCampaign
 from equipoise.fuzz.campaign.findings import judge_baseline
-from equipoise.fuzz.schedulers import Scheduler
 from equipoise.fuzz.trial import TrialOutcome, judge
 from equipoise.fuzz.trial.stored import StoredTrial, read_lines, trial_of
 

@@ -9,18 +9,13 @@ import pytest
 
 from balancer_trials import a_balancer_trial, guest, node
 from command import call
-from equipoise.adapters.targets import (
-    PYTHON_TARGETS,
-    TargetCrash,
-    Worker,
-    find_environment,
-    start_worker,
-)
+from equipoise.adapters.targets.environment import PYTHON_TARGETS, find_environment
+from equipoise.adapters.targets.scheduler import Scheduler
+from equipoise.adapters.targets.worker import TargetCrash, Worker, start_worker
 from equipoise.adapters.watcher.encode import STRATEGIES
 from equipoise.adapters.watcher.scheduler import WATCHER, Watcher
 from equipoise.fuzz.campaign import CampaignLimits, FuzzCampaign
 from equipoise.fuzz.campaign.findings import judge_baseline
-from equipoise.fuzz.schedulers import Scheduler
 from equipoise.fuzz.trial import TrialOutcome, judge
 from equipoise.fuzz.trial.stored import StoredTrial, read_lines
 from equipoise.model.action import EnterMaintenance, Migrate

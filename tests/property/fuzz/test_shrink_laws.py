@@ -144,7 +144,7 @@ def test_every_reduction_is_smaller_and_could_have_been_generated(chance: Random
 
 @FEWER
 @given(CHANCE, st.integers(0, 2**32))
-def test_the_same_is_asked_about_the_same(chance: Random, salt: int) -> None:
+def test_equal_trials_have_equal_reductions(chance: Random, salt: int) -> None:
     trial, keeps = a_trial(chance), at_whim(salt)
     copy = replace(trial, initial=Snapshot.of(trial.initial.inventory()))
     assert content(shrink(copy, keeps)) == content(shrink(trial, keeps))

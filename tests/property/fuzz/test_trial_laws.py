@@ -76,8 +76,9 @@ def test_a_file_keeps_it(trial: Trial) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_our_planner_agrees(name: str) -> None:
     maker, planner = Generator(library_constraints()[name], name, seed=7), Planner()
-    for number in range(40):
-        verdict = judge(planner, maker.trial(number))
+    # A block is drawn at once, which costs a tenth of as many single trials.
+    for number, trial in enumerate(maker.block(range(40)).trials):
+        verdict = judge(planner, trial)
         assert verdict.outcome is TrialOutcome.AGREE, (number, verdict)
 
 

@@ -36,7 +36,7 @@ from equipoise.model.event import Event, PlanEnded, PlanOutcome
 from equipoise.model.host import Host, HostReserve, HostState
 from equipoise.model.plan import Plan, Step
 from equipoise.model.quantity import HostId, ResourceName, RuleId, StepId, VmId
-from equipoise.model.rule import KeepApart, KeepTogether, Rule, StayOff, StayWithin
+from equipoise.model.rule import KeepApart, KeepTogether, Rule, Satisfy, StayOff, StayWithin
 from equipoise.model.state import transition
 from equipoise.model.state.snapshot import RunningAction, Snapshot
 from equipoise.model.value import FrozenMap
@@ -231,6 +231,8 @@ def some_cluster(chance: Random) -> Snapshot:
             reserve=HostReserve(
                 cpu_mhz=chance.choice([0, 0, 500]), memory_mib=chance.choice([0, 0, 512])
             ),
+            memory_overcommit=chance.choice([None, 1.3, 8.0, 8.0]),
+            cpu_overcommit=chance.choice([*[None] * 6, 0.5, 1.5]),
         )
         for n in range(chance.randint(1, 3))
     ]
@@ -282,7 +284,13 @@ def some_rule(chance: Random, name: str, hosts: Sequence[Host], vms: Sequence[Vm
         "hard": bool(chance.randrange(5)),
         "continuous": not chance.randrange(3),
     }
-    match chance.randrange(4):
+    match chance.randrange(5):
+        case 4:
+            several = tuple(vm for vm in group if vm != "gone")
+            constraint, number = chance.choice([("MaxPerHost", 1), ("MinRunning", 2)])
+            arguments: dict[str, Any] = {"vs": several, "nb": number}
+            fields = {"id": RuleId(name), "hard": given["hard"], "continuous": given["continuous"]}
+            return Satisfy(constraint=constraint, arguments=arguments, **fields)
         case 0:
             return KeepApart(**given)
         case 1:
@@ -402,8 +410,8 @@ EVERY_OBJECTION = {
     *("4 state", "4 elsewhere", "4 no template", "4 not replaceable", "4 agent", "4 to itself"),
     *("5 touched", "5 state", "5 not empty"),
     *("6 target is off", "6 source is off", "6 too few cores", "6 pair"),
-    *("7 cpu", "7 memory", "7 named", "7 allocation"),
-    *("8 broken from the beginning", "8 broken on the way", "8 broken at the end"),
+    *("7 cpu", "7 memory", "7 configured memory", "7 vcpus", "7 named", "7 allocation"),
+    *("8 broken on the way", "8 broken again", "8 worse on the way", "8 broken at the end"),
     "9 unknown",
 }
 

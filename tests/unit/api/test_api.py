@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import equipoise as eq
-from equipoise.api.sweep import estimate, t_quantile
+from equipoise.api.simulation import estimate, t_quantile
 from equipoise.model.quantity import VmId
 from equipoise.plan import Refusal, VerifiedPlan
 

@@ -1,4 +1,4 @@
-"""Writing the files that a person names: all of it, or a reason."""
+"""Writing the files that the user names: the whole file, or a reason."""
 
 from __future__ import annotations
 

@@ -33,7 +33,8 @@ def test_required_arguments_are_in_capitals_and_no_value_is_a_python_type(path: 
     lines = EVERY[path].splitlines()
     usage = lines[0].removeprefix(f"Usage: {path} ")
     assert usage == usage.replace("{", "").upper()
-    options = [line.split()[1] for line in lines if line.startswith("  --") and len(line) > 4]
+    words = [line.split() for line in lines if line.startswith("  --") and len(line) > 4]
+    options = [more[0] for _, *more in words if more]
     assert not [option for option in options if option.startswith("<")]
 
 
@@ -46,11 +47,12 @@ def test_usage_names_the_target_of_a_campaign_once() -> None:
 def test_each_help_summary_fits_on_one_line_of_the_command_list() -> None:
     lines = EVERY["equipoise"].splitlines()
     listed = lines[lines.index("Commands:") + 1 :]
-    assert len(listed) == 20
+    assert len(listed) == 23
     assert not [line for line in listed if line.endswith("...")]
 
 
-COMMAND_FILES = sorted(Path(equipoise.cli.__file__).parent.rglob("commands.py"))
+FOLDER = Path(equipoise.cli.__file__).parent
+COMMAND_FILES = sorted([*FOLDER.rglob("commands.py"), *FOLDER.rglob("*_arguments.py")])
 
 
 @pytest.mark.parametrize("path", COMMAND_FILES, ids=lambda path: path.parent.name)
@@ -59,7 +61,9 @@ def test_argument_files_import_no_work_at_module_level(path: Path) -> None:
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("equipoise."):
             names = [alias.name for alias in node.names]
-            assert node.module == "equipoise.cli.typer_app" or names == ["commands"]
+            # A long list of arguments has a file of its own, with the same duty.
+            cheap = {"equipoise.cli.typer_app", "equipoise.cli.jobs.batsim_arguments"}
+            assert node.module in cheap or names == ["commands"]
 
 
 def test_every_group_folder_has_a_list_of_its_commands() -> None:

@@ -52,13 +52,13 @@ def test_a_bug_in_a_thread_is_not_lost() -> None:
         _run_in_threads([broken])
 
 
-def test_a_refusal_is_shown_to_people_and_programs(
+def test_a_refusal_is_printed_as_text_and_as_json(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "access.json"
     file.write_text(json.dumps({"hosts": {"h1": DEAD}}))
     assert run(file, WakeOptions(), as_json=False) == 3
-    assert "the name no.such.invalid cannot be resolved" in capsys.readouterr().out
+    assert "no.such.invalid" in capsys.readouterr().out
     assert run(file, WakeOptions(task=PowerTask.STATE), as_json=True) == 3
     (found,) = json.loads(capsys.readouterr().out)["hosts"]
     assert (found["ok"], found["cause"], found["power"]) == (False, "unreachable", None)

@@ -6,8 +6,10 @@ import pytest
 
 from builders import a_cluster, a_host, a_plan, a_step, a_vm, event_facts
 from equipoise.capacity.ledger import CapacityLedger
-from equipoise.control import CancelAction, ControlConfig, ControlLoop, StartAction
+from equipoise.control import ControlLoop
+from equipoise.control.config import ControlConfig
 from equipoise.control.executor import Executor
+from equipoise.control.ports import CancelAction, StartAction
 from equipoise.errors import Conflict
 from equipoise.model.action import Migrate, PowerOff
 from equipoise.model.event import Event, HostFailed, PlanCancelled, PlanEnded
@@ -83,9 +85,9 @@ def test_an_overdue_step_is_cancelled_and_retried() -> None:
         "2000 action_timed_out a 1",
         "2000 action_failed a 1",
         "2100 action_started a 2",
-        "4100 action_timed_out a 2",
-        "4100 action_failed a 2",
-        "4100 plan_ended p partial 0 1 0",
+        "6100 action_timed_out a 2",
+        "6100 action_failed a 2",
+        "6100 plan_ended p partial 0 1 0",
     ]
 
 

@@ -26,7 +26,8 @@ from equipoise.model.quantity import HostId, RuleId, StepId, VmId
 from equipoise.model.rule import KeepApart
 from equipoise.model.state import transition
 from equipoise.model.state.snapshot import Snapshot
-from equipoise.plan import PlanMoment, Refusal, VerifiedPlan
+from equipoise.plan import Refusal, VerifiedPlan
+from equipoise.spec.moments import PlanMoment
 from equipoise.store import MemoryJournal
 from memory_world import MemoryWorld, Script
 from worlds import clusters

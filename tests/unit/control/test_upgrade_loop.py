@@ -70,7 +70,7 @@ def test_a_campaign_that_only_waits_ends_paused_and_can_be_resumed() -> None:
     journal = run(held)
     made = summarised(journal)
     assert made.status is CampaignStatus.PAUSED
-    assert "paused by command" in made.reason
+    assert "paused-by-command" in made.iterations[-1].pause_codes
     orders = MemoryJournal()
     orders.append([UpgradeCommanded(at_ms=0, command=UpgradeCommand(order=CommandKind.RESUME))])
     UpgradeLoop(SimulatedEngine(held), journal, held, orders).run()

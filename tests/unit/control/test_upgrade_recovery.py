@@ -12,9 +12,13 @@ from equipoise.control.upgrade_loop import UpgradeLoop
 from equipoise.model.event import Event
 from equipoise.model.inventory import Inventory
 from equipoise.model.upgrade.campaign import UpgradeCampaign, UpgradeSimulation
-from equipoise.model.upgrade.event import TaskFailed, UpgradeCommanded, UpgradeRequested
+from equipoise.model.upgrade.event import (
+    TaskFailed,
+    UpgradeCommanded,
+    UpgradeRequested,
+    UpgradeStatus,
+)
 from equipoise.model.upgrade.request import CommandKind, SetId, UpgradeCommand
-from equipoise.model.upgrade.status import UpgradeStatus
 from equipoise.sim.builtin import builtin_campaign
 from equipoise.sim.upgrade.engine import SimulatedEngine
 from equipoise.store import MemoryJournal

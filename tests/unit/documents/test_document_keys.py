@@ -9,10 +9,13 @@ import msgspec
 import pytest
 
 from equipoise.documents.advice import (
+    ActionRow,
+    BeforeAfter,
     MoveRow,
     PlaceDocument,
     RecommendationRow,
     RecommendDocument,
+    TotalsRow,
     WhatIfDocument,
 )
 from equipoise.documents.json_document import Document, read_leniently, unknown_keys
@@ -29,8 +32,8 @@ from equipoise.sim.runner import ScenarioRunner
 from equipoise.store import MemoryJournal
 
 RECOMMEND = (
-    "recommendations faults imbalance summary fewest_moves rejected host_pools host_pool_changes "
-    "explanations"
+    "recommendations faults existing_faults imbalance summary fewest_moves rejected host_pools "
+    "host_pool_changes explanations warnings"
 )
 KEYS = {
     SimulationDocument: (
@@ -39,7 +42,10 @@ KEYS = {
         "happiness downtime_s sla power_ons power_offs violations plans events wall_s "
         "journal_sha256"
     ),
-    RecommendDocument: f"{RECOMMEND} power wall_s",
+    RecommendDocument: (
+        f"{RECOMMEND} power actions totals hosts dropped ignored_rules unmet_soft_rules "
+        "unknown_vms commands wall_s"
+    ),
     WhatIfDocument: (
         f"{RECOMMEND} restarts prerequisite_moves power_ons unplaced restart_faults wall_s"
     ),
@@ -47,15 +53,21 @@ KEYS = {
         "action vm from to priority code reason gain cost gains costs risks considered after "
         "automatic"
     ),
+    ActionRow: (
+        "step action vm from to start_s end_s after decider code priority automatic "
+        "benefit_host_s evenness_host_s cost_host_s reason"
+    ),
+    BeforeAfter: "before after gain",
+    TotalsRow: "actions moves moved_gib move_s ends_s",
     MoveRow: "vm from to",
-    PlaceDocument: "placements prerequisite_moves power_ons faults",
+    PlaceDocument: "placements prerequisite_moves power_ons faults warnings overloads",
     SolveDocument: (
-        "status optimal objective goals actions migrations makespan_s verified broken explanation "
-        "conflict build_s solve_s steps load_s wall_s"
+        "status optimal objective goals actions migrations makespan_s verified broken "
+        "unrepaired explanation conflict build_s solve_s steps fullest overload load_s wall_s"
     ),
     GoalRow: "goal value bound",
     StepRow: "id start_ms end_ms action after",
-    CheckDocument: "accepted violations",
+    CheckDocument: "accepted violations existing_faults",
     ViolationRow: "constraint at step detail code",
 }
 

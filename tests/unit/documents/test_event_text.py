@@ -34,6 +34,18 @@ REJECTED = Rejection(subject="migrate v2 from h1 to h3", code="no_room", detail=
             ),
         ),
         (
+            ProposalMade(
+                at_ms=0,
+                proposal=Proposal(
+                    decider="balance",
+                    purpose=Purpose.BALANCE,
+                    reason="rejected: migrate v2 from h1 to h3 (h3 is full)",
+                    rejected=(REJECTED,),
+                ),
+            ),
+            ("balance proposed nothing, because rejected: migrate v2 from h1 to h3 (h3 is full)"),
+        ),
+        (
             ProposalMade(at_ms=0, proposal=Proposal(decider="power", purpose=Purpose.SLEEP)),
             "power proposed nothing",
         ),
@@ -56,7 +68,7 @@ def test_each_event_has_one_line_of_text(event: Event, text: str) -> None:
     assert describe_event(event) == text
 
 
-def test_numbers_are_said_as_people_read_them() -> None:
+def test_numbers_have_their_printed_form() -> None:
     assert [format_time_ms(ms) for ms in (0, 65_250, 3_600_000)] == [
         "0:00:00",
         "0:01:05.250",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec import inspect
 
+from builders import suggested
 from equipoise.errors import InvalidInput
 from equipoise.files import parse_inventory
 from equipoise.files.type_check import _CHECKS_BY_TYPE, type_noun
@@ -12,6 +13,7 @@ from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
 from equipoise.model.problem.problem import CaseFile
 from equipoise.model.scenario.scenario import Scenario
+from equipoise.model.vm import VmState
 from unit.files.sample_files import (
     brief,
     check_problem,
@@ -108,14 +110,21 @@ def test_a_value_that_does_not_fit_is_reported(content: str, expected: str) -> N
     check_problem(content, f"line 5: {expected}")
 
 
+def allowed(cure: str) -> list[str]:
+    """The values that a cure lists."""
+    return cure.partition("allowed: ")[2].split(", ")
+
+
 def test_a_cure_tells_what_to_write() -> None:
-    assert only_problem(vm("cpu: {shares: 4.0}")).cure == "write 4"
-    assert only_problem(vm('cpu: {shares: "10"}')).cure == "without quotes: 10"
-    assert only_problem(vm("template: 12")).cure == 'put it in quotes: "12"'
-    assert only_problem(vm("agent: yes")).cure == "true or false"
-    assert only_problem(vm("state: runing")).cure == (
-        'did you mean "running"? allowed: init, ready, running, sleeping, terminated'
-    )
+    def cure(text: str) -> str:
+        return only_problem(vm(text)).cure
+
+    assert cure("cpu: {shares: 4.0}").split()[-1] == "4"
+    assert cure('cpu: {shares: "10"}').split()[-1] == "10"
+    assert cure("template: 12").split()[-1] == '"12"'
+    assert {"true", "false"} <= set(cure("agent: yes").split())
+    assert suggested(cure("state: runing")) == "running"
+    assert allowed(cure("state: runing")) == [state.value for state in VmState]
 
 
 def test_a_missing_key_is_shown_at_its_element() -> None:
@@ -137,9 +146,9 @@ def test_a_list_with_too_few_entries_is_reported() -> None:
 def test_the_closest_kind_of_rule_is_suggested() -> None:
     content = with_hosts("rules:\n  - kind: keep_appart\n    id: r\n    vms: [v1, v2]\n")
     check_problem(content, 'line 5: rules[0].kind: invalid-value "keep_appart" "keep_apart"')
-    assert only_problem(content).cure.endswith(
-        "allowed: keep_apart, keep_together, stay_within, stay_off, satisfy"
-    )
+    assert allowed(only_problem(content).cure) == [
+        "keep_apart", "keep_together", "stay_within", "stay_off", "satisfy"
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -161,7 +170,7 @@ def test_an_unknown_action_gets_the_list_of_actions() -> None:
     plan = "id: p\nsteps:\n  - {id: s, end_ms: 5, action: {do: migrat, vm: v, source: a}}\n"
     expected = 'line 3: steps[0].action.do: invalid-value "migrat" "migrate"'
     check_problem(plan, expected, kind="plan")
-    assert "allowed: power_on, power_off" in only_problem(plan, kind="plan").cure
+    assert allowed(only_problem(plan, kind="plan").cure)[:2] == ["power_on", "power_off"]
 
 
 def test_the_document_must_be_a_mapping() -> None:

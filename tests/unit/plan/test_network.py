@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import small_networks
-from builders import a_cluster, a_host, a_plan, a_step, a_vm
+from builders import a_cluster, a_host, a_plan, a_step, a_vm, facts
 from equipoise.capacity.ledger import CapacityLedger
 from equipoise.model.action import Boot, Migrate, Reinstantiate
 from equipoise.model.event import ActionStarted
@@ -67,10 +67,8 @@ def test_a_single_migration_is_as_fast_as_the_narrowest_part_of_its_path() -> No
 
 def test_a_millisecond_less_than_the_copying_takes_is_too_short() -> None:
     ((code, detail),) = violations(star(), a_move("v1", "h1", "h2", lasts_ms=8_388))
-    assert (code, detail) == (
-        "copy-too-fast",
-        "v1 has 1000 MiB; 1000 Mbit/s copy 999 MiB in 8388 ms",
-    )
+    assert code == "copy-too-fast"
+    assert facts(detail) == ["v1", "1000", "1000", "999", "8388"]
 
 
 def test_a_given_duration_is_not_checked() -> None:
@@ -108,8 +106,8 @@ def test_a_migration_without_a_path_is_refused() -> None:
         links=(a_link("l1", "a", host="h1"), a_link("l2", "b", host="h2")),
     )
     for target in ("h2", "h3"):
-        (found,) = violations(islands, a_move("v1", "h1", target))
-        assert found == ("no-network-path", f"no links lead from h1 to {target}")
+        ((code, detail),) = violations(islands, a_move("v1", "h1", target))
+        assert (code, facts(detail)) == ("no-network-path", ["h1", target])
 
 
 @pytest.mark.parametrize("named_first", ["long", "short"])

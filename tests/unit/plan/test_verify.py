@@ -4,13 +4,14 @@ from collections.abc import Iterable
 
 import pytest
 
-from builders import a_cluster, a_host, a_plan, a_step, a_vm
+from builders import a_cluster, a_host, a_plan, a_step, a_vm, facts
 from equipoise.model.action import EnterMaintenance, Migrate, PowerOff
 from equipoise.model.plan import Step, Violation
 from equipoise.model.quantity import HostId, RuleId, VmId
 from equipoise.model.rule import KeepApart, KeepTogether, Rule, StayOff, StayWithin
 from equipoise.model.state.snapshot import Snapshot
-from equipoise.plan import MomentPhase, PlanMoment, Refusal, VerifiedPlan, verify
+from equipoise.plan import Refusal, VerifiedPlan, verify
+from equipoise.spec.moments import MomentPhase, PlanMoment
 
 H1, H2, H3, V1, V2 = HostId("h1"), HostId("h2"), HostId("h3"), VmId("v1"), VmId("v2")
 
@@ -93,9 +94,9 @@ def test_all_violations_are_listed_without_their_consequences() -> None:
         a_step("b", EnterMaintenance(host=H1), 10, 20, "a"),
         a_step("c", move("v2", "h2", "h2"), 0, 10),
     )
-    assert found == [
-        ("vm_life", 0, "wrong-state", "v1 is on h1, not on h2"),
-        ("vm_life", 0, "wrong-state", "v2 is already on h2"),
+    assert [(*row[:3], facts(row[3])) for row in found] == [
+        ("vm_life", 0, "wrong-state", ["v1", "h1", "h2"]),
+        ("vm_life", 0, "wrong-state", ["v2", "h2"]),
     ]
 
 
@@ -129,7 +130,7 @@ def test_a_migrating_vm_runs_on_its_source_until_the_end() -> None:
         cluster(off), a_step("a", move("v1", "h1", "h2"), 5, 1000)
     )
     assert (name, at_ms, code) == ("rule r", 1000, "rule-violated")
-    assert detail.endswith("v1 is on h2, which is in {h2}")
+    assert facts(detail) == ["v1", "h2", "{h2}"]
 
 
 def test_a_plan_that_needs_exact_times_is_not_feasible() -> None:
@@ -144,20 +145,16 @@ def test_a_plan_that_needs_exact_times_is_not_feasible() -> None:
     assert found[1][3].endswith(BOTH_ON.format("h1"))
 
 
-def test_a_continuous_rule_violated_at_the_start_makes_every_plan_unacceptable() -> None:
+def test_a_continuous_rule_violated_at_the_start_is_not_charged() -> None:
     together = KeepTogether(id=RuleId("r"), vms=(V1, V2), continuous=True)
-    ((name, at_ms, code, detail),) = violations(cluster(together))
-    assert (name, at_ms, code) == ("rule r", 0, "rule-violated")
-    assert detail.endswith("v1 is on h1, v2 is on h2")
+    assert violations(cluster(together)) == []
 
 
-def test_an_old_violation_is_charged_only_to_a_plan_that_touches_it() -> None:
+def test_an_old_violation_is_charged_only_where_it_gets_worse() -> None:
     off = StayOff(id=RuleId("r"), vms=(V1,), hosts=(H1,))
     assert violations(cluster(off), a_step("a", move("v2", "h2", "h3"))) == []
     both = StayWithin(id=RuleId("r"), vms=(V1,), hosts=(H2,))
-    ((name, at_ms, _, detail),) = violations(cluster(both), a_step("a", move("v1", "h1", "h3")))
-    assert (name, at_ms) == ("rule r", 1000)
-    assert detail.endswith("v1 is on h3, which is not in {h2}")
+    assert violations(cluster(both), a_step("a", move("v1", "h1", "h3"))) == []
 
 
 def test_soft_rules_do_not_bind_the_gate() -> None:

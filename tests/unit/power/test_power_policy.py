@@ -13,7 +13,7 @@ from equipoise.balance.rebalance.assess import assess
 from equipoise.balance.rules import read_rules
 from equipoise.model.estimate import Estimates
 from equipoise.model.host import Host, HostReserve, PowerProfile
-from equipoise.model.policy import BalancePolicy
+from equipoise.model.policy.balance import BalancePolicy
 from equipoise.model.policy.power import (
     Day,
     PowerAutomation,

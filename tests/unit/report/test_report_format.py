@@ -1,4 +1,4 @@
-"""Figures as people read them."""
+"""Figures in their printed form."""
 
 from __future__ import annotations
 

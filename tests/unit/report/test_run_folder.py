@@ -82,21 +82,21 @@ def test_without_pyarrow_only_csv_is_written(
 
 
 @pytest.mark.parametrize(
-    ("files", "what"),
+    ("files", "code"),
     [
-        ({}, "is not the folder of a run: there is no summary.json"),
-        ({"summary.json": "{"}, "is not JSON"),
-        ({"summary.json": "[]"}, "is not the summary of a run"),
-        ({"summary.json": "{}"}, "cannot be read"),
-        ({"summary.json": "{}", "cluster.csv": "x\n"}, "has no column at_s"),
+        ({}, "not-a-run"),
+        ({"summary.json": "{"}, "syntax-error"),
+        ({"summary.json": "[]"}, "not-a-run"),
+        ({"summary.json": "{}"}, "file-not-readable"),
+        ({"summary.json": "{}", "cluster.csv": "x\n"}, "table-invalid"),
     ],
 )
 def test_a_folder_that_is_no_run_is_rejected_with_a_cure(
-    tmp_path: Path, files: dict[str, str], what: str
+    tmp_path: Path, files: dict[str, str], code: str
 ) -> None:
     for name, content in files.items():
         (tmp_path / name).write_text(content)
     with pytest.raises(InvalidInput) as caught:
         read_run(tmp_path)
-    assert what in str(caught.value)
+    assert caught.value.code == code
     assert "equipoise simulate --out" in str(caught.value)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from builders import a_host, a_step, a_vm
-from equipoise.control import ControlLoop, StartAction
+from equipoise.control import ControlLoop
+from equipoise.control.ports import StartAction
 from equipoise.model.action import Migrate, StartRole
 from equipoise.model.event import (
     ActionFailed,
@@ -21,7 +22,7 @@ from equipoise.model.quantity import HostId, PlanId, ProcessorId, RoleGroupId, R
 from equipoise.model.roles.layout import Role, RoleLayout, RolePreference
 from equipoise.model.scenario.faults import ControllerLost, HostRequested, RoleStartsFail
 from equipoise.plan import VerifiedPlan
-from equipoise.roles import RoleDecider
+from equipoise.roles.propose import RoleDecider
 from equipoise.sim.world.simulated_world import SimulatedWorld
 from equipoise.store import MemoryJournal
 from role_harness import FREE, GROUP, SLOTS, a_layout_of, a_team, an_inventory_for

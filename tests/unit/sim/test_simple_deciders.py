@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from builders import a_cluster, a_host, a_vm, an_inventory
+from builders import a_cluster, a_host, a_vm, an_inventory, figures
 from equipoise.model.action import Boot, Migrate, PowerOff, PowerOn, describe
 from equipoise.model.estimate import Estimates
 from equipoise.model.host import HostState
@@ -15,7 +15,7 @@ from equipoise.model.quantity import HostId, PlanId, RuleId, VmId
 from equipoise.model.rule import StayOff
 from equipoise.model.scenario.scenario import Scenario
 from equipoise.model.state.snapshot import Snapshot
-from equipoise.model.vm import MemorySettings, VmState
+from equipoise.model.vm import MemorySettings, RestartPriority, VmState
 from equipoise.plan import Refusal, VerifiedPlan, order, verify
 from equipoise.sim.simple_deciders import ACTIONS_MAX, RestartDecider, ShuffleDecider
 
@@ -39,9 +39,19 @@ def test_restart_starts_ready_vms_on_the_emptiest_host() -> None:
     snapshot = a_cluster(*hosts, vms=vms)
     proposal = RestartDecider(a_scenario()).propose(snapshot)
     assert proposed(proposal) == ["boot a on h2", "boot b on h2", "boot c on h1"]
-    assert proposal.purpose is Purpose.REPAIR
-    assert proposal.reason == "3 of 3 ready VMs can start"
+    assert proposal.purpose is Purpose.RESTART
+    assert figures(proposal.reason) == [3, 3]
     assert passes(snapshot, proposal)
+
+
+def test_restart_starts_vms_by_their_priority() -> None:
+    levels = [RestartPriority.LOW, RestartPriority.MEDIUM, RestartPriority.HIGH] * 8
+    vms = [a_vm(f"v{n:02}", restart_priority=level) for n, level in enumerate(levels)]
+    hosts = [a_host(f"h{n}", memory_mib=16384) for n in range(3)]
+    proposal = RestartDecider(a_scenario()).propose(a_cluster(*hosts, vms=vms))
+    started = [action.split()[1] for action in proposed(proposal)]
+    urgent = [vm.id for vm in (*vms[2::3], *vms[1::3], *vms[0::3])]
+    assert started == urgent[:ACTIONS_MAX]
 
 
 def test_restart_ignores_vms_that_are_not_ready() -> None:
@@ -53,7 +63,7 @@ def test_restart_ignores_vms_that_are_not_ready() -> None:
     ]
     proposal = RestartDecider(a_scenario()).propose(a_cluster(vms=others))
     assert proposal.intents == ()
-    assert proposal.reason == "0 of 0 ready VMs can start"
+    assert figures(proposal.reason) == [0, 0]
 
 
 def test_restart_proposes_nothing_without_a_host_on() -> None:

@@ -16,6 +16,7 @@ from equipoise.model.quantity import HostId, RuleId, VmId
 from equipoise.model.rule import Satisfy
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.plan import Refusal, verify
+from equipoise.plan.existing_faults import existing_faults
 from equipoise.spec.judge import SpecificationJudge
 from equipoise.spec.requirement import Case, Requirement, judge_case
 from equipoise.spec.specification import Specification
@@ -126,7 +127,6 @@ def found(name: str, arguments: dict[str, Any], *steps: Step) -> tuple[Violation
 def test_the_right_side_is_evaluated_only_if_the_left_one_is_true() -> None:
     (violation,) = found("Guarded", {"n": 0})
     assert (violation.at_ms, violation.code, violation.step) == (0, "rule-violated", None)
-    assert violation.detail == "0 /= 0 is false"
     assert found("Guarded", {"n": 5}) == ()
     assert found("Neither", {"n": 0})[0].at_ms == 0
 
@@ -134,13 +134,11 @@ def test_the_right_side_is_evaluated_only_if_the_left_one_is_true() -> None:
 def test_a_formula_without_a_value_is_a_violation() -> None:
     (first, *_) = found("Unguarded", {"n": "h1"}, *VISIT)
     assert (first.at_ms, first.code) == (700, "evaluation-failed")
-    assert "10 is divided by zero" in first.detail
 
 
 def test_a_violation_of_always_has_the_moment_of_its_cause() -> None:
     (violation,) = found("Stays", {}, *VISIT)
-    assert (violation.at_ms, violation.step) == (700, "a")
-    assert violation.detail.startswith("v1 is on h2")
+    assert (violation.at_ms, violation.step, violation.code) == (700, "a", "rule-violated")
 
 
 @pytest.mark.parametrize("name", ["runs", "nodes", "vms", "running", "let", "nodeState"])
@@ -183,15 +181,9 @@ def test_a_false_comparison_is_explained_in_a_sentence(formula: str, sentence: s
 NOWHERE = "Odd discrete ::= !(x : vms - [vms, vms][3]) runs(x)"
 
 
-def test_a_rule_without_a_value_is_refused_only_if_it_is_continuous() -> None:
-    rule = Satisfy(id=RuleId("odd"), constraint="Odd")
-    snapshot = a_cluster(a_host("h1"), vms=[a_vm("v1", "h1")], rules=(rule,), specification=NOWHERE)
-    verdict = verify(snapshot, a_plan())
-    assert not isinstance(verdict, Refusal), "an old violation that the plan does not touch"
-    continuous = snapshot.settings.but(rules=(rule.but(continuous=True),))
-    odd = a_cluster(
-        a_host("h1"), vms=[a_vm("v1", "h1")], rules=continuous.rules, specification=NOWHERE
-    )
-    verdict = verify(odd, a_plan())
-    assert isinstance(verdict, Refusal)
-    assert verdict.violations[0].code == "evaluation-failed"
+@pytest.mark.parametrize("continuous", [False, True])
+def test_a_rule_without_a_value_before_the_plan_is_not_charged(continuous: bool) -> None:
+    rule = Satisfy(id=RuleId("odd"), constraint="Odd", continuous=continuous)
+    odd = a_cluster(a_host("h1"), vms=[a_vm("v1", "h1")], rules=(rule,), specification=NOWHERE)
+    assert not isinstance(verify(odd, a_plan()), Refusal)
+    assert [fault.code for fault in existing_faults(odd)] == ["already-violated"]

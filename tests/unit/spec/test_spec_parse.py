@@ -77,26 +77,23 @@ def test_a_declaration_has_a_doc_marks_and_several_variables_in_a_binder() -> No
 
 
 @pytest.mark.parametrize(
-    ("text", "part", "caret"),
+    ("text", "caret"),
     [
-        ("a ::= 1 +", "ends too early", "         ^"),
-        ("a ::= (b", "ends too early", "        ^"),
-        ("a ::= b § c", "'§'", "        ^"),
-        ("a ::= b $", "'$'", "        ^"),
-        ("a ::= !(x y) b", "'y'", "          ^"),
-        ("a ::= b ; c", "';'", "        ^"),
-        ('a ::= "b', "not closed", "      ^"),
-        ("::= b", "':'", "^"),
+        ("a ::= 1 +", "         ^"),
+        ("a ::= (b", "        ^"),
+        ("a ::= b § c", "        ^"),
+        ("a ::= b $", "        ^"),
+        ("a ::= !(x y) b", "          ^"),
+        ("a ::= b ; c", "        ^"),
+        ('a ::= "b', "      ^"),
+        ("::= b", "^"),
     ],
 )
-def test_a_syntax_error_is_shown_with_its_line_and_a_caret(
-    text: str, part: str, caret: str
-) -> None:
+def test_a_syntax_error_is_shown_with_its_line_and_a_caret(text: str, caret: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         parse(text, "x.spec")
     (problem,) = caught.value.problems
     assert problem.code == "syntax-error"
-    assert part in problem.what
     assert problem.excerpt == f"{text}\n{caret}"
     assert str(caught.value).startswith("x.spec: line 1, column ")
 

@@ -71,45 +71,39 @@ def test_listing_3_of_the_paper_has_three_errors() -> None:
         (35, "type-mismatch"),
         (35, "type-mismatch"),
     ]
-    cures = [problem.cure for problem in problems]
-    assert all("write [ ... ]" in cure for cure in cures[:2])
-    assert "running(n)" in cures[2]
-    assert [(warning.code, warning.what) for warning in warnings] == [
-        ("unused-argument", "MostlySpread never uses its argument vs")
-    ]
+    assert [warning.code for warning in warnings] == ["unused-argument"]
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "part"),
+    ("text", "code", "column"),
     [
-        ("a ::= vsm = vms", "unknown-name", "did you mean vms?"),
-        ("a ::= card(vms)", "type-mismatch", "int, not bool"),
-        ("a ::= crad(vms) = 1", "unknown-name", "did you mean card?"),
-        ("a ::= card(vms, vms) = 1", "type-mismatch", "card(collection<'t>)"),
-        ("a ::= vms = hosts", "type-mismatch", "set<vm> and set<host>"),
-        ("a ::= running = on", "type-mismatch", "vm state and host state"),
-        ("a ::= vms < hosts", "type-mismatch", "int, this is set<vm>"),
-        ("a ::= !(v : vms) v", "type-mismatch", "vm, not bool"),
-        ("a ::= !(v : 3) true", "type-mismatch", "int is not a collection"),
-        ("a ::= not 3", "type-mismatch", "int, not bool"),
-        ("a ::= {1, true} = {1}", "type-mismatch", "bool among int"),
-        ("a ::= vms[0] = vms[0]", "type-mismatch", "set<vm> has no positions"),
-        ("a ::= ready : ready", "type-mismatch", "vm state has no members"),
-        ("a(v : vms, v : vms) ::= v = v", "declared-twice", "v is given twice"),
-        ("a ::= true\na ::= true", "declared-twice", "a is declared twice"),
-        ("a ::= b\nb ::= a", "unknown-name", "b is not known here"),
-        ("a ::= b()\nb ::= a()", "recursive-constraint", "a calls itself"),
-        ("b(v : vms) ::= vmState(v) = running\na ::= b(3)", "type-mismatch", "vm, this is int"),
-        ("a ::= running", "type-mismatch", "vm state, not bool"),
-        ("a ::= host = host", "unknown-name", "host(...) is a function"),
-        ("a ::= vms + hosts = vms", "type-mismatch", "set<vm> and set<host>"),
+        ("a ::= vsm = vms", "unknown-name", 7),
+        ("a ::= card(vms)", "type-mismatch", 7),
+        ("a ::= crad(vms) = 1", "unknown-name", 7),
+        ("a ::= card(vms, vms) = 1", "type-mismatch", 7),
+        ("a ::= vms = hosts", "type-mismatch", 11),
+        ("a ::= running = on", "type-mismatch", 15),
+        ("a ::= vms < hosts", "type-mismatch", 7),
+        ("a ::= !(v : vms) v", "type-mismatch", 18),
+        ("a ::= !(v : 3) true", "type-mismatch", 13),
+        ("a ::= not 3", "type-mismatch", 11),
+        ("a ::= {1, true} = {1}", "type-mismatch", 11),
+        ("a ::= vms[0] = vms[0]", "type-mismatch", 7),
+        ("a ::= ready : ready", "type-mismatch", 13),
+        ("a(v : vms, v : vms) ::= v = v", "declared-twice", 12),
+        ("a ::= true\na ::= true", "declared-twice", 1),
+        ("a ::= b\nb ::= a", "unknown-name", 7),
+        ("a ::= b()\nb ::= a()", "recursive-constraint", 1),
+        ("b(v : vms) ::= vmState(v) = running\na ::= b(3)", "type-mismatch", 9),
+        ("a ::= running", "type-mismatch", 7),
+        ("a ::= host = host", "unknown-name", 7),
+        ("a ::= vms + hosts = vms", "type-mismatch", 11),
     ],
 )
-def test_a_formula_without_a_meaning_is_refused(text: str, code: str, part: str) -> None:
+def test_a_formula_without_a_meaning_is_refused(text: str, code: str, column: int) -> None:
     problems = checked(text).problems
     assert problems
-    assert problems[0].code == code
-    assert part in f"{problems[0].what} ({problems[0].cure})"
+    assert (problems[0].code, problems[0].column) == (code, column)
 
 
 @pytest.mark.parametrize(

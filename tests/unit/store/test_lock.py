@@ -68,7 +68,7 @@ def test_closing_removes_the_lock_file(tmp_path: Path) -> None:
 def test_a_lock_file_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     with open_journal(str(tmp_path / "journal.db")) as journal:
         (tmp_path / "journal.db-main-held").mkdir()
-        with pytest.raises(InvalidInput, match="is a directory") as caught:
+        with pytest.raises(InvalidInput) as caught:
             journal.try_lock()
         assert caught.value.code == "database-not-writable"
 

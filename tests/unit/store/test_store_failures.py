@@ -41,17 +41,17 @@ def test_an_error_of_the_file_is_invalid_input_with_a_fix(number: int, code: str
 
 
 @pytest.mark.parametrize(
-    ("number", "code", "words"),
+    ("number", "code"),
     [
-        (sqlite3.SQLITE_FULL, "disk-full", "disk is full"),
-        (sqlite3.SQLITE_IOERR_WRITE, "database-failed", "disk fails"),
-        (sqlite3.SQLITE_BUSY, "database-busy", "another process"),
-        (sqlite3.SQLITE_LOCKED, "database-busy", "this process"),
-        (sqlite3.SQLITE_ERROR, "database-failed", "text of SQLite"),
+        (sqlite3.SQLITE_FULL, "disk-full"),
+        (sqlite3.SQLITE_IOERR_WRITE, "database-failed"),
+        (sqlite3.SQLITE_BUSY, "database-busy"),
+        (sqlite3.SQLITE_LOCKED, "database-busy"),
+        (sqlite3.SQLITE_ERROR, "database-failed"),
     ],
 )
-def test_an_error_of_the_system_is_a_world_error(number: int, code: str, words: str) -> None:
-    with pytest.raises(WorldError, match=words) as caught, translated_errors(FILE):
+def test_an_error_of_the_system_is_a_world_error(number: int, code: str) -> None:
+    with pytest.raises(WorldError) as caught, translated_errors(FILE):
         raise sqlite_error(number)
     assert caught.value.code == code
     assert str(caught.value).startswith("/var/lib/journal.db: ")
@@ -66,8 +66,9 @@ def test_the_message_of_a_server_is_shown_without_the_password() -> None:
 
 
 def test_every_other_error_of_the_library_is_a_world_error() -> None:
-    with pytest.raises(WorldError, match="no connection"), translated_errors(SERVER):
+    with pytest.raises(WorldError) as caught, translated_errors(SERVER):
         raise PendingRollbackError("no connection")
+    assert caught.value.code == "database-failed"
     with pytest.raises(WorldError, match=r"host/db: Exception$"), translated_errors(SERVER):
         raise OperationalError("SELECT 1", {}, Exception())
 

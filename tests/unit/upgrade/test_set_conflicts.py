@@ -234,7 +234,7 @@ def test_a_newer_request_is_undone_with_the_older_request_that_it_needs() -> Non
     harness.run()
     assert harness.outcomes() == {"kernel": "undone", "switch": "undone"}
     assert (harness.version("k1"), harness.version("s1")) == ("v1", "v1")
-    code = harness.coordinator.state.requests.set_status[SetId("switch")].reason_code
+    code = harness.coordinator.state.requests.set_status[SetId("switch")].reason.code
     assert code == "version-conflict"
 
 
@@ -321,6 +321,6 @@ def test_a_request_after_the_undo_of_the_request_that_it_needs_is_refused() -> N
     harness.run()
     assert harness.outcomes() == {"hosts": "undone", "net": "refused"}
     assert (
-        harness.coordinator.state.requests.set_status[SetId("net")].reason_code
+        harness.coordinator.state.requests.set_status[SetId("net")].reason.code
         == "capacity-too-small"
     )

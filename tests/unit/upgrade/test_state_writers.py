@@ -12,9 +12,8 @@ import pytest
 
 import equipoise
 from equipoise.upgrade.state import UpgradeState
-from equipoise.upgrade.state.attempts import UpgradeAttempts
 from equipoise.upgrade.state.cluster import UpgradeCluster
-from equipoise.upgrade.state.iteration import OpenBatch, UpgradeIteration
+from equipoise.upgrade.state.iteration import OpenBatch, UpgradeAttempts, UpgradeIteration
 from equipoise.upgrade.state.requests import UpgradeRequests
 from equipoise.upgrade.state.resources import UpgradeResources
 
@@ -28,6 +27,7 @@ PARTS: Final = {
 }
 WRITER: Final = {
     **{part: f"upgrade/state/{part}.py" for part in PARTS},
+    "attempts": "upgrade/state/iteration.py",
     "state": "upgrade/state/__init__.py",
     "open_batch": "upgrade/state/iteration.py",
 }

@@ -177,8 +177,8 @@ def test_a_set_is_undone_at_its_deadline() -> None:
     harness.run()
     assert harness.outcomes() == {"late": "undone"}
     status = harness.coordinator.state.requests.set_status[SetId("late")]
-    assert status.reason_code == "deadline-missed"
-    assert "10 s" in status.reason
+    assert status.reason.code == "deadline-missed"
+    assert "10 s" in status.reason.text
 
 
 def test_an_administrator_undoes_or_cancels_an_incomplete_set() -> None:

@@ -10,7 +10,8 @@ from equipoise.model.quantity import ResourceId
 from equipoise.model.upgrade.graph import ResourceGraph
 from equipoise.model.upgrade.infrastructure import DependencyKind
 from equipoise.model.upgrade.work import UnitId, UpgradeMethod, UpgradeUnit
-from equipoise.upgrade.methods import make_unit, switchings_of
+from equipoise.upgrade.methods.partitioning import make_unit
+from equipoise.upgrade.methods.switching import switchings_of
 from upgrade_units import (
     AGGREGATION,
     CONTAINER,

@@ -139,10 +139,10 @@ def _first(*values: Any) -> Any:
 def _check(access: AnsibleAccess, found: Diagnostics) -> None:
     """Find the problems that types cannot express."""
     if not access.hosts:
-        found.add(("hosts",), "the file lists no host", "list at least one")
+        found.add(("hosts",), "the file lists no host", "list at least one", code="empty-value")
     if access.defaults.address is not None:
         what = "hosts cannot share an address"
-        found.add(("defaults", "address"), what, "give each host its own")
+        found.add(("defaults", "address"), what, "give each host its own", code="duplicate-name")
     _check_variables(access.defaults, found.below("defaults"))
     names: dict[tuple[str, int], str] = {}
     for name, host in access.hosts.items():
@@ -152,7 +152,7 @@ def _check(access: AnsibleAccess, found: Diagnostics) -> None:
         if address in names:
             what = f"{address[0]} port {address[1]} is also the address of"
             cure = "list each host once: two names would be upgraded as two hosts"
-            found.add(path, what, cure, ("hosts", names[address]))
+            found.add(path, what, cure, ("hosts", names[address]), code="duplicate-name")
         names.setdefault(address, name)
 
 
@@ -163,29 +163,35 @@ def _check_variables(host: AnsibleHostAccess, found: Diagnostics) -> None:
     for name in host.variables:
         if any(word in name.lower() for word in _SECRET_WORDS):
             cure = f"secrets: {{{name}: NAME_OF_AN_ENVIRONMENT_VARIABLE}}"
-            found.add(("variables", name), "this file must not contain a password", cure)
+            what = "this file must not contain a password"
+            found.add(("variables", name), what, cure, code="secret-in-file")
         if name in host.secrets:
-            found.add(("secrets", name), "is also given by", "remove one", ("variables", name))
+            earlier: KeyPath = ("variables", name)
+            found.add(
+                ("secrets", name), "is also given by", "remove one", earlier, code="duplicate-name"
+            )
     for name, variable in host.secrets.items():
         if not is_variable_name(variable):
             # The value is not shown: it may be the secret itself.
             what = "this is not the name of an environment variable"
             cure = "such as H1_TOKEN; this file never contains the secret itself"
-            found.add(("secrets", name), what, cure)
+            found.add(("secrets", name), what, cure, code="secret-in-file")
 
 
 def _check_name(name: str, path: KeyPath, found: Diagnostics) -> None:
     if not is_variable_name(name):
         what = f"{quoted(name)} is not the name of a variable"
-        found.add(path, what, "use letters, digits and _")
+        found.add(path, what, "use letters, digits and _", code="invalid-name")
     elif name.startswith(VARIABLE_PREFIX):
         what = f"the engine sets the variables that begin with {VARIABLE_PREFIX}"
-        found.add(path, what, "choose another name")
+        found.add(path, what, "choose another name", code="reserved-word")
     elif name in _KEY_OF_VARIABLE:
-        found.add(path, "this variable has a key of its own", f"use {_KEY_OF_VARIABLE[name]}")
+        what, cure = "this variable has a key of its own", f"use {_KEY_OF_VARIABLE[name]}"
+        found.add(path, what, cure, code="reserved-word")
     elif name in _FIXED_VARIABLES:
         what = "a variable cannot change how connections are made"
-        found.add(path, what, "use the keys of the host, known_hosts and connect_timeout_s")
+        cure = "use the keys of the host, known_hosts and connect_timeout_s"
+        found.add(path, what, cure, code="reserved-word")
 
 
 def connections_to(
@@ -228,7 +234,7 @@ def _connection(
         if not secrets[variable]:
             how = "is empty" if environment_name in context.environ else "is not set"
             what = f"the environment variable {environment_name} {how}"
-            found.add(("secrets", variable), what, "set it to the secret")
+            found.add(("secrets", variable), what, "set it to the secret", code="secret-missing")
     return HostConnection(
         host=name,
         address=host.address or name,
@@ -247,5 +253,6 @@ def _file(name: str | None, key: str, context: FileContext, found: Diagnostics) 
         return None
     path = (context.folder / Path(name).expanduser()).absolute()
     if not path.is_file():
-        found.add((key,), f"there is no file {quoted(str(path))}", "check its name")
+        what = f"there is no file {quoted(str(path))}"
+        found.add((key,), what, "check its name", code="file-not-readable")
     return path

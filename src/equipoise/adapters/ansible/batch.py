@@ -94,6 +94,8 @@ def _outcome(
     has_ended = any(
         event.kind is RunnerEventKind.OK and event.task.startswith(END_MARKER) for event in events
     )
+    # A playbook may ignore that a step did not reach the host. A host that reached the end marker
+    # is back.
     is_unreachable = run_log.count("dark", entry.name) > 0 or (
         not has_ended and any(event.kind is RunnerEventKind.UNREACHABLE for event in events)
     )
@@ -177,6 +179,7 @@ def _spellings(secrets: Iterable[str]) -> list[str]:
     forms: set[str] = set()
     for secret in secrets:
         lines = [line for line in secret.splitlines() if line.strip()]
+        # Reasons quote single lines of output, so a line of a secret can appear alone.
         for part in (secret, *lines):
             forms |= {part, shlex.quote(part), json.dumps(part)[1:-1], repr(part)[1:-1]}
     forms.discard("")

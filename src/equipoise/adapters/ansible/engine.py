@@ -297,6 +297,7 @@ class AnsibleEngine:
     def next_event(self, until_ms: int | None) -> Event | None:
         """Wait for the next answer. Ctrl-C stops the run first; its tasks are then unknown."""
         wait_s = None if until_ms is None else max(0, until_ms - self.now_ms()) / 1000
+        # Nothing is under way, so no event would end a wait without a limit.
         if until_ms is None and not self._under_way:
             wait_s = 0
         try:
@@ -324,6 +325,7 @@ class AnsibleEngine:
 
     def on_event(self, event: Event) -> None:
         """Read the time and the answered tasks from an event of the journal."""
+        # The clock of this machine may be behind the journal, whose times never go back.
         self._clock_offset_ms += max(0, event.at_ms - self.now_ms())
         match event:
             case BatchStarted() | VmBatchStarted():
@@ -363,6 +365,7 @@ class AnsibleEngine:
             answers.append(self._event(schedule.id, result))
             self._events.put(answers[-1])
 
+        # A copy: the main thread writes the answers of this schedule into the original.
         known = dict(self._journaled.get(schedule.id, {}))
         if isinstance(schedule, TaskBatch):
             execute_batch(schedule, config, known, self._run_jobs, report)

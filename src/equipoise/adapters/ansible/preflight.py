@@ -73,7 +73,7 @@ def _check_time(campaign: UpgradeCampaign, access: AnsibleAccess, found: Diagnos
                 name = f"{description.component} {description.version}"
                 what = f"the time limit is {access.timeout_s} s, but to {key} {name} takes longer"
                 cure = f"allow more than {longest_s} s"
-                found.add(("timeout_s",), what, cure)
+                found.add(("timeout_s",), what, cure, code="out-of-range")
                 return
 
 
@@ -85,7 +85,8 @@ def _check_moves(campaign: UpgradeCampaign, access: AnsibleAccess, found: Diagno
         return
     if access.task_playbooks.move is None:
         what = f"is missing, but VMs such as {running[0].id} must leave {running[0].host}"
-        found.add(("task_playbooks", "move"), what, "name the playbook that moves a VM")
+        cure = "name the playbook that moves a VM"
+        found.add(("task_playbooks", "move"), what, cure, code="missing-key")
     for host in dict.fromkeys(str(vm.host) for vm in running):
         if host not in access.hosts:
             found.add_unknown(("hosts",), "host", host, access.hosts)
@@ -95,12 +96,13 @@ def _check_recipe(recipe: Recipe, found: Diagnostics) -> None:
     if recipe.by_hand:
         if not recipe.check_script:
             cure = "name the playbook that checks whether the work is done, or waits for it"
-            found.add(("check_script",), "is missing for work by hand", cure)
+            what = "is missing for work by hand"
+            found.add(("check_script",), what, cure, code="missing-key")
         return
     for key, name in (("script", recipe.script), ("undo_script", recipe.undo_script)):
         if not name:
             cure = "name a playbook, relative to this file"
-            found.add((key,), "is missing", cure)
+            found.add((key,), "is missing", cure, code="missing-key")
 
 
 def _check_changes(campaign: UpgradeCampaign, found: Diagnostics) -> None:
@@ -123,7 +125,7 @@ def _check_changes(campaign: UpgradeCampaign, found: Diagnostics) -> None:
             if name is not None and (description is None or getattr(description, key) is None):
                 what = f"the catalog does not describe how to {key} {name} {change.version}"
                 cure = f"give its description the key {key}"
-                found.add((*path, "version"), what, cure)
+                found.add((*path, "version"), what, cure, code="unknown-name")
 
 
 _RECIPE_KEYS: Final = {ChangeKind.ADD: "install", ChangeKind.UPGRADE: "upgrade"}

@@ -88,7 +88,10 @@ def files_of(
     return {
         "inventory/hosts.yaml": _inventory(groups, connections, run_options),
         "project/batch.yaml": _playbook(groups),
+        # The runner checks for a stop between two reads of output, so a read lasts one second at
+        # most. ``poll`` works with more than 1,024 open files, ``select`` does not.
         "env/settings": json.dumps({"pexpect_timeout": 1, "pexpect_use_poll": True}),
+        # Empty, so that no configuration of the user or of the machine applies.
         "ansible.cfg": "",
     }
 
@@ -181,8 +184,10 @@ def _ssh(connection: HostConnection, run_options: RunOptions) -> str:
         "StrictHostKeyChecking=yes",
     ]
     if run_options.known_hosts is not None:
+        # Only keys of the named file are trusted, not those of the machine.
         options += [f'UserKnownHostsFile="{run_options.known_hosts}"', "GlobalKnownHostsFile=none"]
     if connection.key_file is not None:
+        # Otherwise SSH offers the keys of an agent first, and a server refuses after a few of them.
         options.append("IdentitiesOnly=yes")
     return shlex.join(part for option in options for part in ("-o", option))
 
@@ -192,6 +197,8 @@ def _playbook(groups: Sequence[PlaybookGroup]) -> str:
     for group in groups:
         names = [entry.name for entry in group.entries]
         plays.append({"import_playbook": str(group.playbook), "vars": {HOSTS_VARIABLE: names}})
+        # A play of its own runs after all handlers of the playbook, and failed hosts do not reach
+        # it.
         plays.append(
             {
                 "name": f"{END_MARKER} {group.playbook.name}",

@@ -18,20 +18,12 @@ from typing import Any, Final, TextIO
 
 import ansible_runner
 
+from equipoise.adapters.ansible.job import RunnerEventKind
 from equipoise.adapters.ansible.process import kill_leftovers
 
-_REPORTED_EVENTS: Final = frozenset(
-    (
-        "runner_on_start",
-        "runner_on_ok",
-        "runner_on_skipped",
-        "runner_on_failed",
-        "runner_on_unreachable",
-        "runner_item_on_failed",
-    )
-)
+_REPORTED_EVENTS: Final = frozenset(RunnerEventKind)
 _WITH_RESULT: Final = frozenset(
-    ("runner_on_failed", "runner_on_unreachable", "runner_item_on_failed")
+    (RunnerEventKind.FAILED, RunnerEventKind.UNREACHABLE, RunnerEventKind.ITEM_FAILED)
 )
 _TAIL_CHARACTERS: Final = 2000
 """The length of the reported end of the output, which holds only what is not an event."""

@@ -120,7 +120,7 @@ def _valid_hosts(root: Any, found: Diagnostics) -> Any | None:
 def _check(access: BmcAccess, found: Diagnostics) -> None:
     """Find the problems that types cannot express."""
     if not access.hosts:
-        found.add(("hosts",), "the file lists no host", "list at least one")
+        found.add(("hosts",), "the file lists no host", "list at least one", code="empty-value")
     for name, host in access.hosts.items():
         path: KeyPath = ("hosts", name)
         if host.redfish is not None:
@@ -133,7 +133,8 @@ def _check(access: BmcAccess, found: Diagnostics) -> None:
             _check_mac(host.wol.mac, (*path, "wol", "mac"), found)
             _check_endpoint(host.wol.check, (*path, "wol", "check"), found)
         if host == BmcHostAccess():
-            found.add(path, "this host has no protocol", "give it redfish, ipmi or wol")
+            what, cure = "this host has no protocol", "give it redfish, ipmi or wol"
+            found.add(path, what, cure, code="missing-key")
 
 
 def _check_controller(
@@ -143,21 +144,22 @@ def _check_controller(
         _check_endpoint(protocol.check, (*path, "check"), found)
     if protocol.password_env is None and protocol.password_file is None:
         cure = "name an environment variable, or a file with password_file"
-        found.add((*path, "password_env"), "is missing", cure)
+        found.add((*path, "password_env"), "is missing", cure, code="missing-key")
     elif protocol.password_env is not None and protocol.password_file is not None:
         what = "password_env and password_file both name the password"
-        found.add((*path, "password_file"), what, "remove one of them")
+        found.add((*path, "password_file"), what, "remove one of them", code="contradiction")
     elif protocol.password_env is not None and not is_variable_name(protocol.password_env):
         # The value is not shown: it may be the password itself.
         what = "this is not the name of an environment variable"
         cure = "such as H1_BMC; this file never contains the password itself"
-        found.add((*path, "password_env"), what, cure)
+        found.add((*path, "password_env"), what, cure, code="secret-in-file")
 
 
 def _check_url(url: str, path: KeyPath, found: Diagnostics) -> None:
     cure = "such as https://h1-bmc.example"
     if "@" in url:  # the value is not shown: it may contain a password
-        found.add(path, "the URL contains a user or a password", "use user and password_env")
+        what, cure = "the URL contains a user or a password", "use user and password_env"
+        found.add(path, what, cure, code="secret-in-file")
         return
     try:
         parts = urlsplit(url)
@@ -174,7 +176,7 @@ def _check_url(url: str, path: KeyPath, found: Diagnostics) -> None:
 def _check_user(user: str, path: KeyPath, found: Diagnostics) -> None:
     if len(user.encode()) > IPMI_USER_MAX:
         what = f"{format_value(user)} is too long for IPMI"
-        found.add(path, what, f"at most {IPMI_USER_MAX} bytes")
+        found.add(path, what, f"at most {IPMI_USER_MAX} bytes", code="out-of-range")
 
 
 def _check_mac(mac: str, path: KeyPath, found: Diagnostics) -> None:
@@ -217,6 +219,7 @@ class FallbackControl:
         for control in list(self._controls):
             answer = call(control)
             if not isinstance(answer, PowerRefusal):
+                # The sort is stable, so the other protocols keep their order.
                 self._controls.sort(key=lambda other: other is not control)
                 return replace(answer, tried=tuple(refusals))
             refusals.append(answer)
@@ -286,7 +289,8 @@ def _redfish_request(
     if protocol.ca_file is not None:
         ca_file = str(context.folder / protocol.ca_file)
         if not Path(ca_file).is_file():
-            found.add(("ca_file",), f"there is no file {quoted(ca_file)}", "check its name")
+            what = f"there is no file {quoted(ca_file)}"
+            found.add(("ca_file",), what, "check its name", code="file-not-readable")
     return BmcRequest(
         by="redfish",
         operation=BmcOperation.STATE,
@@ -303,7 +307,7 @@ def _ipmi_request(protocol: IpmiAccess, context: FileContext, found: Diagnostics
     if len(password.encode()) > IPMI_PASSWORD_MAX:
         key = "password_env" if protocol.password_env is not None else "password_file"
         what = "the password is too long for IPMI"
-        found.add((key,), what, f"at most {IPMI_PASSWORD_MAX} bytes")
+        found.add((key,), what, f"at most {IPMI_PASSWORD_MAX} bytes", code="out-of-range")
     return BmcRequest(
         by="ipmi",
         operation=BmcOperation.STATE,
@@ -330,7 +334,8 @@ def _password(
         if not password:
             how = "is empty" if protocol.password_env in context.environ else "is not set"
             what = f"the environment variable {protocol.password_env} {how}"
-            found.add(("password_env",), what, "set it to the password of the controller")
+            cure = "set it to the password of the controller"
+            found.add(("password_env",), what, cure, code="secret-missing")
         return password
     assert protocol.password_file is not None
     path = context.folder / protocol.password_file
@@ -339,9 +344,16 @@ def _password(
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         what = f"the file {quoted(str(path))} cannot be read: {str(why).lower()}"
-        found.add(("password_file",), what, "check its path and its permissions")
+        found.add(
+            ("password_file",), what, "check its path and its permissions", code="file-not-readable"
+        )
         return ""
     if not password:
         what = f"the first line of the file {quoted(str(path))} is empty"
-        found.add(("password_file",), what, "write the password into the first line")
+        found.add(
+            ("password_file",),
+            what,
+            "write the password into the first line",
+            code="secret-missing",
+        )
     return password

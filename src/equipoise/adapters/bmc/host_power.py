@@ -137,26 +137,17 @@ class PowerNotReached:
     took_s: float
 
 
-def wake_and_wait(
-    control: PowerControl, clock: WaitClock, timeout_s: float = TIMEOUT_S, poll_s: float = POLL_S
+def switch_and_wait(
+    control: PowerControl,
+    wanted: HostPower,
+    clock: WaitClock,
+    timeout_s: float = TIMEOUT_S,
+    poll_s: float = POLL_S,
 ) -> PowerReached | PowerNotReached:
-    """Wake a host and wait until it is on; return how long it took, or why it failed.
+    """Wake a host or shut it down, and wait; return how long it took, or why it failed.
 
     The function returns after at most ``timeout_s`` and the time of one reading.
     """
-    return _switch_and_wait(control, HostPower.ON, clock, timeout_s, poll_s)
-
-
-def sleep_and_wait(
-    control: PowerControl, clock: WaitClock, timeout_s: float = TIMEOUT_S, poll_s: float = POLL_S
-) -> PowerReached | PowerNotReached:
-    """Shut a host down and wait until it is off; return how long it took, or why it failed."""
-    return _switch_and_wait(control, HostPower.OFF, clock, timeout_s, poll_s)
-
-
-def _switch_and_wait(
-    control: PowerControl, wanted: HostPower, clock: WaitClock, timeout_s: float, poll_s: float
-) -> PowerReached | PowerNotReached:
     start = clock.now()
     # Read first: some controllers answer a needless command with an error, and a host whose power
     # cannot be read could never be seen to succeed.

@@ -120,6 +120,7 @@ def _connection_refusal(error: Exception, request: BmcRequest) -> PowerRefusal:
     """Return the refusal for the first known cause: libraries wrap it in several errors."""
     for reason in _causes(error):
         match reason:
+            # From the special to the general: all of these errors are kinds of ``OSError``.
             case ssl.SSLCertVerificationError():
                 what = (
                     f"the certificate of {request.url} is not trusted "

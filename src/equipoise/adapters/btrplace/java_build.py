@@ -206,13 +206,15 @@ def safeplace_tests_per_s(tests: int) -> float:
         return float(result["tests"]) / float(result["seconds"])
     except subprocess.CalledProcessError as error:
         raise WorldError(
-            f"{SAFEPLACE.about} failed:\n{error.stderr[-_STDERR_CHARS_MAX:]}"
+            f"{SAFEPLACE.about} failed:\n{error.stderr[-_STDERR_CHARS_MAX:]}", code="worker-died"
         ) from error
     except subprocess.TimeoutExpired as error:
-        raise WorldError(f"{SAFEPLACE.about} took longer than {SAFEPLACE_S_MAX:g} s") from error
+        text = f"{SAFEPLACE.about} took longer than {SAFEPLACE_S_MAX:g} s"
+        raise WorldError(text, code="scheduler-timeout") from error
     except (ValueError, KeyError, TypeError, ZeroDivisionError) as error:
         raise WorldError(
-            f"{SAFEPLACE.about} sent an invalid answer: {done.stdout[:200]!r}"
+            f"{SAFEPLACE.about} sent an invalid answer: {done.stdout[:200]!r}",
+            code="worker-answer-invalid",
         ) from error
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from equipoise.adapters.nova.requests import (
@@ -174,14 +175,6 @@ def _isolated_hosts(request: PlacementRequest, *, restricted: bool) -> FilterInp
     )
 
 
-def _isolated_and_restricted(request: PlacementRequest) -> FilterInput:
-    return _isolated_hosts(request, restricted=True)
-
-
-def _isolated_only(request: PlacementRequest) -> FilterInput:
-    return _isolated_hosts(request, restricted=False)
-
-
 def _multi_tenancy(request: PlacementRequest) -> FilterInput:
     return FilterInput(
         "AggregateMultiTenancyIsolation",
@@ -321,8 +314,8 @@ _FILTER_ENCODERS: Final[Mapping[str | None, Callable[[PlacementRequest], FilterI
     "AggregateNumInstances": _aggregate_num_instances,
     "IoOps": _io_ops,
     "IoOpsAsCoded": _io_ops,
-    "IsolatedHosts": _isolated_and_restricted,
-    "IsolatedHostsOpen": _isolated_only,
+    "IsolatedHosts": partial(_isolated_hosts, restricted=True),
+    "IsolatedHostsOpen": partial(_isolated_hosts, restricted=False),
     "MultiTenancy": _multi_tenancy,
     "TypeAffinity": _type_affinity,
     "ImageIsolation": _image_isolation,

@@ -106,6 +106,8 @@ def _place(question: Entry) -> Entry:
             uuids = [_uuid(vm) for vm in vms]
             try:
                 selections = scheduler._legacy_find_hosts(None, len(vms), spec, states, 0, uuids)
+            # Not an error: the VMs of this request stay unplaced, and the next request is
+            # independent.
             except NoValidHost:
                 continue
             except (Exception, SystemExit) as error:

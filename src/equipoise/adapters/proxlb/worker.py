@@ -97,6 +97,8 @@ def _act(question: dict[str, Any]) -> dict[str, Any]:
         _decide(data)
         acts = _greedy(data) if question["engine"] == "greedy" else _cpsat(data)
     except (Exception, SystemExit) as error:  # an engine that exits has crashed as well
+        # The solver is a package of its own; the place of the crash is named within the one that
+        # failed.
         inside = "proxlb_solver" if "proxlb_solver" in str(_frames(error)) else "proxlb"
         return {"crash": normalised(error, inside)}
     return {"acts": acts}

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Final
 
 from equipoise.adapters.btrplace import java_build
+from equipoise.adapters.kubernetes.clock import build
 from equipoise.adapters.targets.environment import PYTHON_TARGETS, make_environment
 from equipoise.errors import EquipoiseError
 
 SETUP_COMMANDS: Final[Mapping[str, Callable[[], Path]]] = {
     **{name: partial(make_environment, name) for name in PYTHON_TARGETS},
     java_build.PINNED.name: lambda: java_build.make_build().lib,
+    build.PROGRAM: build.build_scheduler,
 }
 
 

@@ -117,10 +117,15 @@ def without_urls(text: str) -> str:
 class PythonTarget(PinnedTarget):
     """A scheduler that is written in Python and runs in a worker."""
 
+    lock_path: str = ""
+    """Below the folder of adapters; default: ``NAME/requirements.lock``."""
+    python: str = ""
+    """The interpreter that it needs, such as ``python3.12``; default: the present one."""
+
     @property
     def lock(self) -> Path:
         """The file that pins every package of its environment."""
-        return ADAPTERS_FOLDER / self.name / "requirements.lock"
+        return ADAPTERS_FOLDER / (self.lock_path or f"{self.name}/requirements.lock")
 
     @property
     def script(self) -> Path:
@@ -134,6 +139,20 @@ PYTHON_TARGETS: Final[Mapping[str, PythonTarget]] = {
         PythonTarget("watcher", "17.0.0", "OpenStack Watcher, its strategies"),
         PythonTarget("proxlb", "2.3.0", "ProxLB, the greedy engine and the solver"),
         PythonTarget("nova", "34.0.0", "OpenStack Nova, the filters of its scheduler"),
+        # Programs around Batsim: they run as they are, without a worker of ours. The pins of
+        # pybatsim 3.2.1 name a ZeroMQ binding without a wheel, so its lock has a newer one.
+        PythonTarget(
+            "pybatsim", "3.2.1", "pybatsim for Batsim 3 and 4", "batsim/peers/pybatsim.lock"
+        ),
+        PythonTarget(
+            "pybatsim-5",
+            "4.0.0b0",
+            "pybatsim for Batsim 5",
+            "batsim/peers/pybatsim-5.lock",
+            "python3.12",
+        ),
+        PythonTarget("evalys", "4.0.7", "evalys, charts of job runs", "batsim/peers/evalys.lock"),
+        PythonTarget("accasim", "1.1.3", "AccaSim, a job simulator", "batsim/peers/accasim.lock"),
     )
 }
 
@@ -147,7 +166,7 @@ def find_environment(name: str) -> Path | None:
     return python if is_complete and python.exists() else None
 
 
-def make_environment(name: str, *, python: str = sys.executable) -> Path:
+def make_environment(name: str, *, python: str = "") -> Path:
     """Return the interpreter of a target's environment; make the environment if necessary.
 
     That takes minutes and a package index; without an index it raises ``MissingTarget``. The stamp
@@ -159,7 +178,8 @@ def make_environment(name: str, *, python: str = sys.executable) -> Path:
         if existing is not None:
             return existing
         shutil.rmtree(target.folder, ignore_errors=True)
-        _run(target, python, "-m", "venv", str(target.folder))
+        interpreter = python or _find_python(target)
+        _run(target, interpreter, "-m", "venv", str(target.folder))
         _run(
             target,
             *(str(_interpreter(target)), "-m", "pip", "--disable-pip-version-check"),
@@ -168,6 +188,21 @@ def make_environment(name: str, *, python: str = sys.executable) -> Path:
         )
         target.stamp.write_text(_fingerprint(target))
     return _interpreter(target)
+
+
+def _find_python(target: PythonTarget) -> str:
+    """Return an interpreter that the target can use; ``MissingTarget`` if there is none."""
+    if not target.python:
+        return sys.executable
+    folders = [Path(folder) for folder in os.get_exec_path()]
+    # A shim of pyenv is on the path even if it does not work, so its versions are tried as well.
+    folders += sorted((Path.home() / ".pyenv" / "versions").glob("*/bin"))
+    for candidate in (folder / target.python for folder in folders):
+        if candidate.exists():
+            line = (str(candidate), "-c", "")
+            if run_setup_step(target, *line, tools=target.python).returncode == 0:
+                return str(candidate)
+    raise MissingTarget(target, f"it needs {target.python}", f"install {target.python}")
 
 
 def _interpreter(target: PythonTarget) -> Path:

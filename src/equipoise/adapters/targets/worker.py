@@ -6,23 +6,20 @@ because most targets cannot express them. Callers verify every answer at the gat
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import signal
-import subprocess
-import tempfile
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self, TypedDict, TypeVar
 
+from equipoise.adapters.line_process import LineProcess
 from equipoise.adapters.targets.environment import PYTHON_TARGETS, MissingTarget, find_environment
 from equipoise.adapters.targets.scheduler import SchedulerTimeout, UnsupportedTrial
 from equipoise.errors import WorldError
+from equipoise.model.action import Migrate
 from equipoise.model.host import HostState
+from equipoise.model.quantity import HostId, VmId
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import VmState
 
@@ -88,24 +85,14 @@ def encode_cluster(snapshot: Snapshot, **options: Any) -> ClusterMessage:
 START_S_MAX: Final = 120.0
 WORKER_PATH: Final = Path(__file__).parent / "worker_path"
 """The only folder of Equipoise on the module path of a worker."""
-_EXIT_S_MAX: Final = 0.5
-_STDERR_BYTES_MAX: Final = 2000
-
-
-@dataclass(frozen=True, slots=True)
-class ProposedMove:
-    """One migration that a target proposes, with the source host that it assumes."""
-
-    vm: str
-    source: str
-    target: str
 
 
 @dataclass(frozen=True, slots=True)
 class ProposedMoves:
     """The migrations that a target proposes, in its order, and its decision time."""
 
-    moves: tuple[ProposedMove, ...]
+    moves: tuple[Migrate, ...]
+    """Each with the source host that the target assumes."""
     seconds: float
     """The time of the decision alone, measured by the worker, without its model and the pipe."""
 
@@ -140,67 +127,40 @@ _Questions = Sequence[Mapping[str, Any]]
 _Read = TypeVar("_Read")
 
 
-class Worker:
-    """A long-lived process; end it with ``with`` or ``close``.
-
-    ``line`` is the command that starts it, ``name`` its name in error messages.
-    """
+class Worker(LineProcess):
+    """The long-lived process of a target, with the questions that it answers."""
 
     def __init__(
-        self,
-        line: Sequence[str | Path],
-        *,
-        name: str,
-        start_s_max: float = START_S_MAX,
+        self, line: Sequence[str | Path], *, name: str, start_s_max: float = START_S_MAX
     ) -> None:
-        self._name = name
-        self._lost = ""
-        self._timed_out = threading.Event()
-        # A file, not a pipe: it is read only after the process has ended, and a pipe would fill up.
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the worker)
         # Variables such as PYTHONHOME would change the interpreter of the target.
-        env = {key: text for key, text in os.environ.items() if not key.startswith("PYTHON")}
-        env["PYTHONPATH"] = str(WORKER_PATH)
+        environ = {key: text for key, text in os.environ.items() if not key.startswith("PYTHON")}
+        super().__init__(line, name=name, environ={**environ, "PYTHONPATH": str(WORKER_PATH)})
         try:
-            self._process = subprocess.Popen(
-                line,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr,
-                start_new_session=True, env=env,
-            )  # fmt: skip
-        except OSError as error:
-            self._stderr.close()
-            raise WorldError(f"{self._name} does not start: {error}") from error
-        try:
-            hello = self._exchange_lines({"ask": "hello"}, start_s_max)
+            hello = self.exchange({"ask": "hello"}, start_s_max)
             self.version = str(hello.get("version", ""))
         except BaseException:
             self.close()
             raise
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def plan(self, cluster: ClusterMessage, *, seconds_max: float = 300.0) -> PlanAnswer:
         """Return the moves of the target for a cluster; it keeps no state between questions."""
-        reply = self._exchange_lines({"ask": "plan", "cluster": cluster}, seconds_max)
+        reply = self.exchange({"ask": "plan", "cluster": cluster}, seconds_max)
         if "crash" in reply:
             return TargetCrash(str(reply["crash"]))
         try:
             moves = tuple(
-                ProposedMove(str(move["vm"]), str(move["from"]), str(move["to"]))
+                Migrate(
+                    vm=VmId(str(move["vm"])),
+                    source=HostId(str(move["from"])),
+                    target=HostId(str(move["to"])),
+                )
                 for move in reply["moves"]
             )
             return ProposedMoves(moves, float(reply["seconds"]))
         except (KeyError, TypeError, ValueError) as error:
-            raise self._fail(f"sent an invalid answer: {json.dumps(reply)[:200]}") from error
+            how = f"sent an invalid answer: {json.dumps(reply)[:200]}"
+            raise self._fail(how, "worker-answer-invalid") from error
 
     def admits(
         self, questions: _Questions, *, seconds_max: float = 300.0
@@ -248,86 +208,19 @@ class Worker:
         seconds_max: float,
         read: Callable[[Mapping[str, Any]], _Read],
     ) -> tuple[_Read | TargetCrash, ...]:
-        reply = self._exchange_lines({**ask, "questions": questions}, seconds_max)
+        reply = self.exchange({**ask, "questions": questions}, seconds_max)
         # A crash of the target is part of one answer. A crash of the whole line is a bug of ours.
         if "crash" in reply:
-            raise WorldError(f"{self._name} cannot read a question: {reply['crash']}")
+            text = f"{self._name} cannot read a question: {reply['crash']}"
+            raise WorldError(text, code="worker-question-invalid")
         try:
             return tuple(
                 TargetCrash(str(answer["crash"])) if "crash" in answer else read(answer)
                 for _, answer in zip(questions, reply["answers"], strict=True)
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise self._fail(f"sent an invalid answer: {json.dumps(reply)[:200]}") from error
-
-    @property
-    def is_timed_out(self) -> bool:
-        """Whether the worker was ended because it exceeded its time limit."""
-        return self._timed_out.is_set()
-
-    def close(self) -> None:
-        """End the process. Further calls have no effect."""
-        self._kill()  # first: closing a stream would wait for a process that does not read
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            with contextlib.suppress(OSError):  # unsent data is lost, as intended
-                if stream is not None:
-                    stream.close()
-        self._stderr.close()
-        self._lost = self._lost or f"{self._name} is closed"
-
-    def _exchange_lines(self, question: Mapping[str, Any], seconds_max: float) -> dict[str, Any]:
-        """Send one line and read one line. The time limit kills the process, which ends both."""
-        if self._lost:
-            raise WorldError(self._lost)
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        timer = threading.Timer(seconds_max, self._kill_at_time_limit)
-        timer.daemon = True
-        timer.start()
-        line = b""
-        try:
-            self._process.stdin.write(json.dumps(question).encode() + b"\n")
-            self._process.stdin.flush()
-            line = self._process.stdout.readline()
-        except BrokenPipeError:
-            pass  # the process has ended: the line stays empty
-        finally:
-            timer.cancel()
-        if self._timed_out.is_set():
-            raise self._fail(f"gave no answer within {seconds_max:g} s")
-        if not line.endswith(b"\n"):
-            raise self._fail("died")
-        try:
-            reply = json.loads(line)
-        except ValueError as error:
-            raise self._fail(f"sent an invalid answer: {line[:200]!r}") from error
-        if not isinstance(reply, dict):
-            raise self._fail(f"sent an invalid answer: {line[:200]!r}")
-        return reply
-
-    def _kill_at_time_limit(self) -> None:
-        self._timed_out.set()
-        self._kill()
-
-    def _fail(self, how: str) -> WorldError:
-        """End the process and return the error, with the end of its standard error."""
-        # A process that closed its pipe may be exiting: its own exit code is more precise.
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_EXIT_S_MAX)
-        self._kill()
-        code = self._process.wait()
-        self._stderr.seek(0, os.SEEK_END)
-        self._stderr.seek(max(0, self._stderr.tell() - _STDERR_BYTES_MAX))
-        output = self._stderr.read().decode(errors="replace").strip()
-        ended = f" (exit code {code})" if how == "died" else ""
-        self._lost = f"{self._name} {how}{ended}" + (f":\n{output}" if output else "")
-        return WorldError(self._lost)
-
-    def _kill(self) -> None:
-        """Kill the process and its children: all of them are in the session that it leads."""
-        if self._process.returncode is None:  # otherwise another process may have its id
-            os.killpg(self._process.pid, signal.SIGKILL)
+            how = f"sent an invalid answer: {json.dumps(reply)[:200]}"
+            raise self._fail(how, "worker-answer-invalid") from error
 
 
 def _read_admission(answer: Mapping[str, Any]) -> tuple[bool, ...]:
@@ -403,12 +296,7 @@ class WorkerClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:

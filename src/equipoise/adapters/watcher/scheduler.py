@@ -86,6 +86,8 @@ class Watcher(BalancerClient):
             raise UnsupportedTrial(JUDGED_ELSEWHERE, "judged-elsewhere")
         if objections:
             claimed = replace(self._without_unclaimed_resources(trial), steps=steps)
+            # An objection that disappears without these resources is about one that the strategy
+            # ignores.
             if claimed.objections != objections:
                 raise UnsupportedTrial(UNCLAIMED, "not-promised")
         return steps

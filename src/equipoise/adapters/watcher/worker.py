@@ -98,6 +98,7 @@ def _act(question: Entry) -> Entry:
     strategy = _strategy(
         kind, _model(nodes, instances), _described_meters(question), question["parameters"]
     )
+    # A strategy chooses hosts at random, and a replay must get the same answer.
     random.seed(0)
     try:
         solution = strategy.execute()
@@ -119,6 +120,7 @@ def _described_meters(question: Entry) -> ConstantMeters:
     for host in question["hosts"]:
         vms = [vm for vm in question["vms"] if vm["host"] == host["id"]]
         cores = sum((vm["cpu_percent"] or 0) * vm["vcpus"] for vm in vms)
+        # Watcher reads the memory of hosts in KiB and that of VMs in MiB.
         used_kib = KIB_PER_MIB * sum(vm["memory_used_mib"] or 0 for vm in vms)
         is_known = host["is_measured"]
         meters.put_host(

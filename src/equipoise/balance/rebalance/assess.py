@@ -10,20 +10,21 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.balance.pinned import pinned_vms
 from equipoise.balance.rebalance.cluster_arrays import WRITTEN_ARRAYS, ClusterArrays, MoveCostModel
-from equipoise.balance.rebalance.history import DemandHistory, observed_migration_speeds
-from equipoise.balance.rules import PlacementRules
+from equipoise.balance.rebalance.history import DemandHistory
+from equipoise.balance.rules import PlacementRules, pinned_vms
 from equipoise.capacity.arrays import CapacityArrays, capacity_arrays, sum_per_row
-from equipoise.capacity.entitlement import vm_entitlements
+from equipoise.capacity.entitlement import VmClaims
 from equipoise.capacity.imbalance import imbalance
 from equipoise.capacity.ledger import claimed_resources
+from equipoise.capacity.overload import DEMANDED, overload
 from equipoise.capacity.waterfill import NO_INDEX, Floats, Ints
 from equipoise.model.action import Boot, Migrate, Resume
 from equipoise.model.estimate import Estimates
-from equipoise.model.host import HostState
-from equipoise.model.policy import BalancePolicy, HostOverride
+from equipoise.model.host import Host, HostState
+from equipoise.model.policy.balance import BalancePolicy, HostOverride
 from equipoise.model.quantity import HostId, ResourceName, VmId
+from equipoise.model.state.draft import Draft
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import Vm, VmState
 
@@ -36,6 +37,8 @@ def group_into_units(vms: Sequence[Vm], rules: PlacementRules) -> tuple[tuple[Vm
     unit_of = {vm.id: [vm.id] for vm in vms}
     for group in rules.together:
         first_on_host: dict[HostId | None, VmId] = {}
+        # VMs of a group on different hosts are separate units: the repair search brings them
+        # together, and until then each moves alone.
         for name in filter(host_of.__contains__, group.vms):
             unit = unit_of[first_on_host.setdefault(host_of[name], name)]
             if unit_of[name] is not unit:
@@ -45,6 +48,27 @@ def group_into_units(vms: Sequence[Vm], rules: PlacementRules) -> tuple[tuple[Vm
     return tuple(tuple(names) for vm, names in unit_of.items() if names[0] == vm)
 
 
+def is_rebalanced(host: Host, policy: BalancePolicy) -> bool:
+    """Return whether a host takes part in the imbalance, unless the rules keep it free."""
+    return (
+        host.state is HostState.ON
+        and host.requested is None
+        and policy.hosts.get(host.id) is not HostOverride.OFF
+        and min(host.usable_cpu_mhz, host.usable_memory_mib) > 0
+    )
+
+
+def hosts_kept_free(rules: PlacementRules, running: Iterable[Vm]) -> frozenset[HostId]:
+    """Return the hosts from which rules ban all running VMs, such as failover hosts."""
+    if not rules.bans:
+        return frozenset()
+    # A host that no VM may use would pull the mean load down, and the search would never reach
+    # the target.
+    movable_vms = frozenset(vm.id for vm in running if not vm.agent)
+    banned = [ban.hosts for ban in rules.bans if movable_vms and ban.vms >= movable_vms]
+    return frozenset().union(*banned)
+
+
 def incoming_vms(snapshot: Snapshot) -> list[tuple[VmId, HostId]]:
     """Return the VMs that an action brings to a host; until its end they count on both hosts."""
     incoming = []
@@ -52,6 +76,7 @@ def incoming_vms(snapshot: Snapshot) -> list[tuple[VmId, HostId]]:
         action = running.step.action
         if isinstance(action, Migrate | Boot | Resume):
             vm = snapshot.vms.get(action.vm)
+            # A VM that is already on the target is counted there once.
             if vm is not None and vm.host != action.target:
                 incoming.append((vm.id, action.target))
     return incoming
@@ -112,6 +137,11 @@ class Assessment:
         ledger = arrays.ledger._replace(committed=arrays.ledger.committed.copy())
         return replace(self, arrays=arrays._replace(**written, ledger=ledger))
 
+    def without_evenness(self) -> Assessment:
+        """Return the assessment for a search in which an even load is worth nothing by itself."""
+        cost_model = self.arrays.cost_model._replace(evenness=0.0)
+        return replace(self, arrays=self.arrays._replace(cost_model=cost_model))
+
     def units(self, figures: Floats) -> Floats:
         """Return figures per VM of the history as sums per unit."""
         units = len(self.members) - len(self.incoming)
@@ -130,6 +160,11 @@ class Assessment:
         loads: Floats = self.arrays.host_load[self.hosts] / capacity
         loads[np.isinf(capacity)] = np.nan
         return loads
+
+    def overload(self) -> Floats:
+        """Return the demand above the capacity, per rebalanced host, of CPU and memory."""
+        arrays, hosts = self.arrays, self.hosts
+        return overload(arrays.host_usable[hosts], arrays.capacity[hosts, : len(DEMANDED)])
 
     def imbalance(self, weight: Floats | None = None) -> float:
         """Return the imbalance, with the given weights or those of the current loads."""
@@ -151,9 +186,8 @@ class _Assessor:
         self._host_ids = tuple(snapshot.hosts)
         self._row = {host: row for row, host in enumerate(self._host_ids)}
         self._place = {vm.id: place for place, vm in enumerate(self._vms)}
-        self._named = _named_resources(snapshot)
+        self._named = named_resources(snapshot)
         self._claimed = claimed_resources(snapshot)
-        self._speeds = observed_migration_speeds(snapshot)
 
     def assess(self) -> Assessment:
         snapshot, policy = self._snapshot, self._policy
@@ -182,6 +216,7 @@ class _Assessor:
             allowed_row=allowed_row,
             vcpus=max_per_unit(_vcpus(self._vms), unit_of, len(members), _vcpus(incoming)),
             partner=self._partners(unit_vms, members),
+            left=self._left(unit_vms),
             move_s=max_per_unit(
                 self._move_s(self._vms), unit_of, len(members), self._move_s(incoming)
             ),
@@ -189,9 +224,7 @@ class _Assessor:
             open=open_,
             cores=np.array([host.cores for host in snapshot.hosts.values()], dtype=np.int64),
             kind=self._kinds(),
-            stable_s=history.stable_s(
-                vm_host, capacity[:, 0], policy.stable_s_min, policy.horizon_s
-            ),
+            stable_s=self._stable_s(history, vm_host, capacity),
             capacity=capacity,
             inverse=1.0 / capacity,
             **{f"host_{name}": column for name, column in sums.items()},
@@ -226,11 +259,16 @@ class _Assessor:
         fast: bool,
     ) -> dict[str, Floats]:
         """Return the columns of all units, by name."""
+        claims = VmClaims.of(self._snapshot, self._vms)
+        # Entitlement to CPU and memory, and the demand of other resources.
+        load = history.now.copy()
+        load[:, :2] = claims.entitlements(self._snapshot, fast=fast)
         figures = {
-            "load": self._entitlements(history, fast=fast),
+            "load": load,
             "demand": history.now,
             "demand_min": history.least,
             "demand_max": history.most,
+            "usable": claims.usable_demands(fast=fast),
         }
         incoming = [self._place[vm] for vm, _ in arriving if vm in self._place]
         rows = {
@@ -248,12 +286,6 @@ class _Assessor:
             for name in names:
                 unit_of[self._place[name]] = unit
         return unit_of
-
-    def _entitlements(self, history: DemandHistory, *, fast: bool) -> Floats:
-        """Return the entitlement to CPU and memory, and the demand of other resources."""
-        amounts = history.now.copy()
-        amounts[:, :2] = vm_entitlements(self._snapshot, self._vms, fast=fast)
-        return amounts
 
     def _ledger(self, unit_of: Ints, units: int, incoming: list[Vm]) -> CapacityArrays:
         """Return the committed capacity; the claim of a unit is the sum over its VMs."""
@@ -286,6 +318,8 @@ class _Assessor:
         for row, host in enumerate(self._snapshot.hosts.values()):
             offered[row, :2] = host.usable_cpu_mhz, host.usable_memory_mib
             offered[row, 2:] = [host.capacity.get(name, 0) for name in self._named]
+        # At least 1, so that a host without capacity divides by something; such a host is never
+        # open.
         capacity = np.maximum(offered, 1.0)
         # Infinite capacity makes the load zero, so that a resource a host lacks never matters.
         capacity[:, 2:][offered[:, 2:] == 0] = np.inf
@@ -293,41 +327,45 @@ class _Assessor:
 
     def _open_hosts(self) -> tuple[Ints, Ints]:
         """Return which hosts accept units, and the rows of the hosts that are rebalanced."""
-        overrides, idle = self._policy.hosts, self._kept_free()
+        overrides, idle = self._policy.hosts, hosts_kept_free(self._rules, self._vms)
         open_ = np.zeros(len(self._host_ids), dtype=np.int64)
         hosts = []
         for row, host in enumerate(self._snapshot.hosts.values()):
-            excluded = overrides.get(host.id) is HostOverride.OFF or host.id in idle
-            no_capacity = min(host.usable_cpu_mhz, host.usable_memory_mib) <= 0
-            if (
-                host.state is HostState.ON
-                and host.requested is None
-                and not (excluded or no_capacity)
-            ):
+            if is_rebalanced(host, self._policy) and host.id not in idle:
                 hosts.append(row)
+                # A closed host still gives VMs away, so it is rebalanced but not open.
                 open_[row] = host.id not in overrides
         return open_, np.array(hosts, dtype=np.int64)
 
-    def _kept_free(self) -> frozenset[HostId]:
-        """Return the hosts from which rules ban all VMs, such as failover hosts."""
-        if not self._rules.bans:
-            return frozenset()
-        movable_vms = frozenset(vm.id for vm in self._vms if not vm.agent)
-        banned = [ban.hosts for ban in self._rules.bans if movable_vms and ban.vms >= movable_vms]
-        return frozenset().union(*banned)
-
     def _movable(self, members: Sequence[tuple[VmId, ...]], count: int) -> Ints:
         pinned = pinned_vms(self._snapshot).keys()
+        # Incoming VMs are at the end and stay immovable: only their load on the target counts.
         movable = np.zeros(count, dtype=np.int64)
         movable[: len(members)] = [pinned.isdisjoint(names) for names in members] if pinned else 1
         return movable
 
+    def _stable_s(self, history: DemandHistory, vm_host: Ints, capacity: Floats) -> Floats:
+        policy = self._policy
+        return history.stable_s(vm_host, capacity[:, 0], policy.stable_s_min, policy.horizon_s)
+
+    def _left(self, unit_vms: Sequence[tuple[VmId, ...]]) -> Ints:
+        """Return the host that each unit left less than ``return_s`` ago."""
+        left = np.full(len(unit_vms), NO_INDEX, dtype=np.int64)
+        since_ms = self._snapshot.at_ms - 1000 * self._policy.return_s
+        moves = self._snapshot.moves.items()
+        recent = {vm: move.source for vm, move in moves if move.ended_ms > since_ms}
+        for unit, names in enumerate(unit_vms) if recent else ():
+            for vm in names:
+                if vm in recent:
+                    left[unit] = self._row.get(recent[vm], NO_INDEX)
+        return left
+
     def _move_s(self, vms: Sequence[Vm]) -> Floats:
-        speeds, move_ms = self._speeds, self._estimates.move_ms
-        if speeds:
-            durations_ms = [move_ms(vm, speeds.get(vm.id)) for vm in vms]
-        else:
-            durations_ms = [move_ms(vm) for vm in vms]
+        estimates, snapshot = self._estimates, self._snapshot
+        if snapshot.move_speeds:
+            durations_ms = [estimates.migration_of(vm, snapshot) for vm in vms]
+        else:  # without a lookup per VM
+            durations_ms = [estimates.move_ms(vm) for vm in vms]
         return np.array(durations_ms, dtype=np.float64) / 1000
 
     def _kinds(self) -> Ints:
@@ -346,6 +384,8 @@ class _Assessor:
     ) -> Ints:
         """Return the unit of the fault-tolerant partner of each unit."""
         vms = self._snapshot.vms
+        # Partners point to the unit on the present host, not to the incoming one: the gate judges
+        # where the VM runs now.
         of_unit = {vm: unit for unit, names in enumerate(members) for vm in names}
         partners = np.full(len(unit_vms), NO_INDEX, dtype=np.int64)
         for unit, names in enumerate(unit_vms) if self._rules.ft_labels else ():
@@ -361,6 +401,8 @@ class _Assessor:
         for number, ban in enumerate(self._rules.bans):
             for vm in ban.vms:
                 banned[vm].append(number)
+        # One row per distinct set of bans, not per unit: 300,000 units times 10,000 hosts would not
+        # fit in memory.
         rows: dict[tuple[int, ...], int] = {(): 0}
         table = [np.ones(len(self._host_ids), dtype=np.int64)]
         allowed_row = np.zeros(len(unit_vms), dtype=np.int64)
@@ -384,6 +426,7 @@ class _Assessor:
         for unit, names in enumerate(unit_vms):
             for name in names:
                 units_of[name].append(unit)
+        # Incoming units are members too: a VM in flight occupies its target for the rules as well.
         members = [
             sorted({unit for vm in group.vms for unit in units_of.get(vm, ())})
             for group in self._rules.apart
@@ -400,7 +443,7 @@ def _host(vm: Vm) -> HostId:
     return vm.host
 
 
-def _named_resources(snapshot: Snapshot) -> tuple[ResourceName, ...]:
+def named_resources(snapshot: Snapshot | Draft) -> tuple[ResourceName, ...]:
     """Return the named resources that some host offers and some VM uses."""
     offered = {name for host in snapshot.hosts.values() for name in host.capacity}
     if not offered:

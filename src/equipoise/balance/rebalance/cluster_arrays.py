@@ -24,6 +24,7 @@ FT_INCOMPATIBLE: Final = 8
 NO_GAIN: Final = 9
 COST_EXCEEDS_BENEFIT: Final = 10
 MAKES_SCARCE: Final = 11
+LEFT_LATELY: Final = 12
 
 
 class MoveCostModel(NamedTuple):
@@ -47,6 +48,8 @@ class ClusterArrays(NamedTuple):
     vcpus: Ints
     partner: Ints
     """The unit of the other VM of a fault-tolerant pair."""
+    left: Ints
+    """The host that the unit left lately, to which it does not return; ``NO_INDEX`` if none."""
     move_s: Floats
     load: Floats
     """The entitlement of the unit, per resource."""
@@ -56,6 +59,8 @@ class ClusterArrays(NamedTuple):
     """The smallest demand of the last hour."""
     demand_max: Floats
     """The largest demand of the last hour."""
+    usable: Floats
+    """The demand that limits let the unit use: CPU and memory only."""
     open: Ints
     """Per host: whether it accepts units."""
     cores: Ints
@@ -66,11 +71,12 @@ class ClusterArrays(NamedTuple):
     capacity: Floats
     """The capacity; infinite where the host has none, so that the load is zero."""
     inverse: Floats
-    """1 / capacity."""
+    """1 / capacity: kernels multiply, because a division per pair is several times slower."""
     host_load: Floats
     host_demand: Floats
     host_demand_min: Floats
     host_demand_max: Floats
+    host_usable: Floats
     """The ``host_`` arrays are the sums over the units of the host."""
     ledger: CapacityArrays
     """The committed capacity, with columns of its own; a search changes ``committed``."""
@@ -88,11 +94,13 @@ class ClusterArrays(NamedTuple):
 WRITTEN_ARRAYS: Final = (
     "unit_host",
     "movable",
+    "left",
     "open",
     "host_load",
     "host_demand",
     "host_demand_min",
     "host_demand_max",
+    "host_usable",
 )
 """The arrays that a search changes, beside ``ledger.committed``; all others stay as they are."""
 

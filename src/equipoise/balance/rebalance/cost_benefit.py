@@ -31,6 +31,8 @@ def expected_shortfall(demand: float, capacity: float, spread: float) -> float:
         return max(0.0, demand - capacity)
     # For demand ~ N(d, w²): E[max(0, demand - c)] = w (φ(z) + z Φ(z)) with z = (d - c) / w.
     z = (demand - capacity) / width
+    # Most hosts are far below their capacity. This avoids exp and erf, the slowest part of the
+    # kernel.
     if z < -DEVIATIONS_MAX:
         return 0.0
     density = exp(-0.5 * z * z) / SQRT_2_PI
@@ -52,6 +54,8 @@ def source_relief(arrays: ClusterArrays, unit: int) -> Floats:
             on_host - want, capacity, spread
         )
         least = arrays.host_demand_min[unit_host, resource]
+        # No normal distribution here: the worst case is one state that was observed, not an
+        # expectation.
         worst = max(0.0, least - capacity)
         worst -= max(0.0, least - arrays.demand_min[unit, resource] - capacity)
         relief[resource, 0], relief[resource, 1] = now, worst
@@ -83,9 +87,12 @@ def stable_duration_s(arrays: ClusterArrays, unit: int, host: int) -> float:
 
 def migration_cost(arrays: ClusterArrays, unit: int, resource: int) -> float:
     """Return the cost of a migration in MHz-seconds: work on both hosts, and the slower VM."""
+    # The paper charges a migration with CPU only; the copy of memory takes no memory from other
+    # VMs.
     if resource != 0:
         return 0.0
     cost_model, move_s = arrays.cost_model, arrays.move_s[unit]
+    # The migration works on the source and on the target.
     cost: float = 2.0 * cost_model.migration_cpu_mhz + arrays.demand[unit, 0] * cost_model.slowdown
     return float(cost * move_s)
 
@@ -97,6 +104,8 @@ def evenness_value(arrays: ClusterArrays, unit: int, host: int, gain: float) -> 
     """
     stable_s, cost_model = stable_duration_s(arrays, unit, host), arrays.cost_model
     lasting = stable_s / cost_model.horizon_s
+    # An even load is worth little in a cluster whose demand changes soon. The square keeps moves
+    # rare there.
     return cost_model.evenness * gain * stable_s * lasting * lasting
 
 
@@ -117,11 +126,40 @@ def cannot_pay_off(
     total = cost_model.evenness * gain * totals.host_count[0] * stable_s * lasting * lasting
     for resource in range(arrays.load.shape[1]):
         now, worst = relieved[resource, 0], relieved[resource, 1]
+        # The stable time of the target is unknown. The value is linear in it, so one of its two
+        # ends is the largest.
         net = max(now * stable_s + worst * (horizon_s - stable_s), worst * horizon_s)
         net -= migration_cost(arrays, unit, resource)
+        # A gain counts most on the smallest host, a loss least on the largest.
         size = totals.capacity_min[resource] if net > 0.0 else totals.capacity_max[resource]
         total += totals.weight[resource] * net / size
     return bool(total <= 0.0)
+
+
+def migration_cost_host_s(arrays: ClusterArrays, totals: LoadTotals, unit: int, host: int) -> float:
+    """Return the cost of a migration as a part of the target host, in host-seconds."""
+    cost = 0.0
+    for resource in range(arrays.load.shape[1]):
+        part = totals.weight[resource] / arrays.capacity[host, resource]
+        cost += part * migration_cost(arrays, unit, resource)
+    return cost
+
+
+def move_worth(
+    arrays: ClusterArrays, totals: LoadTotals, unit: int, host: int, gain: float, relieved: Floats
+) -> tuple[float, float, float]:
+    """Return what a move is worth, in host-seconds: a lower imbalance, demand met, and its cost."""
+    stable_s, horizon_s = stable_duration_s(arrays, unit, host), arrays.cost_model.horizon_s
+    # The imbalance is a mean over the hosts; times their number it is in hosts, like the other
+    # terms.
+    evenness = evenness_value(arrays, unit, host, gain * totals.host_count[0])
+    demand = 0.0
+    for resource in range(arrays.load.shape[1]):
+        burden_now, burden_worst = target_burden(arrays, unit, host, resource)
+        net = (relieved[resource, 0] - burden_now) * stable_s
+        net += (relieved[resource, 1] - burden_worst) * (horizon_s - stable_s)
+        demand += totals.weight[resource] * net / arrays.capacity[host, resource]
+    return evenness, demand, migration_cost_host_s(arrays, totals, unit, host)
 
 
 def pays_off(
@@ -135,15 +173,8 @@ def pays_off(
     """
     if not arrays.cost_model.cost_benefit:
         return True
-    stable_s, horizon_s = stable_duration_s(arrays, unit, host), arrays.cost_model.horizon_s
-    total = evenness_value(arrays, unit, host, gain * totals.host_count[0])
-    for resource in range(arrays.load.shape[1]):
-        burden_now, burden_worst = target_burden(arrays, unit, host, resource)
-        net = (relieved[resource, 0] - burden_now) * stable_s
-        net += (relieved[resource, 1] - burden_worst) * (horizon_s - stable_s)
-        net -= migration_cost(arrays, unit, resource)
-        total += totals.weight[resource] * net / arrays.capacity[host, resource]
-    return bool(total > 0.0)
+    evenness, demand, cost = move_worth(arrays, totals, unit, host, gain, relieved)
+    return bool(evenness + demand - cost > 0.0)
 
 
 COST_BENEFIT_FUNCTIONS: Final[tuple[Any, ...]] = (
@@ -154,6 +185,8 @@ COST_BENEFIT_FUNCTIONS: Final[tuple[Any, ...]] = (
     migration_cost,
     evenness_value,
     cannot_pay_off,
+    migration_cost_host_s,
+    move_worth,
     pays_off,
 )
 """Callee before caller, for ``KernelSet``."""

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from equipoise.model.quantity import VmId
 from equipoise.model.state.snapshot import Snapshot
-from equipoise.model.value import FrozenMap
 from equipoise.model.vm import VmState
 
 Floats = NDArray[np.float64]
@@ -140,11 +139,13 @@ class DemandForecaster:
         demand, running = _demands(snapshot)
         # An unknown VM gets the row after the last one, which is all zeros.
         unknown = len(past.row_of)
+        # Zero rows have no days and no score, so an unknown VM is never credible.
         rows = np.array([past.row_of.get(vm, unknown) for vm in snapshot.vms], dtype=np.int64)
         credible = self._credible(_padded(past.trust, unknown + 1))[rows] & running[:, None]
         most, then, spread = demand, demand, np.zeros_like(demand)
         slot_ms, end_ms = 1000 * self.slot_s, snapshot.at_ms + 1000 * lead_s
         first, last = snapshot.at_ms // slot_ms, end_ms // slot_ms
+        # A lead longer than a period sees each slot of the day once.
         for number in range(max(first, last + 1 - self._slots), last + 1):
             habit = _padded(past.habits[number % self._slots], unknown + 1)[rows]
             credible &= (habit["days"] > 0)[:, None]
@@ -183,10 +184,13 @@ class DemandForecaster:
         """Close the last slot, and open the slot with this number."""
         if past.slots:
             past = self._close_slot(past, number)
+            # Once per period is enough, because dropping rows copies every array.
             if number // self._slots > past.slots[-1].number // self._slots:
                 past = _without_vms(
                     past, past.last_seen < number - FORGET_AFTER_PERIODS * self._slots
                 )
+        # Scoring compares the last slot with the one a lead before; older slots are never read
+        # again.
         kept = tuple(slot for slot in past.slots if slot.number >= number - self._lead)
         new = _Slot(number, np.zeros(0), np.zeros((0, 2)))
         return replace(past, slots=(*kept, new))
@@ -223,6 +227,8 @@ class DemandForecaster:
             looks = _padded(before.looks, len(trust))
             known = (looks > 0) & seen & (habit["days"] > 0)
             naive = _padded(before.mean(), len(trust))
+            # ``habit`` is the one before this slot is learnt, so the forecast is scored on data it
+            # has not seen.
             others = np.stack([habit["mean"], naive, trust["average"]], axis=1)
             errors = np.where(known[:, None, None], (others - mean[:, None]) ** 2, 0.0)
             trust["scored"] += known
@@ -239,6 +245,8 @@ class DemandForecaster:
         enough = scored >= SCORED_SHARE_MIN * self._slots
         better = usual[:, 0] < ERROR_RATIO_MAX * usual[:, 1:].min(axis=1)
         lately = (1 - self._fading) * trust["lately"]
+        # In a quiet hour "as now" has almost no error, and any forecast would look wrong. So an
+        # error up to the usual error of "as now" is always allowed.
         bearable = np.maximum(lately[:, 1], usual[:, 1] / np.maximum(scored, 1)[:, None])
         credible: Bools = enough[:, None] & better & (lately[:, 0] <= bearable)
         return credible
@@ -283,6 +291,7 @@ def _updated_habit(habit: Records, over: _Slot) -> Records:
     """Return the habit with one more day."""
     habit, seen = habit.copy(), over.looks > 0
     days, spread = habit["days"], habit["spread"]
+    # The first days have equal weight: a plain mean until there are enough days to forget.
     weight = np.where(seen, np.maximum(1 / (days + 1), NEW_DAY_WEIGHT), 0.0)[:, None]
     off = over.mean() - habit["mean"]
     bound = np.where((days < OUTLIER_DAYS_MIN)[:, None], np.inf, OUTLIER_SPREADS * spread)
@@ -327,4 +336,4 @@ def with_forecast_demand(snapshot: Snapshot, forecast: DemandForecast) -> tuple[
             changed[vm.id] = vm.but(demand=demand)
     if not changed:
         return snapshot, 0
-    return replace(snapshot, vms=FrozenMap({**snapshot.vms, **changed})), len(changed)
+    return replace(snapshot, vms=snapshot.vms.but(changed)), len(changed)

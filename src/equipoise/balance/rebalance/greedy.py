@@ -18,8 +18,8 @@ from equipoise.balance.rebalance.cluster_arrays import LoadTotals
 from equipoise.balance.rebalance.greedy_kernels import GreedyTask
 from equipoise.capacity.imbalance import FULL_LOAD
 from equipoise.capacity.kernels import KernelSet
-from equipoise.capacity.waterfill import Floats, Ints
-from equipoise.model.policy import BalancePolicy
+from equipoise.capacity.waterfill import NO_INDEX, Floats, Ints
+from equipoise.model.policy.balance import BalancePolicy
 
 KERNELS: Final = KernelSet(
     *greedy_kernels.GREEDY_FUNCTIONS,
@@ -44,6 +44,13 @@ class UnitMove(NamedTuple):
     """The fall of the imbalance of the hosts that were rebalanced together."""
     before: float
     """The imbalance of these hosts before the move."""
+    relief: tuple[float, float] | None = None
+    """For a move that relieves overload: the MHz and MiB by which the overload of a host falls.
+
+    Zero for a move that only makes room for the next one.
+    """
+    relieved: int = NO_INDEX
+    """The host that a relief move is made for."""
 
 
 class HostRating(NamedTuple):
@@ -64,10 +71,40 @@ class GreedySearch:
         scarce = np.asarray((state.loads() > FULL_LOAD).any(axis=0), dtype=np.int64)
         self.totals = LoadTotals(sums, squares, hosts, weight, scarce, capacity_min, capacity_max)
 
+    def on(self, state: Assessment) -> GreedySearch:
+        """Return the same search on another assessment, such as a copy."""
+        return GreedySearch(state, self._policy, self.totals.weight, self._seed)
+
+    @property
+    def moves_max(self) -> int:
+        """The most moves of one pass."""
+        # A limit per host as well: a small cluster must not receive the moves that a large one may
+        # have.
+        per_host = self._policy.moves_per_host * len(self._state.hosts)
+        return min(self._policy.moves_per_pass, per_host)
+
     def find_moves(self, moves_max: int) -> list[UnitMove]:
         """Return the best moves, at most so many; a unit moves at most once."""
-        hosts = self._state.hosts
-        moves_max = min(moves_max, self._policy.moves_per_host * len(hosts))
+        moves = self._find_moves(moves_max)
+        if self._allow_returns():
+            moved = {move.unit for move in moves}
+            again = self._find_moves(moves_max - len(moves))
+            moves += [move for move in again if move.unit not in moved]
+        return moves
+
+    def _allow_returns(self) -> bool:
+        """Let units return to the hosts that they left lately, if their present host is overloaded.
+
+        This is the last resort: no move to another host has relieved it.
+        """
+        arrays = self._state.arrays
+        over = np.asarray((arrays.host_demand > arrays.capacity * FULL_LOAD).any(axis=1))
+        units = np.nonzero((arrays.left != NO_INDEX) & over[arrays.unit_host])[0]
+        arrays.left[units] = NO_INDEX
+        return len(units) > 0
+
+    def _find_moves(self, moves_max: int) -> list[UnitMove]:
+        hosts, moves_max = self._state.hosts, min(moves_max, self.moves_max)
         if len(hosts) <= self._policy.sample_hosts:
             return self._search_on(hosts, self._units_on(hosts), moves_max)
         moves_by_unit: dict[int, UnitMove] = {}
@@ -75,6 +112,8 @@ class GreedySearch:
         for _ in range(SAMPLE_ROUNDS):
             if self.measure_imbalance() <= self._policy.imbalance_target:
                 break
+            # The kernel pins what it moves. Within a round that prevents two moves of a unit; the
+            # next round, with other samples, may find a better host.
             movable = self._state.arrays.movable.copy()
             moves = self._round(rng, moves_max - len(moves_by_unit))
             self._state.arrays.movable[:] = movable
@@ -90,6 +129,8 @@ class GreedySearch:
         moves: list[UnitMove] = []
         samples = self._samples(rng)
         for number, (sample, units) in enumerate(samples):
+            # Recomputed for each sample, so that moves that one sample does not use are left for
+            # the next ones.
             part = -(-(moves_max - len(moves)) // (len(samples) - number))
             moves += self._search_on(sample, units, part)
         return moves
@@ -97,6 +138,7 @@ class GreedySearch:
     def undo(self, move: UnitMove) -> None:
         """Move a unit back to its source, and make it movable."""
         self._state.arrays.movable[move.unit] = 1
+        # The plain Python function: the call of a compiled one costs more for a single move.
         greedy_kernels.move_unit(self._state.arrays, move.unit, move.source)
 
     def pin(self, move: UnitMove) -> None:
@@ -124,6 +166,17 @@ class GreedySearch:
         ratings = [HostRating(*row) for row in zip(*columns, strict=True)]
         return sorted(ratings, key=lambda rating: (-rating.gain, rating.host))
 
+    def gains(self, unit: int, hosts: Ints) -> Floats:
+        """Return the fall of the imbalance if a unit moves to each host, up to a constant.
+
+        ``totals`` must be those of the present placement.
+        """
+        gains = np.zeros(len(hosts))
+        if len(hosts):
+            # ``ratings`` is an entry point of the compiled kernels; its codes are not needed.
+            self._kernels.ratings(self._state.arrays, self.totals, unit, hosts, 0.0, gains)
+        return gains
+
     def _search_on(self, hosts: Ints, units: Ints, moves_allowed: int) -> list[UnitMove]:
         """Run the kernel on some hosts and their units."""
         policy = self._policy
@@ -134,6 +187,7 @@ class GreedySearch:
             units=units,
             target=policy.imbalance_target,
             goodness=policy.goodness,
+            gain_min=policy.gain_min,
             relaxed_above=policy.relaxed_above,
             exact=exact,
             tries=len(hosts) if exact else HOSTS_TRIED_MAX,
@@ -158,6 +212,7 @@ class GreedySearch:
 
     def _samples(self, rng: np.random.Generator) -> list[tuple[Ints, Ints]]:
         """Return the samples: all hosts in random groups of about equal size and load."""
+        # The permutation and the stable sort below put hosts of equal load in a random order.
         arrays, hosts = self._state.arrays, rng.permutation(self._state.hosts)
         count = max(1, round(len(hosts) / self._policy.sample_size))
         load = (arrays.host_load[hosts] * arrays.inverse[hosts]).sum(axis=1)
@@ -185,6 +240,7 @@ def _chain_move(moves_by_unit: dict[int, UnitMove], move: UnitMove) -> None:
     first = moves_by_unit.pop(move.unit, None)
     if first is None:
         moves_by_unit[move.unit] = move
+    # A unit that returns to its first host does not move at all.
     elif first.source != move.target:
         gain = first.gain + move.gain
         moves_by_unit[move.unit] = UnitMove(

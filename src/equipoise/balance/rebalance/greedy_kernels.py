@@ -17,6 +17,7 @@ from equipoise.balance.rebalance.cluster_arrays import (
     COST_EXCEEDS_BENEFIT,
     FT_INCOMPATIBLE,
     HOST_CLOSED,
+    LEFT_LATELY,
     MAKES_SCARCE,
     MUST_BE_APART,
     NO_CAPACITY,
@@ -54,6 +55,8 @@ class GreedyTask(NamedTuple):
     """The search ends at this imbalance."""
     goodness: float
     """A move must gain this part of the imbalance above the target, divided by the hosts."""
+    gain_min: float
+    """A move must gain this part of a host, unless the host that it leaves is overloaded."""
     relaxed_above: float
     """While the imbalance exceeds so many targets, a tenth of that gain is enough."""
     exact: bool
@@ -78,6 +81,24 @@ def has_capacity(arrays: ClusterArrays, unit: int, host: int) -> bool:
     return unit_fits(arrays.ledger, unit, host)
 
 
+def is_overloaded(arrays: ClusterArrays, host: int) -> bool:
+    """Return whether the units on a host ask for more than it has."""
+    for resource in range(arrays.load.shape[1]):
+        if arrays.host_demand[host, resource] * arrays.inverse[host, resource] > SCARCE_LOAD:
+            return True
+    return False
+
+
+def must_be_apart(arrays: ClusterArrays, unit: int, host: int) -> bool:
+    """Return whether a rule keeps a unit apart from another one on a host."""
+    for index in range(arrays.group_first[unit], arrays.group_first[unit + 1]):
+        group = arrays.group_of[index]
+        for member in range(arrays.member_first[group], arrays.member_first[group + 1]):
+            if arrays.unit_host[arrays.member[member]] == host and arrays.member[member] != unit:
+                return True
+    return False
+
+
 def find_obstacle(arrays: ClusterArrays, unit: int, host: int) -> int:
     """Return what prevents a unit from being on a host; ``NO_OBSTACLE`` if nothing does."""
     if host == arrays.unit_host[unit]:
@@ -90,11 +111,10 @@ def find_obstacle(arrays: ClusterArrays, unit: int, host: int) -> int:
         return TOO_FEW_CORES
     if not has_capacity(arrays, unit, host):
         return NO_CAPACITY
-    for index in range(arrays.group_first[unit], arrays.group_first[unit + 1]):
-        group = arrays.group_of[index]
-        for member in range(arrays.member_first[group], arrays.member_first[group + 1]):
-            if arrays.unit_host[arrays.member[member]] == host and arrays.member[member] != unit:
-                return MUST_BE_APART
+    if must_be_apart(arrays, unit, host):
+        return MUST_BE_APART
+    if arrays.left[unit] == host:
+        return LEFT_LATELY
     partner = arrays.partner[unit]
     if partner != NO_INDEX and arrays.kind[host] != arrays.kind[arrays.unit_host[partner]]:
         return FT_INCOMPATIBLE
@@ -157,11 +177,18 @@ def measure_imbalance(arrays: ClusterArrays, totals: LoadTotals, hosts: Ints) ->
 
 
 def makes_scarce(arrays: ClusterArrays, totals: LoadTotals, unit: int, host: int) -> bool:
-    """Return whether a move makes a resource scarce that was not.
+    """Return whether a move overloads the target, or makes a resource scarce that was not.
 
     A scarce resource has a larger weight. If a move could make one scarce, the next pass could undo
-    it, and so on without end.
+    it, and so on without end. The demand on a target never exceeds its capacity by a move either:
+    the next pass would have to relieve it.
     """
+    for resource in range(arrays.usable.shape[1]):
+        amount = arrays.usable[unit, resource]
+        if amount > 0.0:
+            full = (arrays.host_usable[host, resource] + amount) * arrays.inverse[host, resource]
+            if full > SCARCE_LOAD:
+                return True
     for resource in range(arrays.load.shape[1]):
         load = arrays.host_load[host, resource] + arrays.load[unit, resource]
         if totals.scarce[resource] == 0 and load * arrays.inverse[host, resource] > SCARCE_LOAD:
@@ -250,16 +277,22 @@ def move_unit(arrays: ClusterArrays, unit: int, host: int) -> None:
         arrays.host_demand_min[host, resource] += arrays.demand_min[unit, resource]
         arrays.host_demand_max[unit_host, resource] -= arrays.demand_max[unit, resource]
         arrays.host_demand_max[host, resource] += arrays.demand_max[unit, resource]
+    for resource in range(arrays.usable.shape[1]):
+        arrays.host_usable[unit_host, resource] -= arrays.usable[unit, resource]
+        arrays.host_usable[host, resource] += arrays.usable[unit, resource]
     release_unit(arrays.ledger, unit, unit_host)
     commit_unit(arrays.ledger, unit, host)
     arrays.unit_host[unit] = host
 
 
-def min_gain(task: GreedyTask, before: float) -> float:
-    """Return the smallest gain that a move must have at this imbalance."""
-    excess = before - task.target
-    least = task.goodness * excess / max(1, len(task.hosts))
-    return least / 10.0 if before > task.relaxed_above * task.target else least
+def min_gain(arrays: ClusterArrays, task: GreedyTask, before: float, source: int) -> float:
+    """Return the smallest gain that a move from a host must have at this imbalance."""
+    excess, hosts = before - task.target, max(1, len(task.hosts))
+    least = task.goodness * excess / hosts
+    if before > task.relaxed_above * task.target:
+        least /= 10.0
+    # The imbalance is a mean over the hosts; times their number it is in hosts.
+    return least if is_overloaded(arrays, source) else max(least, task.gain_min / hosts)
 
 
 def rate_units(
@@ -331,6 +364,7 @@ def update_ratings(
     for index in range(len(task.units)):
         unit = task.units[index]
         unit_host = arrays.unit_host[unit]
+        # A unit of a host below the mean hardly gains by leaving it, and each search costs time.
         if high[unit_host] == 0 or arrays.movable[unit] == 0:
             continue
         if fuller and unit_host == target:
@@ -356,7 +390,10 @@ def run(arrays: ClusterArrays, totals: LoadTotals, task: GreedyTask) -> int:
             rate_units(arrays, totals, task, before, keys)
             fresh, ratings_made = True, ratings_made + 1
         index, host, gain = find_best_unit(arrays, totals, task, before, keys)
-        if index == NO_INDEX or gain < min_gain(task, before):
+        if index == NO_INDEX or gain < min_gain(
+            arrays, task, before, arrays.unit_host[task.units[index]]
+        ):
+            # Old keys may hide a good move. Only with fresh ones is it certain that none is left.
             if fresh or ratings_made >= RATINGS_MAX:
                 break
             rate_units(arrays, totals, task, before, keys)
@@ -383,6 +420,8 @@ def run(arrays: ClusterArrays, totals: LoadTotals, task: GreedyTask) -> int:
 GREEDY_FUNCTIONS: Final[tuple[Any, ...]] = (
     *LEDGER_FUNCTIONS,
     has_capacity,
+    is_overloaded,
+    must_be_apart,
     find_obstacle,
     *cost_benefit.COST_BENEFIT_FUNCTIONS,
     compute_gains,
@@ -404,6 +443,8 @@ INLINE_FUNCTIONS: Final[tuple[Any, ...]] = (
     *cost_benefit.COST_BENEFIT_FUNCTIONS,
     unit_fits,
     has_capacity,
+    is_overloaded,
+    must_be_apart,
     find_obstacle,
     compute_gains,
     makes_scarce,

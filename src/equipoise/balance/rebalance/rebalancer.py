@@ -1,4 +1,7 @@
-"""The rebalancer: moves that reduce the imbalance and pass the gate, each with its reasons."""
+"""The rebalancer: moves that relieve overload or reduce the imbalance, each with its reasons.
+
+Relief comes first, also while the imbalance is within its target. Every move passes the gate.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,20 @@ from dataclasses import dataclass
 from typing import Final
 
 from equipoise.balance.advice import (
+    RELIEF_PRIORITY,
     BalanceCode,
-    BalanceIntentBuilder,
+    IntentBuilder,
     MoveAdvice,
     move_priority,
     move_step_id,
 )
-from equipoise.balance.gate_fast_path import passes_in_any_order
 from equipoise.balance.rebalance import cost_benefit
 from equipoise.balance.rebalance.assess import Assessment
 from equipoise.balance.rebalance.cluster_arrays import (
     COST_EXCEEDS_BENEFIT,
     FT_INCOMPATIBLE,
     HOST_CLOSED,
+    LEFT_LATELY,
     MAKES_SCARCE,
     MUST_BE_APART,
     NO_CAPACITY,
@@ -28,7 +32,10 @@ from equipoise.balance.rebalance.cluster_arrays import (
     TOO_FEW_CORES,
 )
 from equipoise.balance.rebalance.greedy import GreedySearch, UnitMove
+from equipoise.balance.rebalance.relief import OverloadRelief
+from equipoise.balance.repair.move_order import passes_in_any_order
 from equipoise.balance.repair.rule_repair import RepairResult
+from equipoise.capacity.waterfill import Floats
 from equipoise.model.estimate import Estimates
 from equipoise.model.plan import Intent, Rejection
 from equipoise.model.quantity import StepId
@@ -44,6 +51,7 @@ OBSTACLE_CODES: Final = {
     MUST_BE_APART: ("keep-apart", "a rule keeps it apart from a VM there"),
     FT_INCOMPATIBLE: ("ft-incompatible", "the host is not compatible with that of the FT partner"),
     MAKES_SCARCE: ("makes-scarce", "the load would exceed the capacity of the host"),
+    LEFT_LATELY: ("left-lately", "it left the host a short time ago"),
     COST_EXCEEDS_BENEFIT: ("cost-exceeds-benefit", "the cost exceeds the benefit"),
 }
 """Code and sentence of each obstacle."""
@@ -66,6 +74,7 @@ class MoveReasons:
         """
         advice: list[MoveAdvice] = []
         phrases = self._loads(moves)
+        # Backwards, because a unit may need the capacity that an earlier move has freed.
         for move in reversed(moves) if alternatives else ():
             self._search.undo(move)
         for move, loads in zip(moves, phrases, strict=True):
@@ -80,8 +89,10 @@ class MoveReasons:
         risk: dict[str, float] = {}
         considered: tuple[Rejection, ...] = ()
         if alternatives:
-            considered = tuple(self._considered(move))
+            considered = () if move.relief else tuple(self._considered(move))
             gain, cost, risk = self._figures(move)
+        if move.relief is not None:
+            gain |= dict(zip(_RELIEF_GAINS, move.relief, strict=True))
         source, target = state.host_ids[move.source], state.host_ids[move.target]
         names = state.members[move.unit]
         for number, vm in enumerate(names):
@@ -93,23 +104,52 @@ class MoveReasons:
                 vm=vm,
                 source=source,
                 target=target,
-                code=BalanceCode.BALANCE,
-                priority=move_priority(move.before, self._together),
-                reason=f"{loads}: the move reduces the imbalance{with_}",
+                code=self._code(move),
+                priority=_priority(move, self._together),
+                reason=f"{loads}: {self._purpose(move)}{with_}",
                 gain=gain,
                 cost=cost,
                 risk=risk,
                 considered=considered,
             )
 
+    def _code(self, move: UnitMove) -> BalanceCode:
+        if move.relief is None:
+            return BalanceCode.BALANCE
+        return BalanceCode.RELIEF if move.source == move.relieved else BalanceCode.FREE_CAPACITY
+
+    def _purpose(self, move: UnitMove) -> str:
+        """Return what the move is for, in words."""
+        if move.relief is None:
+            return "the move reduces the imbalance"
+        host = self._state.host_ids[move.relieved]
+        if move.source == move.relieved:
+            return f"the move relieves {host}"
+        return f"the move makes room for a VM of {host}, which is overloaded"
+
     def _loads(self, moves: Sequence[UnitMove]) -> list[str]:
-        """Return the loads of both hosts before each move; computed backwards from the end."""
+        """Return the loads of both hosts before each move.
+
+        A relief move shows the demand, because an entitlement hides what is missing.
+        """
+        arrays = self._state.arrays
+        phrases = self._phrases(moves, arrays.host_load, arrays.load)
+        if not any(move.relief for move in moves):
+            return phrases
+        demands = self._phrases(moves, arrays.host_usable, arrays.usable)
+        return [
+            phrase if move.relief is None else demand
+            for move, phrase, demand in zip(moves, phrases, demands, strict=True)
+        ]
+
+    def _phrases(self, moves: Sequence[UnitMove], on_host: Floats, of_unit: Floats) -> list[str]:
+        """Return the shares of both hosts before each move; computed backwards from the end."""
         arrays, phrases = self._state.arrays, []
         rows = sorted({row for move in moves for row in (move.source, move.target)})
-        load = dict(zip(rows, arrays.host_load[rows, :2].tolist(), strict=True))
+        load = dict(zip(rows, on_host[rows, :2].tolist(), strict=True))
         capacity = dict(zip(rows, arrays.capacity[rows, :2].tolist(), strict=True))
         for move in reversed(moves):
-            for resource, amount in enumerate(arrays.load[move.unit, :2].tolist()):
+            for resource, amount in enumerate(of_unit[move.unit, :2].tolist()):
                 load[move.source][resource] += amount
                 load[move.target][resource] -= amount
             hosts = [
@@ -128,8 +168,17 @@ class MoveReasons:
         units = ("cpu_mhz_s", "memory_mib_s", *self._state.resources[2:])
         stable_s = cost_benefit.stable_duration_s(arrays, move.unit, move.target)
         relieved = cost_benefit.source_relief(arrays, move.unit)
-        gain = {"imbalance": move.gain}
+        evenness, demand, price = cost_benefit.move_worth(
+            arrays, self._search.totals, move.unit, move.target, move.gain, relieved
+        )
+        gain = {
+            "imbalance": move.gain,
+            "host_s": _rounded(evenness + demand),
+            "evenness_host_s": _rounded(evenness),
+            "demand_host_s": _rounded(demand),
+        }
         cost = {"seconds": float(arrays.move_s[move.unit])}
+        cost["host_s"] = _rounded(price)
         cost["cpu_mhz_s"] = cost_benefit.migration_cost(arrays, move.unit, 0)
         cost["memory_mib"] = float(
             sum(self._snapshot.vms[vm].memory_mib for vm in self._state.members[move.unit])
@@ -156,6 +205,15 @@ class MoveReasons:
             )
 
 
+_RELIEF_GAINS: Final = ("cpu_overload_mhz", "memory_overload_mib")
+"""The keys of the overload that a relief move takes away."""
+
+
+def _priority(move: UnitMove, together: int) -> int:
+    """Return the priority of a move among so many hosts."""
+    return move_priority(move.before, together) if move.relief is None else RELIEF_PRIORITY
+
+
 def _rounded(figure: float) -> float:
     """Return a figure rounded to 3 digits, without a negative zero."""
     return round(float(figure), 3) + 0.0
@@ -180,8 +238,9 @@ class Rebalancer:
         self, snapshot: Snapshot, state: Assessment, search: GreedySearch, estimates: Estimates
     ) -> None:
         self._snapshot, self._state, self._search = snapshot, state, search
+        self._relief = OverloadRelief(state, search, snapshot.settings.balance.stable_s_min)
         self._estimates = estimates
-        self._builder = BalanceIntentBuilder(snapshot, estimates)
+        self._builder = IntentBuilder(snapshot, estimates)
         self._policy = snapshot.settings.balance
         self._rejected: list[Rejection] = []
 
@@ -199,23 +258,37 @@ class Rebalancer:
         Each move was chosen together with those before it. If the gate refuses one, the others may
         do harm. They are therefore undone, and the search runs again with the refused unit pinned.
         """
-        before = self._search.measure_imbalance()
+        before, overload_before = self._search.measure_imbalance(), self._state.overload()
         for _ in range(GATE_ATTEMPTS_MAX):
+            # Moves below the threshold are found again in each attempt; refused ones are pinned and
+            # are not.
             self._rejected = [
                 rejection for rejection in self._rejected if rejection.code == "gate-refuses"
             ]
-            urgent = self._urgent(self._search.find_moves(self._policy.moves_per_pass))
+            urgent = self._urgent(self._find_moves())
             moves = self._filter_by_gate(urgent, repair)
             if len(moves) == len(urgent):
                 return moves
-            after = self._search.measure_imbalance()
+            # The imbalance with only the accepted moves, before they are undone for the next
+            # attempt.
+            after, overload = self._search.measure_imbalance(), self._state.overload()
             for move in reversed(moves):
                 self._search.undo(move)
-        if after >= before:
+        # The attempts are used up. What is left was chosen together with refused moves and is kept
+        # only if it helps by itself: some host is less overloaded and none more, or all are more
+        # even.
+        relieves = bool((overload < overload_before).any())
+        if (overload > overload_before).any() or not (relieves or after < before):
             return []
         for move in moves:
             self._search.redo(move)
         return moves
+
+    def _find_moves(self) -> list[UnitMove]:
+        """Return relief moves, then moves that reduce the imbalance."""
+        limit = self._search.moves_max
+        relief = self._relief.find_moves(limit)
+        return relief + self._search.find_moves(limit - len(relief))
 
     @property
     def count(self) -> int:
@@ -229,7 +302,7 @@ class Rebalancer:
         detail = f"its priority is below the threshold {threshold}"
         urgent = []
         for move in moves:
-            if move_priority(move.before, self.count) <= threshold:
+            if _priority(move, self.count) <= threshold:
                 urgent.append(move)
             else:
                 self._reject(move, "below-threshold", detail)
@@ -240,12 +313,16 @@ class Rebalancer:
         members, hosts = self._state.members, self._state.host_ids
         targets = [(vm, hosts[move.target]) for move in moves for vm in members[move.unit]]
         if (
+            # ``repair.placement_state`` is the state before the moves only if the repair has moved
+            # nothing.
             not repair.moves
             and not repair.faults
             and passes_in_any_order(repair.placement_state, targets)
         ):
             return moves
         passing = GateFilter(self._snapshot, repair.repairs)
+        # Without one VM of a unit the rest is dropped too, which can change what the gate says of
+        # the other units. It ends, because each round drops at least one move.
         while moves:
             intents = [intent for move in moves for intent in self._intents(move)]
             passed = {intent.id for intent in passing.of(intents, repair.intents)}

@@ -1,27 +1,32 @@
 """Exact repair: the moves that repair rules which only the specification can judge.
 
 The repair search knows a few kinds of rule. The exact planner repairs every other rule of the
-library, and every rule that an operator wrote, within a budget of solver work.
+library, and every rule that an operator wrote, within a budget of solver work. It also finds the
+moves that make room for a new VM under such rules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from equipoise.balance.advice import snapshot_after_moves
-from equipoise.balance.pinned import pinned_vms
-from equipoise.balance.rules import PlacementRules
+from equipoise.balance.rules import PlacementRules, pinned_vms
 from equipoise.errors import InvalidInput
-from equipoise.model.action import Migrate
+from equipoise.model.action import Boot, Migrate
 from equipoise.model.host import HostState
 from equipoise.model.inventory import Inventory
-from equipoise.model.problem import DesiredHostState, ObjectiveMeasure, PlanningProblem
+from equipoise.model.problem import (
+    DesiredHostState,
+    DesiredVmState,
+    ObjectiveMeasure,
+    PlanningProblem,
+)
 from equipoise.model.quantity import HostId, RuleId, VmId
 from equipoise.model.rule import KeepApart, Rule, StayOff, StayWithin
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import VmState
-from equipoise.spec.rules import broken_rules
+from equipoise.spec.rules import broken_rules, rules_about_placement
 
 WORK_MAX: Final = 4.0
 """The solver work of one call, in the solver's own unit: with a clock, runs would not repeat."""
@@ -54,6 +59,9 @@ def repair_exactly(snapshot: Snapshot, rules: PlacementRules) -> ExactRepair:
     """
     ids = rules.gate_only_rules
     broken = tuple(dict.fromkeys(rule for rule, _ in broken_rules(snapshot, ids))) if ids else ()
+    # No search for moves that cannot exist: a reserve in percent, or a number of hosts that are on,
+    # is the same wherever VMs run.
+    broken = rules_about_placement(snapshot, broken)
     if not broken:
         return NO_REPAIR
     together = _solve(snapshot, rules, broken)
@@ -72,31 +80,49 @@ def repair_exactly(snapshot: Snapshot, rules: PlacementRules) -> ExactRepair:
     return ExactRepair(targets, repaired)
 
 
-def _solve(
-    snapshot: Snapshot, rules: PlacementRules, repair: Sequence[RuleId]
+def place_exactly(
+    snapshot: Snapshot, rules: PlacementRules, vm: VmId, refusing: Collection[RuleId]
 ) -> dict[VmId, HostId] | None:
-    """Return the targets of the moves that repair these rules, or nothing without a plan."""
+    """Return the host of a new VM and the targets of the moves that it needs; without a plan, none.
+
+    The ``refusing`` rules hold after it, also if they are broken now.
+    """
+    continuous = rules.continuous.intersection(refusing)
+    broken = {rule for rule, _ in broken_rules(snapshot, continuous)} if continuous else set()
+    # A continuous rule that holds now must hold on the way too.
+    repair = [rule for rule in refusing if rule not in continuous or rule in broken]
+    return _solve(snapshot, rules, repair, vm)
+
+
+def _solve(
+    snapshot: Snapshot, rules: PlacementRules, repair: Sequence[RuleId], start: VmId | None = None
+) -> dict[VmId, HostId] | None:
+    """Return the hosts to which VMs move or start for these rules, or nothing without a plan."""
     # OR-Tools takes half a second to import, and most passes have nothing to repair exactly.
     from equipoise.plan.exact.solve import solve  # noqa: PLC0415
     from equipoise.plan.exact.solver import SearchBudget  # noqa: PLC0415
 
-    problem = _problem(snapshot, rules, repair)
+    problem = _problem(snapshot, rules, repair, start)
     pairs = len(snapshot.vms) * len(snapshot.hosts)
-    budget = SearchBudget(work=WORK_MAX)
+    budget = SearchBudget(work=WORK_MAX, explains=False)
     try:
-        result = solve(problem, budget, repair=True, optimise=pairs <= OPTIMISE_PAIRS_MAX)
+        optimise = pairs <= OPTIMISE_PAIRS_MAX
+        result = solve(problem, budget, repair=True, optimise=optimise)
     except InvalidInput:  # a rule that cannot be judged: the gate reports it
         return None
     if result.plan is None:
         return None
     actions = [step.action for step in result.plan.steps]
-    if not all(isinstance(action, Migrate) for action in actions):
-        return None  # the repair of rules moves VMs; it starts, ends and switches nothing
-    return {action.vm: action.target for action in actions if isinstance(action, Migrate)}
+    targets = {action.vm: action.target for action in actions if isinstance(action, Migrate | Boot)}
+    # Rules are repaired by moves; no other VM starts, and no VM or host stops.
+    is_allowed = len(targets) == len(actions) and all(
+        action.vm == start for action in actions if isinstance(action, Boot)
+    )
+    return targets if is_allowed else None
 
 
 def _problem(
-    snapshot: Snapshot, rules: PlacementRules, repair: Sequence[RuleId]
+    snapshot: Snapshot, rules: PlacementRules, repair: Sequence[RuleId], start: VmId | None
 ) -> PlanningProblem:
     """Return the planning problem: the rules to repair, those that hold now, and what is pinned."""
     every = [rule.id for rule in snapshot.settings.rules if rule.hard]
@@ -106,16 +132,17 @@ def _problem(
         if not rule.hard:
             continue
         if rule.id in repair:
-            # A continuous rule that is broken at the start admits no plan. The gate checks the
-            # moments in between, with the rule among those that the plan repairs.
+            # The planner finds the final state. The gate checks the moments in between, with the
+            # rule among those that the plan repairs.
             kept.append(rule.but(continuous=False))
         elif rule.id not in broken:
             kept.append(rule)
-    kept += _implicit_rules(snapshot, rules)
+    kept += _implicit_rules(snapshot, rules, start)
     hosts = tuple(host.but(requested=None) for host in snapshot.hosts.values())
     cluster: Inventory = snapshot.inventory().but(hosts=hosts, rules=tuple(kept))
     return PlanningProblem(
         cluster=cluster,
+        vms={} if start is None else {start: DesiredVmState.RUNNING},
         hosts={
             host.id: _STEADY_STATE[host.state]
             for host in snapshot.hosts.values()
@@ -126,7 +153,9 @@ def _problem(
     )
 
 
-def _implicit_rules(snapshot: Snapshot, rules: PlacementRules) -> Iterable[Rule]:
+def _implicit_rules(
+    snapshot: Snapshot, rules: PlacementRules, start: VmId | None
+) -> Iterable[Rule]:
     """Yield what balancing respects without a rule: pins, closed hosts, fault-tolerant pairs."""
     declared = {rule.id for rule in snapshot.settings.rules}
     running = {vm.id for vm in snapshot.vms.values() if vm.state is VmState.RUNNING}
@@ -143,6 +172,7 @@ def _implicit_rules(snapshot: Snapshot, rules: PlacementRules) -> Iterable[Rule]
         if not is_closed or host.state is not HostState.ON:
             continue
         residents = set(snapshot.residents[host.id])
-        others = tuple(vm for vm in snapshot.vms if vm in running and vm not in residents)
+        coming = running if start is None else running | {start}
+        others = tuple(vm for vm in snapshot.vms if vm in coming and vm not in residents)
         if others:  # no VM moves to a host that is about to leave or that the policy closes
             yield StayOff(id=RuleId(f"closed-{number}"), vms=others, hosts=(host.id,))

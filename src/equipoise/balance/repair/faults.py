@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from equipoise.balance.repair.failover import is_spare, original_vm
@@ -13,6 +13,7 @@ from equipoise.balance.repair.placement_state import (
     ProblemKind,
     problem_rules,
 )
+from equipoise.capacity.ledger import SIZES
 from equipoise.model.host import HostState
 from equipoise.model.quantity import HostId, RuleId, VmId
 from equipoise.model.value import Value
@@ -34,6 +35,10 @@ class BalanceFault(Value):
     """The VMs of the problem."""
     unblock: str = ""
     """What the operator can do."""
+    figures: Mapping[str, float] = {}
+    """The amounts behind the sentence, in MHz and MiB."""
+    hosts: tuple[str, ...] = ()
+    """The standby hosts that would help."""
 
 
 def build_fault(placement_state: PlacementState, problem: PlacementProblem) -> BalanceFault:
@@ -49,7 +54,7 @@ def build_fault(placement_state: PlacementState, problem: PlacementProblem) -> B
         sentences.append(f"{join_names(members)} {'is' if len(members) == 1 else 'are'} pinned")
         remedies[f"unpin {'it' if len(members) == 1 else 'them'}"] = None
     return BalanceFault(
-        code=problem.kind,
+        code=_code(placement_state, problem),
         subject=_subject(placement_state, problem),
         detail="; ".join(
             [_describe(placement_state, problem, broken[0] if broken else None), *sentences]
@@ -89,11 +94,23 @@ class HostObstacles:
         return f"has no target host ({'; '.join(parts)})" if parts else "has no target host"
 
 
-def find_host_obstacles(placement_state: PlacementState, vm: VmId) -> HostObstacles:
-    """Return what prevents a VM from moving to each other host."""
+def find_host_obstacles(
+    placement_state: PlacementState,
+    vm: VmId,
+    refusing: Mapping[HostId, Sequence[RuleId]] | None = None,
+) -> HostObstacles:
+    """Return what prevents a VM from moving to each other host.
+
+    ``refusing`` are further rules that refuse the VM on a host.
+    """
     obstacles = HostObstacles()
     for host in placement_state.snapshot.hosts:
-        if host != placement_state.host_of[vm]:
+        if host == placement_state.host_of[vm]:
+            continue
+        rules = (refusing or {}).get(host, ())
+        if rules:
+            obstacles.add(host, f"rule {rules[0]}", f"relax rule {rules[0]}", rules)
+        else:
             _add_obstacle(placement_state, vm, host, obstacles)
     return obstacles
 
@@ -103,6 +120,7 @@ def _add_obstacle(
 ) -> None:
     """Add the first obstacle of a VM on a host."""
     candidate, host = placement_state.vms[vm], placement_state.snapshot.hosts[host_id]
+    # Lasting obstacles come first: freeing capacity does not help where a rule forbids the host.
     if host_id in placement_state.closed:
         verbs = {HostState.STANDBY: "wake", HostState.FAILED: "repair"}
         obstacles.add(
@@ -114,7 +132,7 @@ def _add_obstacle(
     elif host.cores < candidate.vcpus:
         obstacles.add(host_id, f"fewer cores than the {candidate.vcpus} vCPUs of the VM")
     elif too_large := placement_state.oversized_resource(vm, host_id):
-        obstacles.add(host_id, f"the capacity of {too_large} is smaller than the reservation")
+        obstacles.add(host_id, f"it has less {too_large} than the VM needs")
     elif conflicts := placement_state.conflicts(vm, host_id):
         rule, other = conflicts[0]
         remedy = "" if other == candidate.ft_pair else f"move {other} off {host_id}"
@@ -125,10 +143,10 @@ def _add_obstacle(
         obstacles.add(host_id, f"{missing} are missing", f"free {missing} on {host_id}")
     elif placement_state.is_ft_mismatch(vm, host_id):
         obstacles.add(host_id, "not compatible with the host of its FT partner")
-    elif rules := placement_state.separating_rules(vm, host_id):
-        obstacles.add(
-            host_id, f"rule {rules[0]} keeps it together with VMs on other hosts", "", rules
-        )
+    elif separated := placement_state.separated(vm, host_id):
+        rules = [rule for rule, _ in separated]
+        why = f"rule {rules[0]} keeps it together with VMs on other hosts"
+        obstacles.add(host_id, why, rules=rules)
     else:
         obstacles.add(host_id, "other VMs would have no target host then")
 
@@ -137,6 +155,23 @@ def join_names(names: Sequence[str]) -> str:
     """Return the first names, and how many more there are."""
     shown, more = ", ".join(names[:NAMES_SHOWN]), len(names) - NAMES_SHOWN
     return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _code(placement_state: PlacementState, problem: PlacementProblem) -> str:
+    if problem.kind != ProblemKind.OVER_RESERVED:
+        return problem.kind
+    excesses = placement_state.capacity.excesses(HostId(problem.subject))
+    return "overcommitted" if excesses.keys() & SIZES else problem.kind
+
+
+def describe_excess(placement_state: PlacementState, host: HostId) -> str:
+    """Return what a host has committed beyond its capacity."""
+    capacity = placement_state.capacity
+    parts = [
+        f"{capacity.committed(host, name):,} {name} of {capacity.limits[host].get(name, 0):,}"
+        for name in capacity.excesses(host)
+    ]
+    return f"more is committed on {host} than it has: {', '.join(parts)}"
 
 
 def _subject(placement_state: PlacementState, problem: PlacementProblem) -> str:
@@ -163,7 +198,7 @@ def _describe(
         case ProblemKind.FT_INCOMPATIBLE:
             return f"{join_names(vms)} are on hosts that are not compatible"
         case ProblemKind.OVER_RESERVED:
-            return f"the reservations on {problem.subject} exceed its capacity"
+            return describe_excess(placement_state, HostId(problem.subject))
         case _:
             host = placement_state.host_of[VmId(problem.subject)]
             if host is None:

@@ -1,17 +1,17 @@
 """The placement state of a repair search: the host of every VM and the open problems.
 
 A search applies moves to it and undoes them. It tracks every open problem: a VM that must leave its
-host, VMs that must not share or must share a host, a host with more reserved than it has.
+host, VMs that must not share or must share a host, a host with more committed than it has.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Final, NamedTuple
 
-from equipoise.balance.pinned import pinned_vms
-from equipoise.balance.rules import FT_PAIR_RULE, HostBan, PlacementRules, RuleGroup
+from equipoise.balance.rules import FT_PAIR_RULE, HostBan, PlacementRules, RuleGroup, pinned_vms
 from equipoise.capacity.ledger import (
     Claim,
     CommittedCapacity,
@@ -20,8 +20,9 @@ from equipoise.capacity.ledger import (
     holding,
     vm_claim,
 )
+from equipoise.capacity.overload import DEMANDED, demand_per_vm
 from equipoise.model.host import HostState
-from equipoise.model.policy import HostOverride
+from equipoise.model.policy.balance import HostOverride
 from equipoise.model.quantity import HostId, RuleId, VmId
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import Vm, VmState
@@ -42,7 +43,7 @@ class ProblemKind:
     FT_INCOMPATIBLE: Final = "ft-incompatible"
     """A fault-tolerant pair is on hosts that are not compatible."""
     OVER_RESERVED: Final = "over-reserved"
-    """The reservations on a host exceed its capacity."""
+    """The reservations or the sizes of the VMs on a host exceed its capacity."""
 
 
 class PlacementProblem(NamedTuple):
@@ -85,7 +86,7 @@ class PlacementState:
         self.pinned = pinned_vms(snapshot).keys() - new.keys()
         self.claims: Mapping[VmId, Claim] = _Claims(snapshot, self.vms)
         self.capacity = CommittedCapacity.of(snapshot)
-        self._pressure: dict[HostId, float] | None = None
+        self._demand: dict[HostId, list[int]] | None = None
         self.residents: dict[HostId, dict[VmId, None]] = {host: {} for host in snapshot.hosts}
         self.closed = _closed_hosts(snapshot)
         self._bans: dict[VmId, list[HostBan]] = defaultdict(list)
@@ -135,25 +136,13 @@ class PlacementState:
             return False
         return self._labels(pair_host) != self._labels(host)
 
-    def separated_count(self, vm: VmId, host: HostId) -> int:
-        """Return how many VMs that must be together with a VM would be elsewhere."""
-        return sum(
-            self.host_of.get(other) not in (None, host)
+    def separated(self, vm: VmId, host: HostId) -> list[tuple[RuleId, VmId]]:
+        """Return the VMs elsewhere that must be together with a VM on a host, with the rule."""
+        return [
+            (self.rules.together[number].rule, other)
             for number in self._together.get(vm, ())
             for other in self.rules.together[number].vms
-            if other != vm
-        )
-
-    def separating_rules(self, vm: VmId, host: HostId) -> list[RuleId]:
-        """Return the keep-together rules that a VM on a host would break."""
-        return [
-            self.rules.together[number].rule
-            for number in self._together.get(vm, ())
-            if any(
-                self.host_of.get(other) not in (None, host)
-                for other in self.rules.together[number].vms
-                if other != vm
-            )
+            if other != vm and self.host_of.get(other) not in (None, host)
         ]
 
     def oversized_resource(self, vm: VmId, host: HostId) -> str:
@@ -169,7 +158,7 @@ class PlacementState:
             or self.banning_rules(vm, host)
             or not self.fits(vm, host)
             or self.conflicts(vm, host)
-            or self.separated_count(vm, host)
+            or self.separated(vm, host)
             or self.is_ft_mismatch(vm, host)
         )
 
@@ -251,30 +240,49 @@ class PlacementState:
         """Take capacity on a host for a VM."""
         self.capacity.commit(self.claims[vm], host)
         self.residents[host][vm] = None
-        if self._pressure is not None:
-            self._pressure[host] += self._weight(vm, host)
+        self._add_demand(vm, host, 1)
 
     def release(self, vm: VmId, host: HostId) -> None:
         """Give back the capacity of a VM on a host."""
         self.capacity.release(self.claims[vm], host)
         del self.residents[host][vm]
-        if self._pressure is not None:
-            self._pressure[host] -= self._weight(vm, host)
+        self._add_demand(vm, host, -1)
 
     @property
-    def pressure(self) -> Mapping[HostId, float]:
-        """The demand on each host as a part of its capacity, CPU plus memory."""
-        if self._pressure is None:
-            self._pressure = {
-                host: sum(self._weight(vm, host) for vm in vms)
-                for host, vms in self.residents.items()
-            }
-        return self._pressure
+    def demand(self) -> Mapping[HostId, Sequence[int]]:
+        """The demand on each host that limits let VMs use: MHz and MiB."""
+        if self._demand is None:
+            self._demand = {host: [0] * len(DEMANDED) for host in self.residents}
+            for host, vms in self.residents.items():
+                for vm in vms:
+                    self._add_demand(vm, host, 1)
+        return self._demand
 
-    def _weight(self, vm: VmId, host: HostId) -> float:
-        demand, capacity = self.vms[vm].demand, self.snapshot.hosts[host]
-        cpu = demand.cpu_mhz / max(1, capacity.usable_cpu_mhz)
-        return cpu + demand.memory_mib / max(1, capacity.usable_memory_mib)
+    @cached_property
+    def _demand_of(self) -> Mapping[VmId, tuple[int, int]]:
+        return demand_per_vm(self.snapshot, list(self.vms.values()))
+
+    def _add_demand(self, vm: VmId, host: HostId, sign: int) -> None:
+        demanded = None if self._demand is None else self._demand_of.get(vm)
+        if demanded is not None and self._demand is not None:
+            amounts = self._demand[host]
+            for column, amount in enumerate(demanded):
+                amounts[column] += sign * amount
+
+    def pressure(self, host: HostId) -> float:
+        """Return the demand on a host as a part of its capacity, CPU plus memory."""
+        limits = [max(1, resource.of_host(self.snapshot.hosts[host])) for resource in DEMANDED]
+        return sum(amount / limit for amount, limit in zip(self.demand[host], limits, strict=True))
+
+    def overloads(self, vm: VmId, host: HostId) -> bool:
+        """Return whether the demand on a host exceeds its capacity with a VM that comes to it."""
+        known = self.snapshot.hosts[host]
+        return any(
+            amount > 0 and self.demand[host][column] + amount > resource.of_host(known)
+            for column, (resource, amount) in enumerate(
+                zip(DEMANDED, self._demand_of.get(vm, ()), strict=False)
+            )
+        )
 
     def find_problems(self) -> None:
         """Find all problems.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from equipoise.balance.repair.move_order import VmAssignment, can_run_in_sequence
-from equipoise.balance.repair.placement_state import PlacementProblem, PlacementState
+from equipoise.balance.repair.placement_state import PlacementProblem, PlacementState, ProblemKind
 from equipoise.model.quantity import HostId, VmId
 
 SEARCH_BUDGET: Final = 200_000
@@ -43,6 +43,8 @@ def search_repair(
     placement_state: PlacementState, budget: int = SEARCH_BUDGET
 ) -> RepairSearchResult:
     """Repair all problems at once or, if that fails, one after the other."""
+    # Given up before the search: one problem without a solution would make it try every combination
+    # of all the others.
     unsolvable = _unsolvable_problems(placement_state)
     placement_state.abandoned.update(unsolvable)
     solution, fewest = _search_fewest(placement_state, budget)
@@ -54,11 +56,13 @@ def search_repair(
         problem for problem in placement_state.problems if problem not in placement_state.abandoned
     ]
     placement_state.abandoned.update(pending)
+    # The search that just failed was already about this problem alone.
     if len(pending) == 1:
         return _search_result(placement_state, assignments, [*unsolvable, *pending], fewest=fewest)
     budget = max(BUDGET_PER_HOST_MIN * len(placement_state.snapshot.hosts), budget // len(pending))
     for problem in pending:
         placement_state.abandoned.discard(problem)
+        # A move for an earlier problem has repaired this one as well.
         if problem not in placement_state.problems:
             continue
         solution, _ = _search_fewest(placement_state, budget)
@@ -117,19 +121,25 @@ def _search_fewest(
     """Return assignments that repair all problems in question, and whether they are the fewest."""
     least = placement_state.min_moves()
     search = _RepairSearch(placement_state, budget)
+    # Iterative deepening. Repeating the small searches is cheap, because each limit costs many
+    # times the one before.
     for limit in range(least, least + EXTRA_MOVES_MAX + 1):
         infeasible_before = search.found_infeasible  # fewer moves would do, but cannot run in order
         solution = search.run(limit)
         if solution is not None:
             return solution, not infeasible_before
+        # If the limit cut nothing off, a higher limit finds nothing more.
         if search.budget_exhausted or not search.was_pruned:
             break
     if not (search.budget_exhausted or search.was_pruned or search.found_infeasible):
         return None, True  # the search was complete: there is no repair
     solution = None
     if search.budget_exhausted or search.was_pruned:
+        # Some repair is better than none: without a limit, the first solution is taken.
         solution = _RepairSearch(placement_state, budget // 4).run(None)
     if solution is None and search.found_infeasible:
+        # Moves that cannot run in any order are still advice: the gate refuses them, and the fault
+        # names what blocks them.
         solution = _RepairSearch(placement_state, budget // 4, feasible=False).run(None)
     return solution, False
 
@@ -156,6 +166,7 @@ class _RepairSearch:
         """Return assignments with at most ``limit`` moves; the placement state keeps them."""
         placement_state, self.was_pruned = self._placement_state, False
         chosen: list[VmAssignment] = []
+        # An explicit stack: a repair of a large cluster is deeper than Python's recursion limit.
         branches: list[Iterator[tuple[VmId, HostId]]] = []
         moved: set[VmId] = set()
         while True:
@@ -173,6 +184,7 @@ class _RepairSearch:
                     return None
                 last = chosen.pop()
                 moved.discard(last.vm)
+                # Undone in reverse order, so that the open problems return to what they were.
                 placement_state.place(last.vm, last.before)
             self._budget -= PLACE_COST
             vm, host = candidate
@@ -218,8 +230,11 @@ class _RepairSearch:
         vms = sorted(
             vm for vm in placement_state.members(problem) if vm not in moved and vm not in pinned
         )
-        hosts = sorted(self._hosts, key=lambda host: (placement_state.pressure[host], host))
-        if problem.kind == "together":  # a host of another member is the most likely target
+        # The emptiest host first: the repair then leaves the least work for the rebalancer.
+        hosts = sorted(self._hosts, key=lambda host: (placement_state.pressure(host), host))
+        if problem.kind == ProblemKind.KEEP_TOGETHER:
+            # A host of another member is the most likely target, so a rule about a few VMs does not
+            # cost a trial of every host.
             near = {placement_state.host_of[vm] for vm in placement_state.members(problem)}
             yield from self._least_harmful_first(vms, [host for host in hosts if host in near])
             hosts = [host for host in hosts if host not in near]
@@ -228,8 +243,12 @@ class _RepairSearch:
     def _least_harmful_first(
         self, vms: Sequence[VmId], hosts: Iterable[HostId]
     ) -> Iterator[tuple[VmId, HostId]]:
-        """Yield moves that create no problem as soon as they are found, then the others."""
+        """Yield moves that create no problem as soon as they are found, then the others.
+
+        A host that the demand of the VM would overload comes after all that it would not.
+        """
         placement_state = self._placement_state
+        overloading: list[tuple[VmId, HostId]] = []
         harmful: list[tuple[int, int, VmId, HostId]] = []
         for rank, host in enumerate(hosts):
             for vm in vms:
@@ -241,8 +260,11 @@ class _RepairSearch:
                 harm = _count_new_problems(placement_state, vm, host)
                 if harm:
                     harmful.append((harm, rank, vm, host))
+                elif placement_state.overloads(vm, host):
+                    overloading.append((vm, host))
                 else:
                     yield vm, host
+        yield from overloading
         harmful.sort()
         yield from ((vm, host) for _, _, vm, host in harmful)
 
@@ -262,6 +284,6 @@ def _count_new_problems(placement_state: PlacementState, vm: VmId, host: HostId)
     return (
         len(placement_state.conflicts(vm, host))
         + len(placement_state.shortages(vm, host))
-        + placement_state.separated_count(vm, host)
+        + len(placement_state.separated(vm, host))
         + placement_state.is_ft_mismatch(vm, host)
     )

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from equipoise.balance.advice import (
     MANDATORY_PRIORITY,
     BalanceCode,
-    BalanceIntentBuilder,
     HostSwitchAdvice,
+    IntentBuilder,
     MoveAdvice,
     move_step_id,
     snapshot_after_moves,
@@ -76,6 +76,8 @@ class _GateResult(NamedTuple):
     switches: list[HostSwitchAdvice]
     intents: tuple[Intent, ...]
     refused: list[BalanceFault]
+    repairs: tuple[RuleId, ...]
+    """The rules that the intents repair completely."""
 
 
 class _RuleRepair:
@@ -83,9 +85,11 @@ class _RuleRepair:
 
     def __init__(self, snapshot: Snapshot, rules: PlacementRules, estimates: Estimates) -> None:
         self._snapshot, self._estimates = snapshot, estimates
-        self._builder = BalanceIntentBuilder(snapshot, estimates)
+        self._builder = IntentBuilder(snapshot, estimates)
         spares, bans = failover_spares(snapshot, rules)
         self._spares = [vm.id for vm in spares]
+        # Spares are placed by the same search, so one solution repairs the rules and keeps the
+        # failover reserve.
         self._rules = replace(rules, bans=(*rules.bans, *bans)) if bans else rules
         self._placement_state = PlacementState(snapshot, self._rules, spares)
         self._placement_state.find_problems()
@@ -96,6 +100,7 @@ class _RuleRepair:
         }
         self._breaks: dict[VmId, RuleId] = {}
         for problem, vms in self._placement_state.problems.items():
+            # One rule per VM is enough for the reason of its move. The first problem of a VM wins.
             for rule in self._broken[problem][:1]:
                 for vm in vms:
                     self._breaks.setdefault(vm, rule)
@@ -116,7 +121,9 @@ class _RuleRepair:
                 *passed.refused,
                 *self._sleeping_vm_faults(),
             ),
-            repairs=repairs if passed.moves else (),
+            # Without moves the plan repairs nothing, and the gate refuses a plan that promises a
+            # repair and leaves the rule broken.
+            repairs=passed.repairs if passed.moves else (),
             fewest=search_result.fewest,
             placement_state=placement_state,
             reserved=tuple(
@@ -137,6 +144,7 @@ class _RuleRepair:
             self._placement_state.place(vm, target)
             source = self._snapshot.vms[vm].host
             assert source is not None, "only running VMs migrate"
+            # The two moves of a VM become one from its real host, because the step id is the same.
             transfers[:] = [move for move in transfers if move.vm != vm]
             if source != target:
                 transfers.append(Transfer(vm, source, target))
@@ -170,12 +178,18 @@ class _RuleRepair:
         moves = [self._builder.move(*transfer) for transfer in transfers]
         switches = list(self._switches(transfers))
         intents = (*moves, *map(self._builder.switch, switches))
+        # The filter builds a ledger of the whole cluster, which most passes do not need.
         gate = GateFilter(self._snapshot, repairs) if intents else None
         violations = gate.objections(intents) if gate is not None else ()
         if gate is None or not violations:
-            return _GateResult(transfers, switches, intents, [])
-        accepted = {intent.id: intent for intent in _accepted_intents(moves, gate, repairs)}
+            return _GateResult(transfers, switches, intents, [], repairs)
+        complete = _complete_repair(moves, gate) if repairs else ()
+        if not complete:
+            # A part of a repair is better than none, if no step of it makes the rule worse.
+            gate, repairs = GateFilter(self._snapshot), ()
+        accepted = {intent.id: intent for intent in complete or gate.of(moves)}
         kept = [transfer for transfer in transfers if move_step_id(transfer.vm) in accepted]
+        # A host from which a move was refused is not empty, so it is not switched.
         switches = list(self._switches(kept))
         accepted_switches = gate.of(
             [self._builder.switch(switch) for switch in switches], tuple(accepted.values())
@@ -189,6 +203,7 @@ class _RuleRepair:
         refused = []
         for transfer in transfers:
             if move_step_id(transfer.vm) not in accepted:
+                # Rebalancing goes on from this state and must see the VM where it stays.
                 self._placement_state.place(transfer.vm, transfer.source)
                 move = f"{transfer.vm} from {transfer.source} to {transfer.target}"
                 detail = f"the gate refuses the move of {move}: {objections}"
@@ -202,7 +217,7 @@ class _RuleRepair:
                     BalanceFault(code="gate-refuses", subject=switch.host, detail=detail)
                 )
         switches = [switch for switch in switches if switch_step_id(switch.host) in accepted]
-        return _GateResult(kept, switches, tuple(accepted.values()), refused)
+        return _GateResult(kept, switches, tuple(accepted.values()), refused, repairs)
 
     def _move_advice(self, transfer: Transfer) -> MoveAdvice:
         vm, requested = (
@@ -217,7 +232,7 @@ class _RuleRepair:
         elif PlacementProblem(ProblemKind.OVER_RESERVED, transfer.source) in self._broken:
             code, reason = (
                 BalanceCode.RULE,
-                f"the reservations on {transfer.source} exceed its capacity",
+                f"more is committed on {transfer.source} than it has",
             )
         else:
             code = BalanceCode.FREE_CAPACITY
@@ -231,7 +246,7 @@ class _RuleRepair:
             reason=reason,
             gain={},
             cost={
-                "seconds": self._estimates.move_ms(vm) / 1000,
+                "seconds": self._estimates.migration_of(vm, self._snapshot) / 1000,
                 "memory_mib": float(vm.memory_mib),
             },
             risk={},
@@ -245,6 +260,7 @@ class _RuleRepair:
         }
         for host in self._hosts_to_switch():
             evacuated = [vm for vm in snapshot.residents[host.id] if not snapshot.vms[vm].agent]
+            # A running action on the host could bring a VM to it after the last move.
             if host.id not in busy and leaving.issuperset(evacuated):
                 assert host.requested is not None
                 yield HostSwitchAdvice(host.id, host.requested, tuple(evacuated))
@@ -280,28 +296,26 @@ def find_unrepaired_rules(after: Snapshot, rules: PlacementRules) -> Iterable[Ba
             subject=rule,
             detail=f"rule {rule} is broken ({why}), and no move is known that repairs it",
             rules=(rule,),
-            unblock="repair or remove the rule; the gate refuses moves that touch it until then",
+            unblock="repair or remove the rule; the gate refuses what makes it worse",
         )
 
 
-def _accepted_intents(
-    intents: Sequence[Intent], gate: GateFilter, repairs: Sequence[RuleId]
-) -> Sequence[Intent]:
-    """Return the intents that pass the gate together.
+def _complete_repair(intents: Sequence[Intent], gate: GateFilter) -> Sequence[Intent]:
+    """Return intents that pass the gate together and keep the promise to repair; none if unknown.
 
-    While rules are repaired, the gate accepts only a complete repair, so intents cannot be tried
-    one by one. The intents that the gate blames are dropped first.
+    Only a complete repair keeps the promise, so intents cannot be tried one by one. The intents
+    that the gate blames are dropped first.
     """
     remaining = list(intents)
-    while repairs and remaining:
+    while remaining:
         violations = gate.objections(remaining)
         if not violations:
-            return remaining
+            break
         blamed = {violation.step for violation in violations}
         if blamed.isdisjoint(intent.id for intent in remaining):
-            break
+            return ()
         remaining = [intent for intent in remaining if intent.id not in blamed]
-    return gate.of(intents)
+    return remaining
 
 
 def _transfers(assignments: Iterable[VmAssignment]) -> list[Transfer]:

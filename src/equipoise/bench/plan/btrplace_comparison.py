@@ -24,7 +24,7 @@ from equipoise.adapters.btrplace.format.plan_actions import PlanCost, cost_of_pl
 from equipoise.bench.measure import BenchmarkRow
 from equipoise.bench.plan import instances, plan_acceptance
 from equipoise.bench.plan.measured_process import ProcessResult, run_measured
-from equipoise.errors import InputProblem, InvalidInput, MissingExtra
+from equipoise.errors import InvalidInput, MissingExtra
 
 RUNS_VARIABLE: Final = "EQUIPOISE_BENCH_RUNS"
 CHILD_S_MAX: Final = 600
@@ -41,20 +41,20 @@ OUR_COMMAND: Final = (sys.executable, "-c", "from equipoise.cli.main import main
 
 @dataclass(frozen=True, slots=True)
 class SolverRun:
-    """What came of asking one side once."""
+    """The result of one run of one solver."""
 
     ended: ProcessResult
     total_s: float
     times: Mapping[str, float] = field(default_factory=dict)
     amount: PlanCost | None = None
-    """Nothing if it found no plan."""
+    """``None`` if it found no plan."""
     why: str = ""
-    """Why it found none."""
+    """Why it found no plan; empty if it found one."""
     verified: bool = False
 
 
 def rows() -> Iterator[BenchmarkRow]:
-    """A plan imposed; each instance beside BtrPlace; then the largest ones without repair."""
+    """Yield an imposed plan, each instance beside BtrPlace, and large ones without repair."""
     yield from plan_acceptance.rows()
     runs = _runs()
     with tempfile.TemporaryDirectory() as folder:
@@ -80,8 +80,8 @@ def rows() -> Iterator[BenchmarkRow]:
 def _runs() -> int:
     text = os.environ.get(RUNS_VARIABLE, "2")
     if not text.isdecimal() or int(text) == 0:
-        raise InvalidInput(
-            RUNS_VARIABLE, [InputProblem(key="", what=f"{text!r} is no count", cure="write 2")]
+        raise InvalidInput.of(
+            RUNS_VARIABLE, f"{text!r} is no count", cure="write 2", code="invalid-value"
         )
     return int(text)
 
@@ -114,7 +114,7 @@ def _row(
         if theirs.ended.wall_s and ours.ended.wall_s:
             figures["ratio_of_processes"] = theirs.ended.wall_s / ours.ended.wall_s
     sides = (("ours", ours), ("BtrPlace", theirs))
-    notes += [f"{who} found no plan: {side.why}" for who, side in sides if side and side.why]
+    notes += [f"{solver} found no plan: {side.why}" for solver, side in sides if side and side.why]
     comparable = theirs is not None and theirs.amount is not None and ours.amount is not None
     return BenchmarkRow(
         f"plan {_name(instance)}, repair",
@@ -126,18 +126,18 @@ def _row(
     )
 
 
-def _figures(side: str, one: SolverRun) -> dict[str, float]:
+def _figures(side: str, run: SolverRun) -> dict[str, float]:
     found: dict[str, float] = {}
-    if one.amount is not None:
-        found = {"ends_s": one.amount.ends_s, "moves": one.amount.moves}
-    found |= one.times
-    found |= {"process_s": one.ended.wall_s, "peak_mib": one.ended.peak_mib}
+    if run.amount is not None:
+        found = {"ends_s": run.amount.ends_s, "moves": run.amount.moves}
+    found |= run.times
+    found |= {"process_s": run.ended.wall_s, "peak_mib": run.ended.peak_mib}
     return {f"{side}{name}": value for name, value in found.items()}
 
 
 def _fastest(tries: Sequence[SolverRun]) -> SolverRun:
-    """The quickest of those that found a plan, if any did."""
-    return min(tries, key=lambda one: (one.amount is None, one.total_s))
+    """The fastest run with a plan; without any plan, the fastest run."""
+    return min(tries, key=lambda attempt: (attempt.amount is None, attempt.total_s))
 
 
 # Alone
@@ -183,10 +183,10 @@ class _BtrPlaceSolver:
         return f"BtrPlace {self._build.version}{' -r' if self._repair else ''}"
 
     def ask(self, instance: Path, plan: Path) -> SolverRun:
-        """Ask once; without repair, if it has broken."""
+        """Solve once; after a failure in repair mode, solve without repair."""
         found = self._ask(instance, plan)
         if self._repair and found.ended.code not in (0, None):
-            self.note = f"BtrPlace -r broke ({found.why}), so it was asked without -r"
+            self.note = f"BtrPlace -r broke ({found.why}), so it ran without -r"
             self._repair = False
             found = self._ask(instance, plan)
         return found
@@ -201,7 +201,7 @@ class _BtrPlaceSolver:
 def _run_solver(
     line: list[str], plan: Path, total_s: Callable[[Mapping[str, Any]], float]
 ) -> SolverRun:
-    plan.unlink(missing_ok=True)  # that of the one who was asked before
+    plan.unlink(missing_ok=True)  # the plan of the previous run
     ended = run_measured(line, seconds_max=CHILD_S_MAX)
     if ended.code is None:
         return SolverRun(ended, CHILD_S_MAX, why=f"it took longer than {CHILD_S_MAX} s")
@@ -215,7 +215,7 @@ def _run_solver(
         return SolverRun(ended, total, times, why=_shortened(str(said.get("error", status))))
     try:
         amount = cost_of_plan(json.loads(plan.read_bytes()))
-    except (ValueError, KeyError, TypeError, AttributeError):  # it broke while it wrote
+    except (ValueError, KeyError, TypeError, AttributeError):  # it failed while it wrote
         return SolverRun(ended, total, times, why="its plan cannot be read")
     return SolverRun(ended, total, times, amount, verified=bool(said.get("verified")))
 
@@ -225,7 +225,7 @@ def _total_s(said: Mapping[str, Any]) -> float:
 
 
 def _error_text(ended: ProcessResult) -> str:
-    """What one that gave no proper answer said about it: in JSON, or at the very end."""
+    """The error of a solver without a valid answer: from its JSON, or its last line."""
     try:
         said = json.loads(ended.stdout_text)
         return _shortened(str(said.get("message") or said["error"]))

@@ -19,7 +19,7 @@ Record = dict[str, Any]
 
 
 def search_folders() -> list[Path]:
-    """Where instances may be: in the folder that is named, or beside the project's folder."""
+    """The folders to search: the one that the variable names, or those beside the project."""
     named = os.environ.get(FOLDER_VARIABLE)
     if named:
         return [Path(named)]
@@ -37,7 +37,7 @@ def find_instances() -> list[Path]:
 
 
 def write_builtin_instances(folder: Path) -> Iterator[Path]:
-    """Two problems that are the same every time, written into a folder."""
+    """Write two fixed problems into a folder."""
     yield write_instance(growing(100, 1000), folder / f"growing-100-1000{SUFFIX}")
     yield write_instance(draining(100, 1000), folder / f"draining-100-1000{SUFFIX}")
 
@@ -49,7 +49,7 @@ def write_instance(instance: Record, path: Path) -> Path:
 
 
 def has_network(path: Path) -> bool:
-    """Tell whether an instance limits what can be moved at once; one that is unreadable has not."""
+    """Return whether an instance has a network; an unreadable file has none."""
     try:
         views = json.loads(gzip.decompress(path.read_bytes()))["model"]["views"]
         return any(view["id"] == "net" for view in views)
@@ -59,11 +59,11 @@ def has_network(path: Path) -> bool:
 
 CPU, MEMORY = "cpu", "mem"
 CAPACITY_PER_VM: Final = {CPU: 16, MEMORY: 8}
-"""What a host has for each VM that it begins with; a VM takes at most three quarters of it."""
+"""The capacity of a host per initial VM; a VM takes at most three quarters of it."""
 
 
 def growing(hosts: int, vms: int) -> Record:
-    """VMs of every tenth host grow until it is too small; some are to be apart, or to be near."""
+    """The VMs of every tenth host outgrow it; some VMs must be apart, some in the same half."""
     rng = Random(3)
     uses = _random_usage(rng, vms)
     growers = [vm for vm in range(vms) if vm % hosts % 10 == 0]
@@ -81,7 +81,7 @@ def growing(hosts: int, vms: int) -> Record:
 
 
 def draining(hosts: int, vms: int) -> Record:
-    """Every tenth host is to be switched off, and as many more VMs as one holds are to run."""
+    """Every tenth host must power off, and as many new VMs as one host has must run."""
     rng = Random(4)
     fresh = list(range(vms, vms + vms // hosts))
     constraints: list[Record] = [{"id": "running", "vm": vm} for vm in fresh]
@@ -100,7 +100,7 @@ def _random_usage(rng: Random, vms: int) -> dict[str, list[int]]:
 
 
 def _spread_constraints(rng: Random, hosts: int, vms: int) -> list[Record]:
-    """Some VMs that are to be on different hosts; the first pair is on one now."""
+    """Groups of VMs that must be on different hosts; the first pair is on one host now."""
     some = [[0, hosts], *(rng.sample(range(vms), 3) for _ in range(max(1, vms // 50)))]
     return [{"id": "spread", "vms": group, "continuous": False} for group in some]
 
@@ -108,7 +108,7 @@ def _spread_constraints(rng: Random, hosts: int, vms: int) -> list[Record]:
 def _instance(
     hosts: int, uses: dict[str, list[int]], constraints: list[Record], ready: Sequence[int] = ()
 ) -> Record:
-    """VMs are dealt out in turn to hosts that are all on."""
+    """Return an instance with the VMs in turn on hosts that are all on."""
     count = len(uses[CPU])
     per_host = (count - len(ready)) // hosts
     dealt = range(count - len(ready))

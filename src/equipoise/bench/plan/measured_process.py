@@ -21,10 +21,10 @@ from time import perf_counter
 
 @dataclass(frozen=True, slots=True)
 class ProcessResult:
-    """What is known of a process that has ended."""
+    """The result of a process that has ended."""
 
     code: int | None
-    """Nothing if it was ended because it took too long."""
+    """``None`` if the time limit ended it."""
     stdout_text: str
     stderr_text: str
     wall_s: float
@@ -32,10 +32,11 @@ class ProcessResult:
 
 
 def run_measured(line: Sequence[str], *, seconds_max: float) -> ProcessResult:
-    """Run a command to its end, or for so long."""
+    """Run a command to its end, or until the time limit."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         process = subprocess.Popen(
+            # Isolated and without site packages, so that this process itself is small.
             [sys.executable, "-I", "-S", __file__, str(report), *line],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True, errors="replace", start_new_session=True,

@@ -37,7 +37,7 @@ CONSTRAINTS: Final[dict[str, dict[str, Any]]] = {
 
 
 def rows() -> Iterator[BenchmarkRow]:
-    """Measure, and see to it that the planner and the judge say the same."""
+    """Measure, and check that the planner and the judge agree."""
     rng = Random(7)
     cases = [_case(rng) for _ in range(CASES)]
     said = [accepts_plan(PlanningTask.of(problem), plan) for problem, plan in cases]
@@ -64,7 +64,7 @@ def _ask_judge(cases: list[tuple[PlanningProblem, Plan]]) -> None:
 
 
 def _case(rng: Random) -> tuple[PlanningProblem, Plan]:
-    """Ten VMs, most of which do something that machines can do, and one constraint."""
+    """Ten VMs, most of them with an action that can be executed, and one constraint."""
     hosts = tuple(
         Host(id=host, cores=8, mhz_per_core=2400, memory_mib=32768, capacity={RESOURCE: 8})
         for host in HOSTS

@@ -2,67 +2,171 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
-from equipoise.api.loading import read_inventory
-from equipoise.balance.advice import BalanceAdvice
+from equipoise.adapters.shell_script import check_platform, shell_script
+from equipoise.api.advice import Recommendation, recommend
+from equipoise.api.loading import read_inventory_with_warnings
 from equipoise.balance.explain import BalanceExplainer, Explanation
-from equipoise.balance.repair.faults import BalanceFault
-from equipoise.balance.run_pass import PassResult, run_balance_pass
-from equipoise.cli.advice.power import show_power
-from equipoise.cli.output import console, fit_to_terminal, make_table, print_document, printable
-from equipoise.documents.advice import recommend_document
+from equipoise.balance.repair.faults import BalanceFault, join_names
+from equipoise.balance.run_pass import PassResult
+from equipoise.cli.file_io import check_writable
+from equipoise.cli.output import (
+    console,
+    make_table,
+    print_document,
+    print_warnings,
+    printable,
+    progress_console,
+    show_existing_faults,
+    text_table,
+)
+from equipoise.cli.plan.solve import write_plan
+from equipoise.control.advice_plan import AdvicePlan
+from equipoise.documents.advice import RecommendDocument, recommend_document, with_plan
+from equipoise.documents.json_document import ProblemRow, warning_rows
 from equipoise.errors import InputProblem, InvalidInput
-from equipoise.model.action import describe
+from equipoise.files import override_estimates
+from equipoise.model.action import Migrate, describe
 from equipoise.model.estimate import Estimates
+from equipoise.model.plan import Rejection
+from equipoise.model.problem import PlanningProblem
 from equipoise.model.quantity import HostId, VmId, format_count
 from equipoise.model.state.snapshot import Snapshot
-from equipoise.power.propose import run_power_pass
+from equipoise.plan.existing_faults import existing_faults
+from equipoise.power.advice import PowerAdvice
 
 if TYPE_CHECKING:
     from rich.table import Table
+
 
 ALL: Final = "all"
 POWER: Final = "power"
 DECIDERS: Final = ("balance", POWER)
 REJECTIONS_SHOWN: Final = 20
+HOSTS_SHOWN: Final = 40
+WIDE: Final = 120
+"""From this width on, the list of actions has the reasons."""
+MINUTE_S: Final = 60
+HOUR_S: Final = 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecommendOptions:
-    """Explanations, random seed and additional deciders."""
+    """What is known beside the inventory, and what to write."""
 
-    why: Sequence[str] = ()
-    """VMs and hosts to explain, or ``all``."""
+    why: tuple[str, ...] = ()
+    """The VMs and hosts to explain, or ``all``."""
+    deciders: tuple[str, ...] = ()
+    """The deciders that run besides balance."""
+    history: Path | None = None
+    journal: str | None = None
+    link_mbps: float | None = None
+    estimates: tuple[str, ...] = ()
+    top: int | None = None
+    output: Path | None = None
+    platform: str | None = None
+    """The platform of the script."""
     seed: int = 0
-    deciders: Sequence[str] = ()
-    """Deciders that run besides balance."""
 
 
 def run(path: Path, options: RecommendOptions, *, as_json: bool) -> int:
-    """Print the recommendations; 1 if a fault remains that no move repairs."""
+    """Print the recommendations; 1 if a fault or an overload remains that no move ends."""
     _check_deciders(options.deciders, path)
-    inventory = read_inventory(path)
+    if options.output is not None:
+        check_writable(options.output)
+    if options.platform is not None:
+        check_platform(options.platform)
+    inventory, warnings = read_inventory_with_warnings(path)
+    # The clock is read only if the policy has windows: all other advice is reproducible.
     snapshot = Snapshot.of(inventory, at_ms=_time_of_week_ms() if inventory.power.windows else 0)
+    estimates = override_estimates(Estimates(), options.estimates, "--estimate")
     began = perf_counter()
-    result = run_balance_pass(snapshot, Estimates(), seed=options.seed, alternatives=True)
-    power = None
-    if POWER in options.deciders:
-        power = run_power_pass(snapshot, Estimates(), seed=options.seed)
+    found = recommend(
+        snapshot,
+        power=POWER in options.deciders,
+        seed=options.seed,
+        estimates=estimates,
+        link_mbps=options.link_mbps,
+        history=options.history,
+        journal=options.journal,
+        top=options.top,
+    )
     wall_s = perf_counter() - began
-    explanations = explain_subjects(result, options.why, str(path))
+    _write_outputs(found, options)
+    assert found.result is not None
+    explanations = _with_moves(found, explain_subjects(found.result, options.why, str(path)))
+    script = None
+    if options.platform is not None:
+        script = shell_script(found.snapshot, found.plan, options.platform)
     if as_json:
-        print_document(recommend_document(result, explanations, power, wall_s=wall_s))
+        rows = warning_rows(str(path), warnings)
+        document = found_document(found, explanations, script, wall_s=wall_s, warnings=rows)
+        print_document(document)
+    elif script:
+        sys.stdout.write("\n".join(script) + "\n")
     else:
-        show_advice(result, explanations)
-        if power is not None:
-            show_power(power, options.why)
-    return 1 if result.advice.faults else 0
+        print_warnings(str(path), warnings)
+        show_advice(found, explanations, options.why)
+    return 1 if found.faults else 0
+
+
+def _write_outputs(found: Recommendation, options: RecommendOptions) -> None:
+    """Write the plan, and note on standard error what the history names and the cluster lacks."""
+    if found.unknown:
+        names = printable(join_names(found.unknown))
+        progress_console().print(f"the history names VMs that the cluster lacks: {names}")
+    if options.output is not None:
+        problem = PlanningProblem(cluster=found.snapshot.inventory())
+        write_plan(found.plan, problem, options.output)
+        name = printable(str(options.output))
+        progress_console().print(f"written: {name}; 'equipoise check' judges it", soft_wrap=True)
+
+
+def found_document(
+    found: Recommendation,
+    explanations: Sequence[Explanation],
+    script: Sequence[str] | None,
+    *,
+    wall_s: float,
+    warnings: tuple[ProblemRow, ...] = (),
+) -> RecommendDocument:
+    """Return the document of a recommendation."""
+    assert found.result is not None
+    assert found.actions is not None
+    document = recommend_document(
+        found.result, explanations, found.power, wall_s=wall_s, warnings=warnings
+    )
+    return with_plan(
+        document,
+        found.actions,
+        found.imbalance,
+        summary=found.summary,
+        ignored=found.balance.ignored,
+        unknown=found.unknown,
+        commands=script,
+    )
+
+
+def _with_moves(
+    found: Recommendation, explanations: Sequence[Explanation]
+) -> Sequence[Explanation]:
+    """Return the explanations, with the VMs that another decider moves."""
+    moves = {step.action.vm: step for step in found.plan.steps if isinstance(step.action, Migrate)}
+
+    def explained(known: Explanation) -> Explanation:
+        step = moves.get(VmId(known.subject))
+        if step is None or known.code == "moves" or not isinstance(step.action, Migrate):
+            return known
+        return Explanation(known.subject, "moves", f"moves to {step.action.target}: {step.reason}")
+
+    return list(map(explained, explanations))
 
 
 def _check_deciders(names: Sequence[str], path: Path) -> None:
@@ -104,43 +208,143 @@ def explain_subjects(result: PassResult, names: Sequence[str], source: str) -> l
     ]
 
 
-def show_advice(result: PassResult, explanations: Sequence[Explanation]) -> None:
-    """Print the advice of a pass as text."""
-    out, advice = console(), result.advice
-    count = len(advice.moves)
-    head = "no action" if not count + len(advice.switches) else format_count(count, "move")
-    name = printable(result.snapshot.name)
-    out.print(f"[bold]{name}[/bold]: {head}; {printable(advice.summary)}")
-    if advice.moves:
-        out.print(_moves_table(advice))
-    for switch in advice.switches:
-        waits = f" after the moves of {', '.join(switch.after)}" if switch.after else ""
-        out.print(f"then {describe(switch.action)}{printable(waits)}")
-    _show_next_best(advice)
+def show_advice(
+    found: Recommendation, explanations: Sequence[Explanation], why: Sequence[str]
+) -> None:
+    """Print a recommendation as text: the actions in order, hosts, faults and explanations."""
+    out, advice, actions = console(), found.balance, found.actions
+    assert actions is not None
+    totals = actions.totals
+    head = format_count(totals.actions, "action") if totals.actions else "no action"
+    out.print(f"[bold]{printable(found.snapshot.name)}[/bold]: {head}; {printable(found.summary)}")
+    if totals.actions:
+        _show_actions(actions, wide=out.width >= WIDE)
+        _show_hosts(actions)
+    if found.power is not None:
+        before, after = found.imbalance
+        out.print(f"after all actions the imbalance is {after:.3f}, now it is {before:.3f}")
+        show_power(found.power, why)
     if not advice.fewest:
         out.print("a repair with fewer moves may exist: search budget exhausted")
-    show_faults(advice.faults)
-    if advice.rejected:
-        rows = make_table("rejected", "code", "reason")
-        for rejection in advice.rejected[:REJECTIONS_SHOWN]:
-            rows.add_row(printable(rejection.subject), rejection.code, printable(rejection.detail))
-        out.print(fit_to_terminal(rows))
+    show_faults(advice.unresolved)
+    show_existing_faults(existing_faults(found.snapshot))
+    _show_soft_rules(actions, advice.ignored)
+    if why:
+        _show_alternatives(actions)
+    _show_rejections((*advice.rejected, *actions.dropped))
     if explanations:
-        rows = make_table("VM or host", "code", "reason")
-        for explanation in explanations:
-            rows.add_row(
-                printable(explanation.subject), explanation.code, printable(explanation.sentence)
-            )
-        out.print(fit_to_terminal(rows))
-    elif not advice.moves:
+        rows = ((known.subject, known.code, known.sentence) for known in explanations)
+        out.print(text_table(("VM or host", "code", "reason"), rows))
+    elif totals.actions:
+        out.print("'--why all' shows reasons and alternatives, '-o FILE' writes the plan")
+    else:
         out.print("'--why all' explains for every VM and host why no action is recommended")
 
 
-def _show_next_best(advice: BalanceAdvice) -> None:
-    for move in advice.moves:
-        for rejection in move.considered[:1]:
-            second = f"{printable(rejection.subject)} ({printable(rejection.detail)})"
-            console().print(f"  {printable(move.vm)}: the second choice is {second}")
+def _show_actions(actions: AdvicePlan, *, wide: bool) -> None:
+    """Print the actions in the order of execution; a wide terminal also shows the reasons."""
+    columns = ["step", "action", "prio", "start", "takes", "benefit", "cost", "after"]
+    rows = []
+    for step, worth in zip(actions.plan.steps, actions.worth, strict=True):
+        row = [
+            step.id,
+            describe(step.action),
+            str(worth.priority) + ("" if worth.automatic else " ask"),
+            _seconds(step.start_ms / 1000),
+            _seconds(step.duration_ms / 1000),
+            _host_seconds(worth.benefit, worth.evenness),
+            _host_seconds(worth.cost),
+            ",".join(step.after),
+        ]
+        rows.append([*row, step.reason] if wide else row)
+    columns += ["reason"] * wide
+    out, totals = console(), actions.totals
+    out.print(_compact_table(columns, rows, right=("start", "takes", "benefit", "cost")))
+    out.print(
+        f"{format_count(totals.moves, 'move')}, {totals.moved_gib:,.1f} GiB; all done after "
+        f"{_seconds(totals.ends_s)}. Benefit and cost are in host-seconds;\n"
+        "in brackets the part that the lower imbalance itself is worth."
+    )
+
+
+def _show_hosts(actions: AdvicePlan) -> None:
+    """Print the hosts that change, and the fullest of the others."""
+    changed = [(before, after) for before, after in actions.host_loads if before != after]
+    rows = [
+        (
+            before.host,
+            _change(before.state, after.state),
+            _change(f"{before.cpu:.0%}", f"{after.cpu:.0%}"),
+            _change(f"{before.memory:.0%}", f"{after.memory:.0%}"),
+            _change(str(before.vms), str(after.vms)),
+        )
+        for before, after in changed[:HOSTS_SHOWN]
+    ]
+    columns = ("host", "state", "CPU demand", "memory demand", "VMs")
+    console().print(_compact_table(columns, rows))
+    if len(changed) > HOSTS_SHOWN:
+        more = format_count(len(changed) - HOSTS_SHOWN, "more host")
+        console().print(f"and {more}; --json lists them all")
+
+
+def _change(before: str, after: str) -> str:
+    return str(before) if before == after else f"{before} to {after}"
+
+
+def _compact_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: tuple[str, ...] = ()
+) -> Table:
+    """Return a table whose second column wraps, so that it fits a terminal of 80 columns."""
+    table = make_table(*columns, right=right)
+    for row in rows:
+        table.add_row(*map(printable, row))
+    for column in table.columns:
+        # A name that is wider than the column continues on the next line.
+        column.no_wrap, column.overflow = False, "fold"
+    return table
+
+
+def _seconds(seconds: float) -> str:
+    """Return a duration such as ``45s``, ``12m30s`` or ``2h05m``."""
+    whole = round(seconds)
+    if whole < MINUTE_S:
+        return f"{whole}s"
+    if whole < HOUR_S:
+        return f"{whole // MINUTE_S}m{whole % MINUTE_S:02d}s"
+    return f"{whole // HOUR_S}h{whole % HOUR_S // MINUTE_S:02d}m"
+
+
+def _host_seconds(figure: float | None, part: float | None = None) -> str:
+    if figure is None:
+        return ""
+    return f"{figure:,.0f}" if part is None else f"{figure:,.0f} ({part:,.0f})"
+
+
+def _show_soft_rules(actions: AdvicePlan, ignored: Sequence[str]) -> None:
+    """Print the preferences that do not hold after the actions."""
+    out = console()
+    for rule, detail in actions.unmet:
+        given_up = ", given up to repair a hard rule" if rule in ignored else ""
+        out.print(f"soft rule {printable(rule)} stays unmet{given_up}: {printable(detail)}")
+
+
+def _show_alternatives(actions: AdvicePlan) -> None:
+    """Print the other hosts that were considered for each move."""
+    rows = [
+        (describe(step.action), other.subject, other.code, other.detail)
+        for step, worth in zip(actions.plan.steps, actions.worth, strict=True)
+        for other in worth.considered
+    ]
+    if rows:
+        columns = ("instead of", "host", "code", "reason")
+        console().print(_compact_table(columns, rows))
+
+
+def _show_rejections(rejections: Sequence[Rejection]) -> None:
+    if rejections:
+        shown = rejections[:REJECTIONS_SHOWN]
+        rows = ((rejection.subject, rejection.code, rejection.detail) for rejection in shown)
+        console().print(text_table(("rejected", "code", "reason"), rows))
 
 
 def show_faults(faults: Sequence[BalanceFault]) -> None:
@@ -154,21 +358,14 @@ def show_faults(faults: Sequence[BalanceFault]) -> None:
             out.print(f"      possible repair: {printable(fault.unblock)}")
 
 
-def _moves_table(advice: BalanceAdvice) -> Table:
-    rows = make_table(
-        "VM", "from", "to", "prio", "imbalance", "takes", "after", "reason",
-        right=("prio", "imbalance", "takes"),
-    )  # fmt: skip
-    for move in advice.moves:
-        gain = move.gain.get("imbalance")
-        rows.add_row(
-            printable(move.vm),
-            printable(move.source),
-            printable(move.target),
-            str(move.priority) + ("" if move.automatic else " ask"),
-            "" if gain is None else f"{-gain:+.3f}",
-            f"{move.cost['seconds']:.0f} s",
-            printable(", ".join(move.after)),
-            printable(move.reason),
-        )
-    return fit_to_terminal(rows)
+def show_power(advice: PowerAdvice, why: Collection[str]) -> None:
+    """Print the power advice; of the hosts that stay as they are, those named in ``why``."""
+    out = console()
+    out.print(f"[bold]power[/bold]: {printable(advice.summary)}")
+    explained = [host for host in advice.skipped if "all" in why or host.host in why]
+    if explained:
+        rows = ((host.host, host.code, host.sentence) for host in explained)
+        out.print(text_table(("host", "code", "reason why its power state stays"), rows))
+    elif advice.skipped and not why:
+        count = format_count(len(advice.skipped), "host")
+        out.print(f"{count} unchanged: '--why HOST' or '--why all' shows the reasons")

@@ -1,58 +1,62 @@
-"""``equipoise whatif``: the pass of ``recommend`` on a changed cluster."""
+"""``equipoise whatif`` and ``equipoise place``: advice for a cluster with changes or new VMs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
+from typing import Final
 
-from equipoise.api.loading import read_amendment, read_inventory
-from equipoise.balance.placement import POWER_ON_REASON
+from equipoise.api.advice import recommendation_of
+from equipoise.api.loading import read_amendment, read_inventory_with_warnings
+from equipoise.balance.placement import POWER_ON_REASON, PlacementAdvice, StartAdvice, place_vms
 from equipoise.balance.run_pass import WhatIfResult, run_whatif
 from equipoise.cli.advice.recommend import explain_subjects, show_advice, show_faults
-from equipoise.cli.output import console, print_document, printable
-from equipoise.documents.advice import whatif_document
+from equipoise.cli.output import console, print_document, print_warnings, printable, text_table
+from equipoise.documents.advice import place_document, whatif_document
+from equipoise.documents.json_document import warning_rows
 from equipoise.errors import InputProblem, InvalidInput
 from equipoise.model.diagnostics import closest_match
 from equipoise.model.estimate import Estimates
 from equipoise.model.inventory import amend
-from equipoise.model.quantity import HostId, VmId
+from equipoise.model.quantity import HostId, VmId, format_count
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import VmState
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WhatIfOptions:
-    """Changes of the cluster, and explanations."""
-
-    remove: Sequence[str] = ()
-    add: Path | None = None
-    fail: Sequence[str] = ()
-    why: Sequence[str] = ()
+ALTERNATIVES_SHOWN: Final = 3
 
 
-def run(path: Path, options: WhatIfOptions, *, as_json: bool) -> int:
+def run(
+    path: Path,
+    *,
+    remove: Sequence[str],
+    add: Path | None,
+    fail: Sequence[str],
+    why: Sequence[str],
+    as_json: bool,
+) -> int:
     """Print the recommendations; 1 if a VM has no host or a fault remains."""
-    inventory = read_inventory(path)
+    inventory, warnings = read_inventory_with_warnings(path)
     new: list[VmId] = []
-    if options.add is not None:
-        amendment = read_amendment(options.add, inventory)
+    if add is not None:
+        amendment = read_amendment(add, inventory)
         new = [vm.id for vm in amendment.vms if vm.host is None]
         inventory = amend(inventory, amendment)
     snapshot = Snapshot.of(inventory)
     new = [vm for vm in new if snapshot.vms[vm].state is VmState.READY]
-    remove, fail = (_named_hosts(names, snapshot, path) for names in (options.remove, options.fail))
+    removed, failed = (_named_hosts(names, snapshot, path) for names in (remove, fail))
     began = perf_counter()
-    result = run_whatif(snapshot, Estimates(), remove=remove, fail=fail, new=new)
+    result = run_whatif(snapshot, Estimates(), remove=removed, fail=failed, new=new)
     wall_s = perf_counter() - began
-    explanations = explain_subjects(result.done, options.why, str(path))
+    explanations = explain_subjects(result.done, why, str(path))
     if as_json:
-        print_document(whatif_document(result, explanations, wall_s=wall_s))
+        rows = warning_rows(str(path), warnings)
+        print_document(whatif_document(result, explanations, wall_s=wall_s, warnings=rows))
     else:
+        print_warnings(str(path), warnings)
         _show_restarts(result)
-        show_advice(result.done, explanations)
-    return 1 if result.unplaced or result.done.advice.faults else 0
+        show_advice(recommendation_of(result.done), explanations, why)
+    return 1 if result.unplaced or result.done.advice.unresolved else 0
 
 
 def _named_hosts(names: Sequence[str], snapshot: Snapshot, path: Path) -> list[HostId]:
@@ -83,3 +87,67 @@ def _show_restarts(result: WhatIfResult) -> None:
     show_faults(restarts.faults)
     if result.unplaced:
         out.print(f"VMs without a host: {printable(', '.join(result.unplaced))}")
+
+
+def run_place(path: Path, vms: Path, *, as_json: bool) -> int:
+    """Print the hosts of the new VMs; 1 if a VM has none."""
+    inventory, warnings = read_inventory_with_warnings(path)
+    amendment = read_amendment(vms, inventory)
+    if not amendment.vms:
+        raise InvalidInput.of(
+            str(vms),
+            "the file has no VM",
+            key="vms",
+            cure="list the VMs to start under vms",
+            code="empty-value",
+        )
+    snapshot = Snapshot.of(amend(inventory, amendment))
+    advice = place_vms(snapshot, [vm.id for vm in amendment.vms], Estimates())
+    if as_json:
+        print_document(place_document(advice, warning_rows(str(path), warnings)))
+    else:
+        print_warnings(str(path), warnings)
+        _show_placement(snapshot, advice)
+    return 1 if advice.faults else 0
+
+
+def _show_placement(snapshot: Snapshot, advice: PlacementAdvice) -> None:
+    out = console()
+    count = format_count(len(advice.placed), "VM")
+    out.print(f"[bold]{printable(snapshot.name)}[/bold]: {count} to start")
+    for host in advice.wakes:
+        out.print(f"first wake {printable(host)}: {POWER_ON_REASON}")
+    for move in advice.moves:
+        vm, source, target = map(printable, (move.vm, move.source, move.target))
+        out.print(f"first migrate {vm} from {source} to {target}")
+    if advice.placed:
+        rows = (
+            (
+                start.vm,
+                start.host,
+                f"{start.imbalance:.3f}",
+                _demand_text(start),
+                _alternatives_text(start),
+            )
+            for start in advice.placed
+        )
+        columns = ("VM", "host", "imbalance", "demand", "alternatives")
+        out.print(text_table(columns, rows, right=("imbalance",)))
+    for warning in advice.warnings:
+        out.print(f"[yellow]warning[/yellow] {warning.code}: {printable(warning.detail)}")
+    show_faults(advice.faults)
+
+
+def _demand_text(start: StartAdvice) -> str:
+    """Return the demand that the placement counts with."""
+    demand = f"{start.demand.cpu_mhz:,} MHz, {start.demand.memory_mib:,} MiB"
+    return f"{demand} (estimated)" if start.estimated else demand
+
+
+def _alternatives_text(start: StartAdvice) -> str:
+    alternatives = [
+        f"{option.host} ({option.imbalance:.3f})"
+        for option in start.alternatives[:ALTERNATIVES_SHOWN]
+    ]
+    more = len(start.alternatives) - ALTERNATIVES_SHOWN
+    return ", ".join([*alternatives, *([f"{more} more"] if more > 0 else [])])

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from equipoise.adapters.targets.scheduler import SchedulerEntry
+from equipoise.adapters.targets.scheduler import Scheduler, SchedulerEntry
 from equipoise.api.loading import read_bytes
 from equipoise.cli.file_io import check_writable, write_file
-from equipoise.cli.fuzz.options import FuzzOptions, PreparedCampaign, prepare_campaign
+from equipoise.cli.fuzz.jobs import JOB_TARGETS, job_target_rows, run_jobs
+from equipoise.cli.fuzz.options import (
+    FuzzOptions,
+    PreparedCampaign,
+    prepare_campaign,
+    print_progress,
+)
 from equipoise.cli.output import (
     console,
     fit_to_terminal,
@@ -23,7 +29,7 @@ from equipoise.cli.output import (
     progress_console,
 )
 from equipoise.documents.fuzz import DefectRow, FuzzDocument, MissingFinding, TargetRow
-from equipoise.errors import InputProblem, InternalError, Interrupted, InvalidInput
+from equipoise.errors import InternalError, Interrupted, InvalidInput
 from equipoise.fuzz.campaign import CampaignReport, Finding
 from equipoise.fuzz.campaign.findings import Baseline, judge_baseline
 from equipoise.fuzz.campaign.text_report import report_lines
@@ -60,10 +66,9 @@ def replay_cases(
         cases.setdefault(_case_settings(prepared, case.settings), []).append(case)
     if save and len(cases) > 1:
         what = "the cases have different settings, but a saved file has one"
-        problem = InputProblem(
-            key="", what=what, cure="choose them with --with", code="option-conflict"
+        raise InvalidInput.of(
+            "--save", what, cure="choose them with --with", code="option-conflict"
         )
-        raise InvalidInput("--save", [problem])
     reports = [_replay_report(prepared, settings, group) for settings, group in cases.items()]
     if not reports:
         return prepared, prepared.campaign.replay(())
@@ -87,9 +92,7 @@ def _replay_report(
     try:
         return replace(prepared.campaign, scheduler=make).replay(map(trial_of, cases))
     finally:
-        close = getattr(make(), "close", None)
-        if close is not None:
-            close()
+        _close_scheduler(make)
 
 
 def _merge_reports(reports: list[CampaignReport]) -> CampaignReport:
@@ -111,18 +114,23 @@ UNJUDGED_CASES_FILE = Path("equipoise-oracle.jsonl")
 
 def run(target: str, requested: FuzzOptions, *, as_json: bool) -> int:
     """Run a campaign or judge saved cases again; 1 if a defect is not known."""
+    if target.startswith(JOB_TARGETS):
+        return run_jobs(target, requested, as_json=as_json)
     if requested.save is not None:
         check_writable(requested.save)
     requested.files.check()
+    # Checked here, because the preparation starts the target, which can take a minute.
     process_count(requested.workers)
     prepared = prepare_campaign(target, requested)
     with ExitStack() as stack:
         if requested.replay is None:  # a replay closes its own schedulers
-            stack.callback(_close_scheduler, prepared)
+            stack.callback(_close_scheduler, prepared.make)
         with interruptible(_announce_interrupt):
             prepared, report, known = _run_or_replay(prepared, requested, quiet=as_json)
     unusual = {
-        name: value for name, value in prepared.settings.items() if not _is_default(prepared, name)
+        name: value
+        for name, value in prepared.settings.items()
+        if value != prepared.known.settings[name][0]
     }
     if requested.save is not None:
         lines = (
@@ -160,7 +168,7 @@ def _run_or_replay(
         if known is None and prepared.known.version:
             _announce_no_baseline(prepared.known)
         with open_pool(requested.workers) as pool:
-            return prepared, prepared.campaign.run(None if quiet else _print_progress, pool), known
+            return prepared, prepared.campaign.run(None if quiet else print_progress, pool), known
     except OracleFailure as error:
         path = requested.save or UNJUDGED_CASES_FILE
         demand = error.trial.demand
@@ -179,20 +187,16 @@ def _constraint_error(error: OracleFailure, path: Path) -> InvalidInput:
     """Return the error about a constraint of ``--spec`` that cannot judge a trial."""
     what = f"cannot judge every trial: {error.why}"
     cure = f"the case is in {path}"
-    return InvalidInput(
-        "--spec",
-        [InputProblem(key=error.trial.demand.name, what=what, cure=cure, code="evaluation-failed")],
+    return InvalidInput.of(
+        "--spec", what, key=error.trial.demand.name, cure=cure, code="evaluation-failed"
     )
 
 
-def _close_scheduler(prepared: PreparedCampaign) -> None:
-    close = getattr(prepared.make(), "close", None)
+def _close_scheduler(make: Callable[[], Scheduler]) -> None:
+    # ``make_scheduler`` is cached, so this is the scheduler that was used.
+    close = getattr(make(), "close", None)
     if close is not None:
         close()
-
-
-def _is_default(prepared: PreparedCampaign, name: str) -> bool:
-    return prepared.settings[name] == prepared.known.settings[name][0]
 
 
 def _fails(report: CampaignReport, known: Baseline | None) -> bool:
@@ -205,9 +209,12 @@ def run_list(*, as_json: bool) -> int:
     """List the schedulers that can be tested, and the constraints of each."""
     entries = list(registered_schedulers())
     if as_json:
-        print_document([target_row(entry) for entry in entries])
+        print_document([*map(target_row, entries), *job_target_rows()])
         return 0
-    console().print(_targets_table(entries))
+    table = _targets_table(entries)
+    for row in job_target_rows():
+        table.add_row(row.target, row.question, str(len(row.constraints)), row.about)
+    console().print(table)
     return 0
 
 
@@ -230,12 +237,6 @@ def _targets_table(entries: Iterable[SchedulerEntry]) -> Table:
 
 def _settings_text(known: SchedulerEntry) -> str:
     return " ".join(f"{name}={'|'.join(values)}" for name, values in known.settings.items())
-
-
-def _print_progress(report: CampaignReport) -> None:
-    defects = format_count(report.defects, "defect")
-    line = f"{report.tests:,} trials, {report.tests_per_s:,.0f} per second, {defects}"
-    progress_console().print(line)
 
 
 def _announce_interrupt() -> None:
@@ -302,19 +303,16 @@ def campaign_document(
 
 def _defect_row(finding: Finding, report: CampaignReport, known: Baseline | None) -> DefectRow:
     verdict = finding.verdict
-    return DefectRow(
+    return DefectRow.of(
+        finding,
         outcome=verdict.outcome.value,
-        constraint=finding.constraint,
-        mode=finding.mode,
         seen=report.seen[finding.signature],
         known=known is not None and finding.kind in known.kinds,
         message=verdict.message,
-        why=finding.why,
         harm=verdict.harm,
         cause=finding.cause.letter,
         input_valid=verdict.input_valid,
         broken_at_first=verdict.broken_at_first,
-        number=finding.number,
         case=case_of(finding.trial),
         shrunk=case_of(finding.shrunk),
         made=None if verdict.steps is None else case_of(finding.shown).plan,

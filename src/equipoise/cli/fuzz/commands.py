@@ -228,8 +228,8 @@ def experiment(  # noqa: PLR0913, PLR0917
         raise typer.Exit(command.run_list(as_json=json))
     spans = {"hosts": _parse_range(hosts, "--hosts"), "vms": _parse_range(vms, "--vms")}
     sizes = {key: span for key, span in spans.items() if span is not None}
-    options = command.ExperimentOptions(target, tests, seed, sizes)
-    raise typer.Exit(command.run(name, options, as_json=json))
+    code = command.run(name, target=target, tests=tests, seed=seed, sizes=sizes, as_json=json)
+    raise typer.Exit(code)
 
 
 def _parse_range(text: str | None, option: str) -> tuple[int, int] | None:

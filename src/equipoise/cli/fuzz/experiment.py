@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from equipoise.adapters.targets.scheduler import SchedulerEntry
 from equipoise.cli.fuzz.options import find_target
 from equipoise.cli.output import console, make_table, print_document, printable, progress_console
 from equipoise.documents.fuzz import ExperimentDocument, ExperimentRow, ExperimentTable
-from equipoise.errors import InputProblem, InvalidInput
+from equipoise.errors import InvalidInput
 from equipoise.fuzz.experiments import (
     EXPERIMENTS,
     Experiment,
@@ -40,29 +39,29 @@ def run_list(*, as_json: bool) -> int:
     return 0
 
 
-@dataclass(frozen=True, slots=True)
-class ExperimentOptions:
-    """Options of an experiment besides its name."""
+def run(
+    name: str,
+    *,
+    target: str,
+    tests: int,
+    seed: int,
+    sizes: Mapping[str, tuple[int, int]],
+    as_json: bool,
+) -> int:
+    """Run an experiment with a scheduler and print its tables.
 
-    target: str
-    tests: int
-    seed: int
-    sizes: Mapping[str, tuple[int, int]]
-    """Numbers of hosts and VMs from the command line."""
-
-
-def run(name: str, requested: ExperimentOptions, *, as_json: bool) -> int:
-    """Run an experiment with a scheduler and print its tables."""
-    experiment, known = _find_experiment(name), find_target(requested.target)
+    ``sizes`` are numbers of hosts and VMs that replace those of the scheduler.
+    """
+    experiment, known = _find_experiment(name), find_target(target)
     for what, code in (
         (known.missing(), "scheduler-missing"),
         (experiment.lacks(known), "unsupported-experiment"),
     ):
         if what:
-            raise InvalidInput(requested.target, [InputProblem(key="", what=what, code=code)])
-    known = replace(known, options=known.options.but(**requested.sizes))
+            raise InvalidInput.of(target, what, code=code)
+    known = replace(known, options=known.options.but(**sizes))
     subject = subject_of(
-        known, experiment.constraints(known), tests=requested.tests, seed=requested.seed,
+        known, experiment.constraints(known), tests=tests, seed=seed,
         tell=_print_progress,
     )  # fmt: skip
     result = experiment.run(subject)
@@ -78,8 +77,7 @@ def _find_experiment(name: str) -> Experiment:
     if experiment is None:
         close = get_close_matches(name, EXPERIMENTS, n=1)
         cure = f"did you mean {close[0]}?" if close else f"use one of {', '.join(EXPERIMENTS)}"
-        problem = InputProblem(key="", what="is no experiment", cure=cure, code="unknown-name")
-        raise InvalidInput(name, [problem])
+        raise InvalidInput.of(name, "is no experiment", cure=cure, code="unknown-name")
     return experiment
 
 
@@ -105,10 +103,8 @@ def _experiment_document(
 def _show(name: str, experiment: Experiment, subject: Subject, result: ExperimentResult) -> None:
     out = console()
     out.print(f"{name}: {experiment.about}", markup=False)
-    out.print(
-        f"{printable(_target_label(subject.known))}, {len(subject.trials):,} trials, "
-        f"seed {subject.seed}"
-    )
+    target = printable(f"{subject.known.name} {subject.known.version}".strip())
+    out.print(f"{target}, {len(subject.trials):,} trials, seed {subject.seed}")
     for table in result.tables:
         out.print()
         out.print(table.title if table.rows else f"{table.title}: none", markup=False)
@@ -116,10 +112,6 @@ def _show(name: str, experiment: Experiment, subject: Subject, result: Experimen
             out.print(_as_rich_table(table))
     for note in result.notes:
         out.print(note, markup=False, soft_wrap=True)
-
-
-def _target_label(known: SchedulerEntry) -> str:
-    return f"{known.name} {known.version}".strip()
 
 
 def _as_rich_table(table: ResultTable) -> RichTable:

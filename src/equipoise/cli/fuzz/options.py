@@ -7,20 +7,20 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from equipoise.adapters.targets.scheduler import SchedulerEntry
+from equipoise.adapters.targets.scheduler import Scheduler, SchedulerEntry
 from equipoise.api.loading import read_bytes
 from equipoise.cli.file_io import check_writable, print_page_written, read_text, write_file
 from equipoise.cli.output import progress_console
 from equipoise.cli.spec.constraints import unknown_constraint
-from equipoise.errors import InputProblem, InvalidInput
-from equipoise.fuzz.campaign import CampaignLimits, FuzzCampaign
+from equipoise.errors import InvalidInput
+from equipoise.fuzz.campaign import CampaignLimits, CampaignReport, FuzzCampaign
 from equipoise.fuzz.generate import Generator, TrialOptions
 from equipoise.fuzz.generate.generator import ImpossibleTrials
 from equipoise.fuzz.generate.parameters import override_options
 from equipoise.fuzz.registry import find_scheduler, make_scheduler, similar_names
 from equipoise.fuzz.reports import CampaignAccount, render_csv, render_junit, render_page
-from equipoise.fuzz.schedulers import Scheduler
 from equipoise.fuzz.trial.stored import StoredTrial, read_lines
+from equipoise.model.quantity import format_count
 from equipoise.spec.library import (
     all_constraints,
     custom_specification,
@@ -101,11 +101,10 @@ def prepare_campaign(target: str, requested: FuzzOptions) -> PreparedCampaign:
     if requested.replay is not None and requested.known is not None:
         what = "compares campaigns, and --replay runs no campaign"
         cure = "leave out --known or --replay"
-        problem = InputProblem(key="", what=what, cure=cure, code="option-conflict")
-        raise InvalidInput("--known", [problem])
+        raise InvalidInput.of("--known", what, cure=cure, code="option-conflict")
     missing = known.missing()
     if missing:
-        raise InvalidInput(target, [InputProblem(key="", what=missing, code="scheduler-missing")])
+        raise InvalidInput.of(target, missing, code="scheduler-missing")
     settings = _settings(known, requested.settings)
     make = partial(make_scheduler, target, tuple(sorted(settings.items())))
     own = "" if requested.spec is None else read_text(requested.spec)
@@ -124,14 +123,20 @@ def prepare_campaign(target: str, requested: FuzzOptions) -> PreparedCampaign:
     return PreparedCampaign(known, settings, campaign, make, known_findings, by_hand)
 
 
+def print_progress(report: CampaignReport) -> None:
+    """Print the trials so far on standard error."""
+    defects = format_count(report.defects, "defect")
+    line = f"{report.tests:,} trials, {report.tests_per_s:,.0f} per second, {defects}"
+    progress_console().print(line)
+
+
 def find_target(name: str) -> SchedulerEntry:
     """Return the registry entry of a target."""
     entry = find_scheduler(name)
     if entry is None:
         like = " or ".join(similar_names(name))
         cure = f"did you mean {like}?" if like else "'equipoise fuzz --list' lists them"
-        problem = InputProblem(key="", what="is no target", cure=cure, code="unknown-name")
-        raise InvalidInput(name, [problem])
+        raise InvalidInput.of(name, "is no target", cure=cure, code="unknown-name")
     return entry
 
 
@@ -145,10 +150,12 @@ def _constraints(known: SchedulerEntry, requested: FuzzOptions, own: str) -> tup
     """Return the requested constraints; default: those of --spec, or all of the target."""
     mine = tuple(custom_specification(own, str(requested.spec)).constraints)
     if requested.spec is not None and not mine:
-        problem = InputProblem(
-            key="", what="declares no constraint", cure="leave out --spec", code="empty-value"
+        raise InvalidInput.of(
+            str(requested.spec),
+            "declares no constraint",
+            cure="leave out --spec",
+            code="empty-value",
         )
-        raise InvalidInput(str(requested.spec), [problem])
     selected = tuple(
         name if name in mine else _constraint_name(name) for name in requested.constraints
     )
@@ -162,9 +169,7 @@ def _constraints(known: SchedulerEntry, requested: FuzzOptions, own: str) -> tup
     if not constraints:
         groups = ", ".join(requested.groups)
         what = f"{known.name} supports no constraint of {groups}"
-        raise InvalidInput(
-            "--group", [InputProblem(key="", what=what, code="unsupported-constraint")]
-        )
+        raise InvalidInput.of("--group", what, code="unsupported-constraint")
     return constraints
 
 
@@ -205,10 +210,9 @@ def _constraints_of_group(name: str) -> Sequence[str]:
     groups = library()
     if name not in groups:
         what = f"there is no group {name}"
-        problem = InputProblem(
-            key="", what=what, cure=f"use one of {', '.join(groups)}", code="unknown-name"
+        raise InvalidInput.of(
+            "--group", what, cure=f"use one of {', '.join(groups)}", code="unknown-name"
         )
-        raise InvalidInput("--group", [problem])
     return tuple(groups[name].constraints)
 
 
@@ -223,8 +227,7 @@ def _settings(known: SchedulerEntry, requested: Sequence[str]) -> dict[str, str]
             ]
             cure = ", ".join(able) or f"{known.name} has no settings"
             what = f"{setting!r} is no setting of {known.name}"
-            problem = InputProblem(key="", what=what, cure=cure, code="unknown-name")
-            raise InvalidInput("--with", [problem])
+            raise InvalidInput.of("--with", what, cure=cure, code="unknown-name")
         settings[name] = value
     return settings
 
@@ -241,10 +244,9 @@ def _known_findings(
     if given is not None and lines and not mine:
         others = ", ".join(dict.fromkeys(stored.target for stored in lines))
         what = f"has findings of {others} and none of {known.name}"
-        problem = InputProblem(
-            key="target", what=what, cure="name another file", code="findings-mismatch"
+        raise InvalidInput.of(
+            str(path), what, key="target", cure="name another file", code="findings-mismatch"
         )
-        raise InvalidInput(str(path), [problem])
     _check_version(known, mine, path)
     return tuple(stored for stored in mine if usual | dict(stored.settings) == settings)
 
@@ -258,7 +260,6 @@ def _check_version(known: SchedulerEntry, findings: Sequence[StoredTrial], path:
             f"but version {known.version} is installed"
         )
         cure = "use findings of the same version, or judge them again with --replay"
-        raise InvalidInput(
-            str(path),
-            [InputProblem(key="target_version", what=what, cure=cure, code="findings-mismatch")],
+        raise InvalidInput.of(
+            str(path), what, key="target_version", cure=cure, code="findings-mismatch"
         )

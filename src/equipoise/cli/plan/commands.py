@@ -42,6 +42,10 @@ def solve(  # noqa: PLR0913, PLR0917  (a parameter is an option of the command)
     optimise: Annotated[
         bool, typer.Option("--optimise", help="Search for the best plan, not only a good one.")
     ] = False,
+    plan: Annotated[
+        OptionalPath,
+        typer.Option("--plan", help="Reach the state to which this plan leads."),
+    ] = None,
     time_limit: Annotated[
         OptionalFloat,
         typer.Option("--time-limit", min=0.001, help="Longest time of the search, in seconds."),
@@ -75,6 +79,7 @@ def solve(  # noqa: PLR0913, PLR0917  (a parameter is an option of the command)
     options = command.SolveOptions(
         repair=repair,
         optimise=optimise,
+        plan=plan,
         time_limit_s=time_limit,
         seed=seed,
         output=output,

@@ -12,29 +12,30 @@ from threading import Event, Thread
 from time import perf_counter
 
 from equipoise.adapters.btrplace import format as btrplace
-from equipoise.api.loading import read_problem
+from equipoise.api.loading import read_plan, read_problem
 from equipoise.cli.file_io import check_writable, print_page_written, write_file
 from equipoise.cli.output import (
     console,
-    fit_to_terminal,
     format_time_ms,
-    make_table,
     print_document,
     printable,
     progress_console,
+    text_table,
 )
-from equipoise.documents.plan import goal_rows, solve_document
+from equipoise.documents.plan import fullest_hosts, goal_rows, solve_document
 from equipoise.errors import InputProblem, InvalidInput
 from equipoise.files import to_json, to_yaml
 from equipoise.model.action import describe
 from equipoise.model.host import Host, HostState, RequestedHostState
 from equipoise.model.plan import Plan
 from equipoise.model.problem import DesiredHostState, PlanningProblem
+from equipoise.model.problem.problem import problem_reaching
 from equipoise.model.quantity import PlanId, format_count
 from equipoise.model.value import pause_gc
 from equipoise.plan.exact.judge import RefusedPlan
+from equipoise.plan.exact.old_faults import solve_with_old_faults
 from equipoise.plan.exact.result import ConditionConflict, PlanningResult
-from equipoise.plan.exact.solve import JudgedPlan, solve
+from equipoise.plan.exact.solve import JudgedPlan
 from equipoise.plan.exact.solver import SearchBudget, SearchProgress
 
 
@@ -69,6 +70,7 @@ def write_plan(
     if path.suffix == ".gz":
         import gzip
 
+        # Without a time stamp, equal plans give equal files.
         content = gzip.compress(content, mtime=0)
     write_file(path, content, append=line)
 
@@ -95,6 +97,7 @@ def in_btrplace_terms(problem: PlanningProblem, source: str) -> PlanningProblem:
     off = {host.id for host in cluster.hosts if host.state is not HostState.ON}
     there = cluster.but(vms=tuple(vm for vm in cluster.vms if vm.host in off))
     btrplace.write_plan(Plan(id=PlanId("none"), steps=()), problem.but(cluster=there))
+    # Times on this grid are whole seconds and still on the grid of the problem.
     return problem.but(grid_ms=lcm(problem.grid_ms, 1000))
 
 
@@ -113,6 +116,7 @@ def _is_json(path: Path) -> bool:
 
 
 STEPS_SHOWN = 40
+FULLEST_SHOWN = 5
 POLL_S = 0.1
 
 
@@ -122,6 +126,8 @@ class SolveOptions:
 
     repair: bool = False
     optimise: bool = False
+    plan: Path | None = None
+    """A plan whose final state is the desired one."""
     time_limit_s: float | None = None
     seed: int = 0
     output: Path | None = None
@@ -136,6 +142,8 @@ def run(path: Path, options: SolveOptions, *, as_json: bool) -> int:
     began = perf_counter()
     with pause_gc():  # a large problem is a million small values and no garbage
         problem = read_problem(path)
+        if options.plan is not None:
+            problem = problem_reaching(problem, _read_known_plan(options.plan, problem))
         load_s = perf_counter() - began
         if options.as_btrplace:
             problem = in_btrplace_terms(problem, str(path))
@@ -155,6 +163,26 @@ def run(path: Path, options: SolveOptions, *, as_json: bool) -> int:
     return 0 if result.plan is not None else 1
 
 
+def _read_known_plan(path: Path, problem: PlanningProblem) -> Plan:
+    """Read a plan, and reject names that the cluster lacks."""
+    plan = read_plan(path, problem)
+    known = {*(host.id for host in problem.cluster.hosts), *(vm.id for vm in problem.cluster.vms)}
+    problems = [
+        InputProblem(
+            key=f"steps.{step.id}.{name}",
+            what="the cluster has no such host or VM",
+            cure="name the inventory that the plan was made for",
+            code="unknown-name",
+        )
+        for step in plan.steps
+        for name in (step.footprint.vm, *step.footprint.hosts)
+        if name is not None and name not in known
+    ]
+    if problems:
+        raise InvalidInput(str(path), problems)
+    return plan
+
+
 def _check_options(options: SolveOptions) -> None:
     """Reject files that cannot be written, before a search that can take an hour."""
     for path in (options.output, options.report, options.stream):
@@ -162,12 +190,11 @@ def _check_options(options: SolveOptions) -> None:
             check_writable(path)
     if options.as_btrplace and options.output is None:
         what, cure = "the option needs an output file", "add -o FILE"
-        problem = InputProblem(key="", what=what, cure=cure, code="option-conflict")
-        raise InvalidInput("--btrplace", [problem])
+        raise InvalidInput.of("--btrplace", what, cure=cure, code="option-conflict")
 
 
 def _write_report(path: Path, result: PlanningResult, problem: PlanningProblem) -> None:
-    from equipoise.report.plan import plan_page
+    from equipoise.report.plan_page import plan_page
 
     write_file(path, plan_page(problem, result, goal_rows(result, problem)).encode())
     print_page_written(path)
@@ -190,19 +217,45 @@ def _show(result: PlanningResult, problem: PlanningProblem, options: SolveOption
         out.print("a better plan may exist")
     for condition in result.broken:
         out.print(f"soft rule violated: {printable(condition.rule.id)}")
-    rows = make_table("start", "end", "step", "action", "after", right=("start", "end"))
-    for step in steps[:STEPS_SHOWN]:
-        rows.add_row(
-            format_time_ms(step.start_ms),
-            format_time_ms(step.end_ms),
-            step.id,
-            printable(describe(step.action)),
-            ", ".join(step.after),
-        )
+    for rule in result.unrepaired:
+        out.print(f"rule {printable(rule)} was broken before and stays so: no plan repairs it")
+    _show_fullest(result, problem)
     if steps:
-        out.print(fit_to_terminal(rows))
+        rows = (
+            (
+                format_time_ms(step.start_ms),
+                format_time_ms(step.end_ms),
+                step.id,
+                describe(step.action),
+                ", ".join(step.after),
+            )
+            for step in steps[:STEPS_SHOWN]
+        )
+        columns = ("start", "end", "step", "action", "after")
+        out.print(text_table(columns, rows, right=("start", "end")))
     if len(steps) > STEPS_SHOWN:
         out.print(f"and {len(steps) - STEPS_SHOWN} more; -o FILE writes them all")
+
+
+def _show_fullest(result: PlanningResult, problem: PlanningProblem) -> None:
+    """Print the fullest hosts before and after the plan, if the VMs demand anything."""
+    loads = fullest_hosts(result, problem, FULLEST_SHOWN)
+    if not loads:
+        return
+    rows = (
+        (
+            load.host,
+            f"{load.cpu_before:.0%}",
+            f"{load.memory_before:.0%}",
+            f"{load.cpu_after:.0%}",
+            f"{load.memory_after:.0%}",
+        )
+        for load in loads
+    )
+    columns = ("fullest hosts", "CPU before", "memory before", "CPU after", "memory after")
+    console().print(text_table(columns, rows, right=columns[1:]))
+    if result.overload:
+        console().print("hosts stay overloaded: no plan without overload serves the goals as well")
 
 
 def _show_conflict(conflict: ConditionConflict | None) -> None:
@@ -249,7 +302,7 @@ class _InterruptibleSolve:
 
     def _work(self) -> None:
         try:
-            self._result = solve(
+            self._result = solve_with_old_faults(
                 self._problem,
                 self._budget,
                 repair=self._options.repair,

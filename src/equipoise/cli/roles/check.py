@@ -10,7 +10,7 @@ from equipoise import files
 from equipoise.api.loading import read_bytes
 from equipoise.cli.output import console, print_document, printable
 from equipoise.documents.role_run import LayoutDefectRow, RolesCheckDocument
-from equipoise.errors import InputProblem, InvalidInput
+from equipoise.errors import InvalidInput
 from equipoise.model.diagnostics import LineLookup, format_path
 from equipoise.model.event import LayoutChanged, RoleMoveRequested
 from equipoise.model.inventory import Inventory
@@ -51,13 +51,13 @@ def read_layout_file(file: Path) -> tuple[Scenario | Inventory, LineLookup]:
     source, line_of = files.parse_scenario_or_inventory(read_bytes(file), str(file), check_rules)
     if _cluster(source).layout is None:
         key = "cluster.layout" if isinstance(source, Scenario) else "layout"
-        problem = InputProblem(
+        raise InvalidInput.of(
+            str(file),
+            "is missing",
             key=key,
-            what="is missing",
             cure="add roles and groups, see docs/roles.md",
             code="missing-key",
         )
-        raise InvalidInput(str(file), [problem])
     return source, line_of
 
 

@@ -55,10 +55,8 @@ def roles_plan(
     """
     from equipoise.cli.roles import plan as command
 
-    options = command.RolesPlanOptions(
-        fail=tuple(fail or ()), lock=tuple(lock or ()), leave=tuple(leave or ())
-    )
-    raise typer.Exit(command.run(file, options, as_json=json))
+    code = command.run(file, fail=fail or (), lock=lock or (), leave=leave or (), as_json=json)
+    raise typer.Exit(code)
 
 
 @roles_app.command("run")

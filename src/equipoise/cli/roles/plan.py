@@ -6,14 +6,13 @@ The command runs the scenario on a simulated world in which every action succeed
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from equipoise.cli.output import console, make_table, print_document, printable
 from equipoise.cli.roles.run import load_valid_scenario, print_history
 from equipoise.documents.role_run import RoleHistoryEntry, role_history, roles_plan_document
-from equipoise.errors import InputProblem, InvalidInput
+from equipoise.errors import InvalidInput
 from equipoise.model.diagnostics import closest_match, quoted
 from equipoise.model.event import HostFailed, ProcessorLocked, VmCrashed
 from equipoise.model.quantity import HostId, ProcessorId, VmId
@@ -34,22 +33,18 @@ SETTLE_S: Final = 24 * 3600
 _ACTION_EVENTS: Final = frozenset(("action_started", "slots_filled", "plan_refused"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RolesPlanOptions:
-    """Hosts and VMs that fail, are locked, or would leave."""
+def run(
+    file: Path, *, fail: Sequence[str], lock: Sequence[str], leave: Sequence[str], as_json: bool
+) -> int:
+    """Print the plan after hosts and VMs fail, are locked or leave.
 
-    fail: tuple[str, ...] = ()
-    lock: tuple[str, ...] = ()
-    leave: tuple[str, ...] = ()
-
-
-def run(file: Path, options: RolesPlanOptions, *, as_json: bool) -> int:
-    """Print the plan; 1 if a role has no holder or a processor may not leave."""
+    1 if a role has no holder or a processor may not leave.
+    """
     scenario = load_valid_scenario(file)
-    _check_names(scenario, (*options.fail, *options.lock, *options.leave))
-    since_ms = 1000 * SETTLE_S if options.fail or options.lock else 0
-    snapshot, actions = _simulate_plan(scenario, options, since_ms)
-    removal = check_removal(snapshot, options.leave) if options.leave else None
+    _check_names(scenario, (*fail, *lock, *leave))
+    since_ms = 1000 * SETTLE_S if fail or lock else 0
+    snapshot, actions = _simulate_plan(scenario, fail, lock, since_ms)
+    removal = check_removal(snapshot, leave) if leave else None
     uncovered = uncovered_roles(snapshot)
     if as_json:
         document = roles_plan_document(
@@ -62,12 +57,12 @@ def run(file: Path, options: RolesPlanOptions, *, as_json: bool) -> int:
 
 
 def _simulate_plan(
-    scenario: Scenario, options: RolesPlanOptions, since_ms: int
+    scenario: Scenario, fail: Sequence[str], lock: Sequence[str], since_ms: int
 ) -> tuple[Snapshot, list[RoleHistoryEntry]]:
     """Run until no action is left; every action succeeds."""
     hosts = {host.id for host in expand(scenario).inventory.hosts}
     told: list[ScheduledEvent] = []
-    for name in options.fail:
+    for name in fail:
         host, vm = HostId(name), VmId(name)
         told.append(
             HostFailed(at_ms=since_ms, host=host)
@@ -76,9 +71,10 @@ def _simulate_plan(
         )
     told += (
         ProcessorLocked(at_ms=since_ms, processor=ProcessorId(name), reason="option --lock")
-        for name in options.lock
+        for name in lock
     )
     end_s = since_ms // 1000 + SETTLE_S
+    # Roles act on events alone, so no periodic pass is needed before the end.
     calm = scenario.but(
         deciders=("roles",), physics=Physics(), faults=Faults(), events=tuple(told),
         duration_s=end_s, pass_s=end_s, plan=None,
@@ -122,10 +118,13 @@ def _check_names(scenario: Scenario, names: Sequence[str]) -> None:
         if name not in known:
             near = closest_match(name, known)
             cure = f"did you mean {near}?" if near else "name a processor of a group"
-            problem = InputProblem(
-                key=name, what=f"no group has {quoted(name)}", cure=cure, code="unknown-name"
+            raise InvalidInput.of(
+                scenario.name,
+                f"no group has {quoted(name)}",
+                key=name,
+                cure=cure,
+                code="unknown-name",
             )
-            raise InvalidInput(scenario.name, [problem])
 
 
 def _show(

@@ -93,15 +93,19 @@ def simulate(  # noqa: PLR0913, PLR0917  (a parameter is an option of the comman
 
 
 def report(
-    run_a: Annotated[Path, typer.Argument(help="A folder written by 'simulate --out'.")],
-    run_b: Annotated[Path, typer.Argument(help="The folder of a second run.")],
+    run_a: Annotated[
+        Path, typer.Argument(help="A folder written by 'simulate', 'jobs' or 'batsim' with --out.")
+    ],
+    run_b: Annotated[
+        OptionalPath, typer.Argument(help="The folder of a second run; jobs: optional.")
+    ] = None,
     out: Annotated[
         OptionalPath,
-        typer.Option("--out", help="Write a page that compares both runs to this file."),
+        typer.Option("--out", help="Write the page to this file."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Compare two runs, measure by measure."""
+    """Compare two runs; show one run of jobs."""
     from equipoise.cli.simulation import report as command
 
     raise typer.Exit(command.run(run_a, run_b, out=out, as_json=json))

@@ -6,19 +6,19 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Final, NamedTuple
 
+from equipoise.api.simulation import SimulationRun
 from equipoise.cli.output import (
     console,
-    fit_to_terminal,
     format_time_ms,
-    make_table,
     print_document,
     printable,
+    text_table,
 )
 from equipoise.cli.plan.check import show_violations
 from equipoise.cli.show import cluster_headline, host_table
 from equipoise.cli.simulation.report import show_differences
 from equipoise.cli.simulation.simulate import (
-    SimulationOutcome,
+    document_of,
     print_journal,
     simulate,
 )
@@ -47,7 +47,7 @@ def run(out: Path, *, as_json: bool) -> int:
     (out / PAGE).write_text(compare_page(run_a, run_b), encoding="utf-8")
     if as_json:
         runs = (good, broken, without.outcome, with_balance.outcome)
-        documents = tuple(outcome.document() for outcome in runs)
+        documents = tuple(document_of(outcome) for outcome in runs)
         print_document(DemoDocument(runs=documents, report=str(out / PAGE)))
         return 0
     before = Snapshot.of(good.result.scenario.cluster)
@@ -73,7 +73,7 @@ def run(out: Path, *, as_json: bool) -> int:
 class _SavedOutcome(NamedTuple):
     """A run and its folder."""
 
-    outcome: SimulationOutcome
+    outcome: SimulationRun
     folder: Path
 
 
@@ -88,16 +88,15 @@ def _run_both(out: Path) -> tuple[_SavedOutcome, _SavedOutcome]:
         check_folder(folder)
         journal = MemoryJournal()
         outcome = simulate(scenario.but(deciders=deciders), journal)
-        write_run(folder, outcome.document(), outcome.result.record, journal)
+        write_run(folder, document_of(outcome), outcome.result.record, journal)
         saved.append(_SavedOutcome(outcome, folder))
     return saved[0], saved[1]
 
 
 def _show_comparison(alone: Path, balanced: Path, page: Path) -> None:
     run_a, run_b = read_run(alone), read_run(balanced)
-    show_differences(
-        run_a, run_b, [row for row in differences(run_a, run_b) if row.better in {"A", "B"}]
-    )
+    rows = [row for row in differences(run_a, run_b) if row.better in {"A", "B"}]
+    show_differences((run_a.name, run_b.name), rows)
     out = console()
     out.print(
         "The paper reports 55.68 / 65.94 % without balance and 73.74 / 94.99 % with 166 migrations."
@@ -149,16 +148,18 @@ def _show_cluster(snapshot: Snapshot) -> None:
 
 
 def _show_plan(plan: Plan) -> None:
-    rows = make_table("step", "start", "end", "action", "after", right=("start", "end"))
-    for step in plan.steps:
-        rows.add_row(
+    rows = (
+        (
             step.id,
             format_time_ms(step.start_ms),
             format_time_ms(step.end_ms),
             describe(step.action),
             ", ".join(step.after),
         )
-    console().print(fit_to_terminal(rows))
+        for step in plan.steps
+    )
+    columns = ("step", "start", "end", "action", "after")
+    console().print(text_table(columns, rows, right=("start", "end")))
 
 
 def _show_unsafe_variants(snapshot: Snapshot, plan: Plan) -> None:
@@ -169,7 +170,7 @@ def _show_unsafe_variants(snapshot: Snapshot, plan: Plan) -> None:
         show_violations(verdict.violations)
 
 
-def _show_final_state(outcome: SimulationOutcome) -> None:
+def _show_final_state(outcome: SimulationRun) -> None:
     out, result, journal = console(), outcome.result, outcome.journal
     lost = [vm.id for vm in result.snapshot.vms.values() if vm.host is None]
     out.print(f"\nNo VM is lost: {', '.join(lost)} wait for a start on another host.")

@@ -13,21 +13,22 @@ from typing import TYPE_CHECKING, Final
 
 from equipoise import files
 from equipoise.api.loading import check_cluster, read_scenario
+from equipoise.api.simulation import SimulationRun
 from equipoise.cli.file_io import open_new_journal, print_page_written
 from equipoise.cli.output import (
     console,
-    fit_to_terminal,
     format_time_ms,
     make_table,
     print_document,
     printable,
     progress_console,
     show_spinner,
+    text_table,
 )
 from equipoise.cli.plan.check import show_violations
 from equipoise.documents.event_text import describe_event
 from equipoise.documents.simulation import ScenarioRow, SimulationDocument, simulation_document
-from equipoise.errors import InputProblem, InvalidInput
+from equipoise.errors import InvalidInput
 from equipoise.model.action import Migrate
 from equipoise.model.event import EVENT_KINDS, event_kind
 from equipoise.model.quantity import format_count
@@ -35,7 +36,7 @@ from equipoise.model.scenario.scenario import Scenario
 from equipoise.sim.builtin import builtin_campaigns, builtin_scenario, builtin_scenarios
 from equipoise.sim.measure.measures import Measures
 from equipoise.sim.plugins import decider_names
-from equipoise.sim.runner import ScenarioRunner, SimulationResult
+from equipoise.sim.runner import ScenarioRunner
 from equipoise.store import Journal
 
 if TYPE_CHECKING:
@@ -100,14 +101,11 @@ class _ProgressBar:
 
 def run_scenarios(*, as_json: bool) -> int:
     """List the built-in scenarios."""
-    listed = [ScenarioRow.of(each) for each in (*builtin_scenarios(), *builtin_campaigns())]
+    listed = [ScenarioRow.of(builtin) for builtin in (*builtin_scenarios(), *builtin_campaigns())]
     if as_json:
         print_document(listed)
         return 0
-    table = make_table("name", "about")
-    for row in listed:
-        table.add_row(printable(row.name), printable(row.about))
-    console().print(fit_to_terminal(table))
+    console().print(text_table(("name", "about"), ((row.name, row.about) for row in listed)))
     return 0
 
 
@@ -130,19 +128,6 @@ class SimulateOptions:
     out: Path | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimulationOutcome:
-    """A result with its journal and the wall time."""
-
-    result: SimulationResult
-    journal: Journal
-    wall_s: float
-
-    def document(self) -> SimulationDocument:
-        """Return the JSON document of the run."""
-        return simulation_document(self.result, self.journal, self.wall_s)
-
-
 def run(name: str, options: SimulateOptions, *, as_json: bool) -> int:
     """Simulate and print the result; 1 if the plan of the scenario is refused."""
     scenario, folder = load_scenario(name)
@@ -157,7 +142,7 @@ def run(name: str, options: SimulateOptions, *, as_json: bool) -> int:
         # The folder comes first: the reader of standard output may stop at any time.
         parquet = options.out is None or _write_folder(options.out, outcome)
         if as_json:
-            print_document(outcome.document())
+            print_document(document_of(outcome))
         else:
             _show(outcome)
         if options.out is not None:
@@ -168,6 +153,7 @@ def run(name: str, options: SimulateOptions, *, as_json: bool) -> int:
 def load_scenario(name: str) -> tuple[Scenario, Path | None]:
     """Return a scenario and the folder of its traces; a built-in scenario has no folder."""
     path = Path(name)
+    # A name with such an ending is meant as a file, so that a missing file is reported as one.
     is_file = path.suffix in {".yaml", ".yml", ".json"} or path.exists()
     return (read_scenario(path), path.parent) if is_file else (builtin_scenario(name), None)
 
@@ -179,13 +165,13 @@ def apply_options(scenario: Scenario, options: SimulateOptions) -> Scenario:
     for name in options.without_deciders:
         if name not in (*scenario.deciders, *decider_names()):
             cure = f"it has {', '.join(scenario.deciders)}" if scenario.deciders else "leave it out"
-            problem = InputProblem(
+            raise InvalidInput.of(
+                scenario.name,
+                f"there is no decider {name!r}",
                 key="--without",
-                what=f"there is no decider {name!r}",
                 cure=cure,
                 code="unknown-name",
             )
-            raise InvalidInput(scenario.name, [problem])
     selected = dict.fromkeys((*scenario.deciders, *options.with_deciders))
     deciders = tuple(name for name in selected if name not in options.without_deciders)
     seed = scenario.seed if options.seed is None else options.seed
@@ -194,20 +180,25 @@ def apply_options(scenario: Scenario, options: SimulateOptions) -> Scenario:
 
 def simulate(
     scenario: Scenario, journal: Journal, *, folder: Path | None = None, pace: float | None = None
-) -> SimulationOutcome:
+) -> SimulationRun:
     """Run a scenario to its end."""
     began = perf_counter()
     with show_spinner("preparing the scenario"):
         runner = ScenarioRunner(scenario, journal, folder=folder)
     run_to_end(runner, pace=pace)
     wall_s = perf_counter() - began
-    return SimulationOutcome(result=runner.result(), journal=journal, wall_s=wall_s)
+    return SimulationRun(runner.result(), journal, wall_s)
 
 
-def _write_folder(out: Path, outcome: SimulationOutcome) -> bool:
+def document_of(outcome: SimulationRun) -> SimulationDocument:
+    """Return the JSON document of a run."""
+    return simulation_document(outcome.result, outcome.journal, outcome.wall_s)
+
+
+def _write_folder(out: Path, outcome: SimulationRun) -> bool:
     from equipoise.report import write_run
 
-    written = write_run(out, outcome.document(), outcome.result.record, outcome.journal)
+    written = write_run(out, document_of(outcome), outcome.result.record, outcome.journal)
     return bool(written.parquet)
 
 
@@ -217,7 +208,7 @@ def _print_written(out: Path, *, parquet: bool) -> None:
         progress_console().print("no Parquet files: pip install 'equipoise[parquet]' adds them")
 
 
-def _show(outcome: SimulationOutcome) -> None:
+def _show(outcome: SimulationRun) -> None:
     out, result = console(), outcome.result
     scenario = result.scenario
     out.print(f"[bold]{printable(scenario.name)}[/bold]: {printable(scenario.about)}")
@@ -242,7 +233,7 @@ def _show_counts(journal: Journal) -> None:
     console().print(rows)
 
 
-def _show_measures(outcome: SimulationOutcome) -> None:
+def _show_measures(outcome: SimulationRun) -> None:
     measures = outcome.result.measures
     below = measures.below_target_at_s
     rows = make_table("measure", "value", right=("value",))

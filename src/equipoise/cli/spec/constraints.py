@@ -9,13 +9,7 @@ from pathlib import Path
 
 from equipoise.api.loading import read_case
 from equipoise.cli.file_io import read_text
-from equipoise.cli.output import (
-    console,
-    fit_to_terminal,
-    format_time_ms,
-    make_table,
-    print_document,
-)
+from equipoise.cli.output import console, format_time_ms, print_document, text_table
 from equipoise.documents.spec import (
     VerdictDocument,
     constraint_document,
@@ -57,7 +51,7 @@ def _vacuity_warnings(specification: Specification, source: SourceText) -> Itera
         if answer is not None:
             value = "true" if answer else "false"
             what = f"{name} is {value} on every small cluster and plan"
-            yield source.problem(constraint.place, what, "check the formula")
+            yield source.problem(constraint.place, what, "check the formula", "constant-formula")
 
 
 def run_list(*, as_json: bool) -> int:
@@ -66,12 +60,18 @@ def run_list(*, as_json: bool) -> int:
     if as_json:
         print_document(rows)
         return 0
-    table = make_table("constraint", "arguments", "modes", "origin", "meaning")
-    for row in rows:
-        arguments, modes = ", ".join(row.arguments), ", ".join(row.modes)
-        origin = f"{row.origin}, {row.variant}" if row.variant else row.origin
-        table.add_row(row.name, arguments, modes, origin, row.doc)
-    console().print(fit_to_terminal(table))
+    lines = (
+        (
+            row.name,
+            ", ".join(row.arguments),
+            ", ".join(row.modes),
+            f"{row.origin}, {row.variant}" if row.variant else row.origin,
+            row.doc,
+        )
+        for row in rows
+    )
+    columns = ("constraint", "arguments", "modes", "origin", "meaning")
+    console().print(text_table(columns, lines))
     console().print(format_count(len(rows), "constraint"))
     return 0
 
@@ -123,10 +123,7 @@ def unknown_constraint(name: str) -> InvalidInput:
     """Return the error about a constraint that the library does not have."""
     close = get_close_matches(name, library_constraints(), n=1)
     cure = f"did you mean {close[0]}?" if close else "'equipoise spec list' lists them"
-    problem = InputProblem(
-        key="", what="is not in the library", cure=cure, code="unknown-constraint"
-    )
-    return InvalidInput(name, [problem])
+    return InvalidInput.of(name, "is not in the library", cure=cure, code="unknown-constraint")
 
 
 def run_show(name: str, *, as_json: bool) -> int:
@@ -148,8 +145,6 @@ def run_functions(*, as_json: bool) -> int:
     if as_json:
         print_document(functions)
         return 0
-    rows = make_table("function", "signature", "meaning")
-    for function in functions:
-        rows.add_row(function.name, function.signature, function.doc)
-    console().print(fit_to_terminal(rows))
+    rows = ((function.name, function.signature, function.doc) for function in functions)
+    console().print(text_table(("function", "signature", "meaning"), rows))
     return 0

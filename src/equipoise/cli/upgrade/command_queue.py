@@ -18,7 +18,7 @@ from equipoise import files
 from equipoise.api.loading import read_bytes
 from equipoise.cli.output import console, format_time_ms, print_document, printable
 from equipoise.documents.upgrade import OrderRow, OrdersDocument
-from equipoise.errors import Conflict, InputProblem, InvalidInput
+from equipoise.errors import Conflict, InvalidInput
 from equipoise.model.quantity import ID_PATTERN
 from equipoise.model.upgrade.campaign import UpgradeCampaign
 from equipoise.model.upgrade.event import (
@@ -139,6 +139,7 @@ def refusals(coordinator: Coordinator, wanted: Sequence[Posting]) -> list[Comman
             for rejected in coordinator.state.requests.report_rejected(None)
         ]
     state = coordinator.state
+    # Requests are examined when an iteration starts, so this copy of the campaign starts one.
     if state.requests.pending:
         coordinator.handle(
             IterationStarted(at_ms=state.at_ms, iteration=state.iteration.number + 1)
@@ -265,4 +266,4 @@ def parse_command(text: str) -> UpgradeCommand:
 
 def _invalid_command(text: str, cure: str, code: str = "syntax-error") -> InvalidInput:
     what = f"{text!r} is not a command"
-    return InvalidInput("--command", [InputProblem(key="", what=what, cure=cure, code=code)])
+    return InvalidInput.of("--command", what, cure=cure, code=code)

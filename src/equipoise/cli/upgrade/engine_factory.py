@@ -13,7 +13,7 @@ from typing import Final
 
 from equipoise.api.loading import read_bytes
 from equipoise.control.ports import UpgradeEngine
-from equipoise.errors import Conflict, InputProblem, InvalidInput
+from equipoise.errors import Conflict, InvalidInput
 from equipoise.model.event import Event
 from equipoise.model.upgrade.campaign import UpgradeCampaign
 from equipoise.model.upgrade.event import CampaignStarted
@@ -80,10 +80,10 @@ def make_engine(
     if name != ANSIBLE:
         if access is not None:
             what = f"the engine {name} needs no access file"
-            raise _option_conflict("--access", what, f"use it with --engine {ANSIBLE}")
+            raise option_conflict("--access", what, f"use it with --engine {ANSIBLE}")
         return load_engine(name, campaign, also=(ANSIBLE,))
     if access is None:
-        raise _option_conflict("--access", "is missing", "name the access file of the hosts")
+        raise option_conflict("--access", "is missing", "name the access file of the hosts")
     return _ansible_engine(campaign, source, access)
 
 
@@ -102,9 +102,9 @@ def _ansible_engine(campaign: UpgradeCampaign, source: str, access: Path) -> Upg
     )
 
 
-def _option_conflict(option: str, what: str, cure: str) -> InvalidInput:
-    problem = InputProblem(key="", what=what, cure=cure, code="option-conflict")
-    return InvalidInput(option, [problem])
+def option_conflict(option: str, what: str, cure: str) -> InvalidInput:
+    """Return the error about options that contradict each other."""
+    return InvalidInput.of(option, what, cure=cure, code="option-conflict")
 
 
 def campaign_began(journal: Journal) -> CampaignStarted:
@@ -148,6 +148,4 @@ def check_same_campaign(journal: Journal, campaign: UpgradeCampaign, name: str) 
 
 
 def _refusal(source: str, what: str, cure: str) -> InvalidInput:
-    return InvalidInput(
-        source, [InputProblem(key="", what=what, cure=cure, code="journal-mismatch")]
-    )
+    return InvalidInput.of(source, what, cure=cure, code="journal-mismatch")

@@ -17,13 +17,12 @@ from equipoise.cli.upgrade.engine_factory import (
     check_resumable,
     check_same_campaign,
     make_engine,
+    option_conflict,
 )
-from equipoise.cli.upgrade.outputs import UpgradeOutputs
-from equipoise.cli.upgrade.show import show_campaign
+from equipoise.cli.upgrade.outputs import UpgradeOutputs, show_campaign
 from equipoise.control.ports import UpgradeEngine
 from equipoise.control.upgrade_loop import UpgradeLoop
 from equipoise.documents.upgrade import upgrade_document
-from equipoise.errors import InputProblem, InvalidInput
 from equipoise.model.event import Event
 from equipoise.model.upgrade.campaign import PAPER_READINGS, UpgradeCampaign, UpgradeSimulation
 from equipoise.model.upgrade.event import SIMULATED_ENGINE, CampaignStatus
@@ -58,15 +57,10 @@ class UpgradeOptions:
         if self.wait and (self.journal_url is None or self.dry_run):
             what = "a run without a journal cannot receive commands while it waits"
             cure = "add --journal and leave out --dry-run"
-            raise _option_conflict("--wait", what, cure)
+            raise option_conflict("--wait", what, cure)
         if self.pace is not None and self.engine != SIMULATED_ENGINE:
             what = f"the engine {self.engine} runs in real time"
-            raise _option_conflict("--pace", what, "leave it out")
-
-
-def _option_conflict(option: str, what: str, cure: str) -> InvalidInput:
-    problem = InputProblem(key="", what=what, cure=cure, code="option-conflict")
-    return InvalidInput(option, [problem])
+            raise option_conflict("--pace", what, "leave it out")
 
 
 def run(name: str, options: UpgradeOptions, extra_outputs: UpgradeOutputs, *, as_json: bool) -> int:
@@ -164,6 +158,7 @@ def exit_code(made: CampaignSummary, *, dry_run: bool = False) -> int:
 def load_campaign(name: str) -> UpgradeCampaign:
     """Read a campaign from a file, or a built-in one."""
     path = Path(name)
+    # A name with an ending is meant as a file, so that a missing file is reported as one.
     if path.suffix or path.exists():
         return files.parse_campaign(read_bytes(path), name, check_rules)
     return builtin_campaign(name)

@@ -69,30 +69,17 @@ def check_value(value: FileValue, diagnostics: Diagnostics, gaps: Gaps) -> None:
         case Plan():
             check_plan(value, diagnostics, gaps.get(("steps",)))
         case Scenario():
-            index = _check_cluster_and_plan(value, diagnostics, gaps, FleetIndexes.of(value, gaps))
+            index = _check_cluster(value, diagnostics, gaps, FleetIndexes.of(value, gaps))
             check_scenario(value, index, diagnostics, gaps)
         case Amendment() | UpgradeRequest():
             pass  # they are checked together with the cluster that they change
         case CaseFile():
-            index = _check_cluster_and_plan(value, diagnostics, gaps)
-            _check_has_hosts(
-                value.cluster, diagnostics.below("cluster"), gaps_below(gaps, "cluster")
-            )
+            index = _check_cluster(value, diagnostics, gaps)
             check_network(value.network, index, diagnostics, gaps)
         case PlanningProblem():
-            index = InventoryIndex(value.cluster, gaps_below(gaps, "cluster"))
-            _check_has_hosts(
-                value.cluster, diagnostics.below("cluster"), gaps_below(gaps, "cluster")
-            )
-            _check_inventory(index, diagnostics.below("cluster"))
-            check_problem(value, index, diagnostics, gaps)
+            check_problem(value, _check_cluster(value, diagnostics, gaps), diagnostics, gaps)
         case UpgradeCampaign():
-            index = InventoryIndex(value.cluster, gaps_below(gaps, "cluster"))
-            _check_has_hosts(
-                value.cluster, diagnostics.below("cluster"), gaps_below(gaps, "cluster")
-            )
-            _check_inventory(index, diagnostics.below("cluster"))
-            check_campaign(value, index, diagnostics, gaps)
+            check_campaign(value, _check_cluster(value, diagnostics, gaps), diagnostics, gaps)
 
 
 def _check_has_hosts(inventory: Inventory, diagnostics: Diagnostics, gaps: Gaps) -> None:
@@ -103,6 +90,7 @@ def _check_has_hosts(inventory: Inventory, diagnostics: Diagnostics, gaps: Gaps)
 def _check_inventory(index: InventoryIndex, diagnostics: Diagnostics) -> None:
     for elements in index.named:
         elements.check_ids(diagnostics)
+    # What others refer to comes first: after too many problems the check stops.
     check_hosts(index, diagnostics)
     check_vms(index, diagnostics)
     check_pools(index, diagnostics)
@@ -113,17 +101,21 @@ def _check_inventory(index: InventoryIndex, diagnostics: Diagnostics) -> None:
     check_resource_graph(index, diagnostics)
 
 
-def _check_cluster_and_plan(
-    document: Scenario | CaseFile,
+def _check_cluster(
+    document: Scenario | CaseFile | PlanningProblem | UpgradeCampaign,
     diagnostics: Diagnostics,
     gaps: Gaps,
     fleet_indexes: FleetIndexes = NO_FLEETS,
 ) -> InventoryIndex:
-    """Check a cluster and the plan for it; return the index of the cluster."""
-    index = InventoryIndex(document.cluster, gaps_below(gaps, "cluster"), fleet_indexes)
-    _check_inventory(index, diagnostics.below("cluster"))
-    if document.plan is not None:
+    """Check the cluster of a file, and the plan for it if there is one; return its index."""
+    inner, below = gaps_below(gaps, "cluster"), diagnostics.below("cluster")
+    index = InventoryIndex(document.cluster, inner, fleet_indexes)
+    if not isinstance(document, Scenario):  # a fleet may replace the hosts of a scenario
+        _check_has_hosts(document.cluster, below, inner)
+    _check_inventory(index, below)
+    plan = document.plan if isinstance(document, Scenario | CaseFile) else None
+    if plan is not None:
         gap = gaps.get(("plan", "steps"))
-        check_plan(document.plan, diagnostics.below("plan"), gap)
-        check_step_subjects(document.plan, index, diagnostics.below("plan"), gap)
+        check_plan(plan, diagnostics.below("plan"), gap)
+        check_step_subjects(plan, index, diagnostics.below("plan"), gap)
     return index

@@ -59,6 +59,7 @@ def check_scheduled_events(
     hosts = _PresenceAtTime(index.hosts, gap)
     vms = _PresenceAtTime(index.vms, gap)
     for position, event in scheduled:
+        # All arrivals are known first: a host that comes later is not an unknown one.
         if isinstance(event, HostJoined):
             hosts.announce(event.host, ("events", position, "host", "id"))
         elif isinstance(event, VmArrived):
@@ -93,6 +94,7 @@ class _PresenceAtTime(Generic[N]):
     def arrive(self, element: N, path: KeyPath, diagnostics: Diagnostics) -> None:
         """Add an element; report it if its id is present already."""
         name = element.id
+        # An id may be used again after its owner left, or if an unread event may have removed it.
         if name not in self._gone and name not in self._unread:
             earlier = self._arrived[name][0] if name in self._arrived else self._defined_at(name)
             if earlier is not None:

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 from equipoise.files.check.references import (
     InventoryIndex,
     NamedElements,
+    check_at_most,
     check_members,
     find_cycles,
     format_cycle,
@@ -54,20 +55,16 @@ def check_usage(vm: Vm, usage: VmUsage, path: KeyPath, diagnostics: Diagnostics)
         diagnostics.add(path, what, cure, code="contradiction")
     _check_combinations(usage, path, diagnostics)
     sampled, touched, used = usage.pages_sampled, usage.pages_touched, usage.memory_used_mib
-    if sampled is not None and touched is not None and touched > sampled:
-        what = f"{touched} is more than pages_sampled {sampled}"
-        diagnostics.add((*path, "pages_touched"), what, f"at most {sampled}", code="out-of-range")
-    if used is not None and used > vm.memory_mib:
-        what = f"{used} is above the configured memory_mib {vm.memory_mib}"
-        cure = f"at most {vm.memory_mib}, or raise memory_mib"
-        diagnostics.add((*path, "memory_used_mib"), what, cure, code="out-of-range")
+    excess = f"is more than pages_sampled {sampled}"
+    check_at_most(touched, sampled, excess, (*path, "pages_touched"), diagnostics)
+    _check_vm_memory(vm, used, (*path, "memory_used_mib"), diagnostics)
 
 
 def _check_combinations(usage: VmUsage, path: KeyPath, diagnostics: Diagnostics) -> None:
     given = [key for key in VmUsage.__struct_fields__ if getattr(usage, key) is not None]
     missing: set[str] = set()
-    for some, needed, cure in _REQUIRED_TOGETHER:
-        reason = next((key for key in some if key in given), None)
+    for stated, needed, cure in _REQUIRED_TOGETHER:
+        reason = next((key for key in stated if key in given), None)
         for key in needed:
             if reason is not None and key not in given and key not in missing:
                 missing.add(key)
@@ -102,18 +99,13 @@ def check_hosts(index: InventoryIndex, diagnostics: Diagnostics) -> None:
 
 def check_host(host: Host, path: KeyPath, diagnostics: Diagnostics) -> None:
     """Report a host with inconsistent reserves or power figures."""
-    if host.reserve.cpu_mhz > host.cpu_mhz:
-        what = f"{host.reserve.cpu_mhz} is more than the host has"
-        cure = f"at most {host.cpu_mhz}"
-        diagnostics.add((*path, "reserve", "cpu_mhz"), what, cure, code="out-of-range")
-    if host.reserve.memory_mib > host.memory_mib:
-        what = f"{host.reserve.memory_mib} is more than the host has"
-        cure = f"at most {host.memory_mib}"
-        diagnostics.add((*path, "reserve", "memory_mib"), what, cure, code="out-of-range")
-    if host.power.idle_watts > host.power.peak_watts:
-        what = f"{host.power.idle_watts} is more than peak_watts {host.power.peak_watts}"
-        cure = f"at most {host.power.peak_watts}, or raise peak_watts"
-        diagnostics.add((*path, "power", "idle_watts"), what, cure, code="out-of-range")
+    for key in ("cpu_mhz", "memory_mib"):
+        reserved, whole = getattr(host.reserve, key), getattr(host, key)
+        excess = "is more than the host has"
+        check_at_most(reserved, whole, excess, (*path, "reserve", key), diagnostics)
+    idle, peak = host.power.idle_watts, host.power.peak_watts
+    excess, cure = f"is more than peak_watts {peak}", ", or raise peak_watts"
+    check_at_most(idle, peak, excess, (*path, "power", "idle_watts"), diagnostics, cure)
     if host.power.cap_watts is not None and host.power.cap_watts < host.power.curve[0]:
         what = f"{host.power.cap_watts} is less than the host draws when idle"
         cure = f"at least {host.power.curve[0]}, or leave it out"
@@ -146,7 +138,9 @@ def check_vms(index: InventoryIndex, diagnostics: Diagnostics) -> None:
 def check_vm(vm: Vm, index: InventoryIndex, path: KeyPath, diagnostics: Diagnostics) -> None:
     """Report inconsistent settings of a VM, and a pool or tenant that does not exist."""
     check_reservations(vm.cpu, vm.memory, path, diagnostics)
-    _check_memory(vm, path, diagnostics)
+    reserved = vm.memory.reservation_mib
+    _check_vm_memory(vm, reserved, (*path, "memory", "reservation_mib"), diagnostics)
+    _check_vm_memory(vm, vm.demand.memory_mib, (*path, "demand", "memory_mib"), diagnostics)
     if vm.replaceable and vm.template is None:
         what = "is true, but the VM has no template to be replaced from"
         cure = "name the template, or leave it out"
@@ -163,24 +157,16 @@ def check_reservations(
     cpu: CpuSettings, memory: MemorySettings, path: KeyPath, diagnostics: Diagnostics
 ) -> None:
     """Report reservations above the limit."""
-    if cpu.limit_mhz is not None and cpu.reservation_mhz > cpu.limit_mhz:
-        what = f"{cpu.reservation_mhz} is above limit_mhz {cpu.limit_mhz}"
-        cure = f"at most {cpu.limit_mhz}"
-        diagnostics.add((*path, "cpu", "reservation_mhz"), what, cure, code="out-of-range")
-    if memory.limit_mib is not None and memory.reservation_mib > memory.limit_mib:
-        what = f"{memory.reservation_mib} is above limit_mib {memory.limit_mib}"
-        cure = f"at most {memory.limit_mib}"
-        diagnostics.add((*path, "memory", "reservation_mib"), what, cure, code="out-of-range")
+    excess, here = f"is above limit_mhz {cpu.limit_mhz}", (*path, "cpu", "reservation_mhz")
+    check_at_most(cpu.reservation_mhz, cpu.limit_mhz, excess, here, diagnostics)
+    excess, here = f"is above limit_mib {memory.limit_mib}", (*path, "memory", "reservation_mib")
+    check_at_most(memory.reservation_mib, memory.limit_mib, excess, here, diagnostics)
 
 
-def _check_memory(vm: Vm, path: KeyPath, diagnostics: Diagnostics) -> None:
-    cure = f"at most {vm.memory_mib}, or raise memory_mib"
-    if vm.memory.reservation_mib > vm.memory_mib:
-        what = f"{vm.memory.reservation_mib} is above the configured memory_mib {vm.memory_mib}"
-        diagnostics.add((*path, "memory", "reservation_mib"), what, cure, code="out-of-range")
-    if vm.demand.memory_mib > vm.memory_mib:
-        what = f"{vm.demand.memory_mib} is above the configured memory_mib {vm.memory_mib}"
-        diagnostics.add((*path, "demand", "memory_mib"), what, cure, code="out-of-range")
+def _check_vm_memory(vm: Vm, amount: int | None, path: KeyPath, diagnostics: Diagnostics) -> None:
+    """Report an amount of memory that exceeds the size of the VM."""
+    excess = f"is above the configured memory_mib {vm.memory_mib}"
+    check_at_most(amount, vm.memory_mib, excess, path, diagnostics, ", or raise memory_mib")
 
 
 def check_vm_host(vm: Vm, hosts: HostDirectory, path: KeyPath, diagnostics: Diagnostics) -> None:
@@ -241,6 +227,7 @@ def check_ft_pair(
         diagnostics.add(
             path, what, f"write ft_pair: {vm.id} there, or leave it out here", code="contradiction"
         )
+    # Both VMs name each other; the first id reports the pair once.
     elif vm.host is not None and vm.host == other.host and vm.id < name:
         what = f"{quoted(vm.id)} and {quoted(name)} are both on {quoted(vm.host)}"
         diagnostics.add(path, what, "a pair needs two hosts", code="contradiction")
@@ -253,6 +240,7 @@ def check_pools(index: InventoryIndex, diagnostics: Diagnostics) -> None:
     for position, pool in index.pools:
         path: KeyPath = ("pools", position)
         check_reservations(pool.cpu, pool.memory, path, diagnostics)
+        # Of two pools with one id the first counts; the second is reported as a duplicate.
         positions.setdefault(pool.id, position)
         if pool.parent is not None and index.pools.check(
             pool.parent, (*path, "parent"), diagnostics
@@ -305,10 +293,9 @@ def check_tenants(index: InventoryIndex, diagnostics: Diagnostics) -> None:
     """Report inconsistent SLAs, and anti-affinity groups with VMs of other tenants."""
     for position, tenant in index.tenants:
         path: KeyPath = ("tenants", position)
-        if tenant.sla.vms_min > tenant.sla.vms_max:
-            what = f"{tenant.sla.vms_min} is above vms_max {tenant.sla.vms_max}"
-            cure = f"at most {tenant.sla.vms_max}"
-            diagnostics.add((*path, "sla", "vms_min"), what, cure, code="out-of-range")
+        least, most = tenant.sla.vms_min, tenant.sla.vms_max
+        excess = f"is above vms_max {most}"
+        check_at_most(least, most, excess, (*path, "sla", "vms_min"), diagnostics)
         groups = NamedElements("group", (*path, "anti_affinity"), tenant.anti_affinity, None)
         groups.check_ids(diagnostics)
         for group_position, group in groups:
@@ -342,6 +329,7 @@ def check_amendment(
 ) -> None:
     """Report the problems of an amendment and of the cluster that it makes of ``base``."""
     _check_amendment_names(amendment, base, diagnostics)
+    # With a duplicate or unknown name the merged cluster would report it a second time.
     if len(diagnostics):
         return
     whole = Diagnostics()
@@ -349,8 +337,8 @@ def check_amendment(
         check_whole(amend(base, amendment), whole)
     for diagnostic in whole.all():
         if _is_in_amendment(diagnostic, amendment):
-            path, what, cure, first, _, code = diagnostic
-            diagnostics.add(path, what, cure, first, code=code)
+            path, what, cure, first = diagnostic[:4]
+            diagnostics.add(path, what, cure, first, code=diagnostic.code)
 
 
 def _check_amendment_names(amendment: Amendment, base: Inventory, diagnostics: Diagnostics) -> None:

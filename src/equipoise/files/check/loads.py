@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from equipoise.files.check.references import InventoryIndex, ListElements
+from equipoise.files.check.references import InventoryIndex, ListElements, check_at_most
 from equipoise.files.document import Gaps
 from equipoise.model.diagnostics import Diagnostics, KeyPath, format_number, quoted
 from equipoise.model.event import VmArrived
@@ -144,10 +144,8 @@ def _check_part(part: LoadPart, path: KeyPath, diagnostics: Diagnostics) -> None
             check_range(part.low, part.high, path, diagnostics)
         case SpikeLoad():
             check_number_spec(part.level, (*path, "level"), diagnostics)
-            if part.every_s is not None and part.for_s > part.every_s:
-                what = f"{part.for_s} is longer than every_s {part.every_s}"
-                cure = f"at most {part.every_s}, or raise every_s"
-                diagnostics.add((*path, "for_s"), what, cure, code="out-of-range")
+            excess, cure = f"is longer than every_s {part.every_s}", ", or raise every_s"
+            check_at_most(part.for_s, part.every_s, excess, (*path, "for_s"), diagnostics, cure)
         case TraceLoad():
             pass  # the simulation checks its file when it opens it
 
@@ -195,6 +193,7 @@ class _ChangingPart(NamedTuple):
 
 def _check_change_count(scenario: Scenario, diagnostics: Diagnostics, gaps: Gaps) -> None:
     """Report the parts with most changes, until the rest is below the limit."""
+    # The largest last: it is the first that the report asks to slow down.
     changing = sorted(_changing_parts(scenario, gaps), key=lambda part: part.changes)
     total = sum(part.changes for part in changing)
     while total > CHANGES_MAX:
@@ -208,6 +207,7 @@ def _check_change_count(scenario: Scenario, diagnostics: Diagnostics, gaps: Gaps
 def _changing_parts(scenario: Scenario, gaps: Gaps) -> Iterator[_ChangingPart]:
     owners = dict.fromkeys(scenario.loads, 0)
     for name in scenario.vm_loads.values():
+        # A name that is not known is reported elsewhere and must not end this check.
         owners[name] = owners.get(name, 0) + 1
     for fleet in scenario.fleet.vms:
         if fleet.load is not None:
@@ -245,4 +245,5 @@ def _levels_per_phase(pattern: CyclicLoad, level: NumberSpec, phase_s: int) -> i
     """Return the number of levels that one phase of a pattern has."""
     if pattern.redraw_s is None or not isinstance(level, Distribution):
         return 1
+    # Rounded up: the last level of a phase may be cut short.
     return -(-phase_s // pattern.redraw_s)

@@ -5,8 +5,6 @@ Never judges whether a goal can be reached: the planner finds that out and expla
 
 from __future__ import annotations
 
-from typing import Final
-
 from equipoise.files.check.references import (
     InventoryIndex,
     ListElements,
@@ -20,6 +18,7 @@ from equipoise.model.diagnostics import Diagnostics, KeyPath, format_list, quote
 from equipoise.model.host import Host
 from equipoise.model.plan import Plan, Step
 from equipoise.model.problem.problem import (
+    HOST_ACTIONS,
     MEMORY_RESOURCE,
     ActionKind,
     DesiredVmState,
@@ -73,6 +72,7 @@ def check_topology(
         what = f"no link leads to {format_list(unlinked)}"
         cure = "give every host a link, or leave the network out"
         diagnostics.add(("links",), what, cure, code="disconnected")
+    # A wrong link would make the network look disconnected as well.
     if links.is_whole and switches.is_whole and len(diagnostics) == count_before:
         _check_connected(network, diagnostics)
 
@@ -169,17 +169,6 @@ def check_step_subjects(
                 index.hosts.check(getattr(step.action, key), (*path, key), diagnostics)
 
 
-HOST_ACTION_KINDS: Final = frozenset(
-    (
-        ActionKind.POWER_ON,
-        ActionKind.POWER_OFF,
-        ActionKind.ENTER_MAINTENANCE,
-        ActionKind.LEAVE_MAINTENANCE,
-    )
-)
-"""The actions on hosts. All others are actions on VMs."""
-
-
 def check_problem(
     problem: PlanningProblem, index: InventoryIndex, diagnostics: Diagnostics, gaps: Gaps
 ) -> None:
@@ -214,12 +203,12 @@ def _check_durations(
     is_whole = index.hosts.is_whole and index.vms.is_whole
     for kind, duration in problem.durations.items():
         path: KeyPath = ("durations", kind.value)
-        known = index.hosts if kind in HOST_ACTION_KINDS else index.vms
+        known = index.hosts if kind in HOST_ACTIONS else index.vms
         for name in duration.of:
             known.check(name, (*path, "of", name), diagnostics)
         if is_whole and duration.resource not in resources:
             diagnostics.add_unknown((*path, "resource"), "resource", duration.resource, resources)
-        if duration.per_unit_ms and kind in HOST_ACTION_KINDS:
+        if duration.per_unit_ms and kind in HOST_ACTIONS:
             what = "an action on a host has no units: only VMs consume resources"
             cure = "leave it out, or give the duration of single hosts with of"
             diagnostics.add((*path, "per_unit_ms"), what, cure, code="contradiction")

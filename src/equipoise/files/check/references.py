@@ -82,6 +82,7 @@ def _walk_cycle(remaining: Mapping[K, Sequence[K]]) -> list[K]:
 
 _SUGGESTED_MAX: Final = 1000
 """So many members of a fleet are candidates for a suggestion."""
+# More digits than any fleet has members; int() of a long text would be slow.
 _DIGITS_MAX: Final = 9
 
 
@@ -143,6 +144,7 @@ class FleetIndex(Generic[N]):
         if members is None or not _is_member_number(digits):
             return None
         number = int(digits)
+        # A fleet that grows may reach any number, so that a listed VM must not take one of them.
         if number < 1 or (number > members.count and fleet not in self._growing_fleets):
             return None
         return members if fleet_member_id(fleet, number, members.count) == name else None
@@ -232,6 +234,7 @@ class NamedElements(ListElements[N]):
         """An element that is listed but could not be read is ``None``."""
         self._has_duplicates = len(self.by_id) < len(items)
         for unread in gap.unread_ids if gap else ():
+            # A reference to an element that could not be read is no second problem.
             self.by_id.setdefault(unread, None)
 
     def __contains__(self, name: str) -> bool:
@@ -259,6 +262,7 @@ class NamedElements(ListElements[N]):
 
     def check_ids(self, diagnostics: Diagnostics) -> None:
         """Report every element that has the id of an earlier one."""
+        # The usual case costs one comparison of lengths.
         if not self._has_duplicates:
             return
         first: dict[str, int] = {}
@@ -303,6 +307,20 @@ class InventoryIndex:
         return (
             self.hosts, self.vms, self.pools, self.rules, self.tenants, self.resources, self.groups,
         )  # fmt: skip
+
+
+def check_at_most(
+    value: int | None,
+    limit: int | None,
+    excess: str,
+    path: KeyPath,
+    diagnostics: Diagnostics,
+    other_cure: str = "",
+) -> None:
+    """Report a number above its limit; ``None`` for either is no problem."""
+    if value is not None and limit is not None and value > limit:
+        cure = f"at most {limit}{other_cure}"
+        diagnostics.add(path, f"{value} {excess}", cure, code="out-of-range")
 
 
 def report_taken_id(id_: str, path: KeyPath, earlier: KeyPath, diagnostics: Diagnostics) -> None:

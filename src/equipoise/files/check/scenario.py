@@ -191,9 +191,12 @@ def check_capacity(
 ) -> None:
     """Report VMs that no host can hold, if all hosts are known."""
     scheduled = ListElements(scenario.events, gaps.get(("events",)))
+    # A host that could not be read might be the one that is large enough.
     if not (index.hosts.is_whole and index.hosts.fleet_index.is_whole and scheduled.is_whole):
         return
-    sizes = list(dict.fromkeys(map(_host_size, _host_kinds(scenario, index))))
+    # Thousands of hosts have few sizes, and every VM is compared with each of them.
+    hosts = map(scenario.cluster.overcommitted, _host_kinds(scenario, index))
+    sizes = list(dict.fromkeys(map(_host_size, hosts)))
     if not sizes:
         return
     for path, vm in _scenario_vms(scenario, index):
@@ -202,7 +205,9 @@ def check_capacity(
 
 
 def _host_size(host: Host) -> _HostSize:
-    return _HostSize(host.usable_cpu_mhz, host.usable_memory_mib)
+    # Overcommitment shares memory among VMs; a single VM is never larger than the memory.
+    memory_mib = min(host.usable_memory_mib, host.configured_memory_max_mib)
+    return _HostSize(host.usable_cpu_mhz, memory_mib)
 
 
 def _host_kinds(scenario: Scenario, index: InventoryIndex) -> Iterator[Host]:
@@ -277,6 +282,7 @@ def _check_fleet_reservations(
             what = f"{each_mib} for each of {count} VMs is more than all hosts can guarantee"
             cure = f"at most {free_mib // count}"
             diagnostics.add((*path, "memory", "reservation_mib"), what, cure, code="no-capacity")
+        # A fleet that does not fit takes all, so that the next one is reported with its own figure.
         free_mhz = max(free_mhz - count * each_mhz, 0)
         free_mib = max(free_mib - count * each_mib, 0)
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from equipoise.files.check.references import (
     InventoryIndex,
+    check_at_most,
     check_members,
     find_cycles,
     format_cycle,
@@ -119,13 +120,10 @@ def _count_constituents(index: InventoryIndex) -> dict[str, int]:
 def _check_constituents(
     dependency: Dependency, constituents: dict[str, int], path: KeyPath, diagnostics: Diagnostics
 ) -> None:
-    least = dependency.constituents_min
-    if least is None or dependency.kind is not DependencyKind.AGGREGATION:
-        return
-    most = constituents.get(dependency.dependent)
-    if most is not None and least > most:
-        what = f"{least} is more than the constituents of {quoted(dependency.dependent)}"
-        diagnostics.add((*path, "constituents_min"), what, f"at most {most}", code="out-of-range")
+    if dependency.kind is DependencyKind.AGGREGATION:
+        least, most = dependency.constituents_min, constituents.get(dependency.dependent)
+        excess = f"is more than the constituents of {quoted(dependency.dependent)}"
+        check_at_most(least, most, excess, (*path, "constituents_min"), diagnostics)
 
 
 def _check_within(
@@ -171,9 +169,9 @@ def _check_group_limits(
             diagnostics.add(
                 (*path, key), what, "leave it out, or write kind: protection", code="contradiction"
             )
-        elif number > len(members):
-            what = f"{number} is more than the members of {quoted(outer.id if outer else group.id)}"
-            diagnostics.add((*path, key), what, f"at most {len(members)}", code="out-of-range")
+        else:
+            excess = f"is more than the members of {quoted(outer.id if outer else group.id)}"
+            check_at_most(number, len(members), excess, (*path, key), diagnostics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +317,7 @@ def _check_versions(
         here = (*path, "new", position, "version")
         _check_described(component_of(new), new.version, here, described, diagnostics)
     named = [change.component or known.get(resource) for resource in change.resources]
+    # Each component once: a change of a thousand hosts has one version.
     components = dict.fromkeys(component for component in named if component is not None)
     for component in components:
         if change.does is not ChangeKind.REMOVE:
@@ -470,6 +469,7 @@ def _check_command(
 ) -> None:
     if command.set is not None and command.set not in context.sets:
         diagnostics.add_unknown((*path, "set"), "set", command.set, context.sets)
+    # Only these two have a meaning for the whole campaign.
     if command.set is None and command.order not in (CommandKind.PAUSE, CommandKind.RESUME):
         what = f"{command.order} needs a set"
         diagnostics.add(path, what, "name the set with set", code="missing-key")

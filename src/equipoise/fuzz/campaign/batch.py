@@ -64,6 +64,8 @@ def judge_batch(batch: TrialBatch) -> BatchResult:
         if is_stop_requested():
             break
         judged.extend(_judge_drawn(batch, scheduler, numbers, drawn))
+    # Trials come grouped by constraint. In the order of their numbers a limit cuts the same trials
+    # off with any size of batch.
     judged.sort(key=lambda trial: trial.number)
     return BatchResult(judged, perf_counter() - started)
 
@@ -95,6 +97,8 @@ def _judge_drawn(
         verdicts = drawn.keeps.tolist(), drawn.broken_at_first.tolist()
     except Exception as error:
         raise _oracle_failure(drawn.trials, error) from error
+    # Plans of the other kinds can be executed, by construction or because others are drawn again,
+    # so they need no replay.
     careful = batch.options.plans is not PlanSampling.ANY
     for trial, keeps, broken in zip(drawn.trials, *verdicts, strict=True):
         trial.set_known_verdict(keeps=keeps, broken_at_first=broken, careful=careful)
@@ -103,6 +107,8 @@ def _judge_drawn(
     for position, (trial, answer) in enumerate(zip(drawn.trials, answers, strict=True)):
         verdict = verdict_on(trial, answer)
         signature = signature_of(trial, verdict) if verdict.outcome.is_defect else None
+        # A defect is worth a second judge: the arrays and the single case have separate code. One
+        # trial of each signature is enough.
         if signature is not None and signature not in seen:
             seen.add(signature)
             _recheck_alone(drawn.trial(position), trial)
@@ -113,6 +119,7 @@ def shrink_to_finding(scheduler: Scheduler, number: int, trial: Trial) -> Findin
     """Shrink a trial that has shown a defect, and return the finding."""
     signature = signature_of(trial, judge(scheduler, trial))
 
+    # The whole signature must stay: a smaller trial with another defect would be another finding.
     def keeps(smaller: Trial) -> bool:
         return signature_of(smaller, judge(scheduler, smaller)) == signature
 

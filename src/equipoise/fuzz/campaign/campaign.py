@@ -10,6 +10,7 @@ from math import inf
 from time import perf_counter
 from typing import Final
 
+from equipoise.adapters.targets.scheduler import Scheduler
 from equipoise.adapters.targets.trial import DEFAULT_OPTIONS, TrialOptions
 from equipoise.fuzz.campaign.batch import (
     BatchSizer,
@@ -27,7 +28,6 @@ from equipoise.fuzz.campaign.findings import (
     signature_of,
 )
 from equipoise.fuzz.campaign.workers import InProcess, WorkerPool, is_stop_requested
-from equipoise.fuzz.schedulers import Scheduler
 from equipoise.fuzz.trial import Trial, judge
 
 ProgressListener = Callable[[CampaignReport], None]
@@ -74,6 +74,8 @@ class FuzzCampaign:
             for batch in results:
                 sizer.note(len(batch.judged), batch.seconds)
                 for number, outcome, signature in batch.judged:
+                    # The limit of failures can be reached within a batch. The trials after it do
+                    # not count, so that the report does not depend on the size of batches.
                     if self._is_enough(report):
                         break
                     report.add(self.constraints[number % len(self.constraints)], outcome, signature)

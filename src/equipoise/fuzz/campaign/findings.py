@@ -16,7 +16,7 @@ from html import escape
 from itertools import combinations
 from typing import Any, Final
 
-from equipoise.fuzz.schedulers import Scheduler
+from equipoise.adapters.targets.scheduler import Scheduler
 from equipoise.fuzz.trial import Trial, TrialOutcome, TrialVerdict, judge
 from equipoise.fuzz.trial.shrink import TrialSize
 from equipoise.fuzz.trial.stored import StoredTrial, trial_of
@@ -266,6 +266,7 @@ def kind_of(scheduler: Scheduler, stored: StoredTrial) -> FindingKind | None:
     trial = trial_of(stored)
     verdict = judge(scheduler, trial)
     message, stored_message = without_numbers(verdict.message), without_numbers(stored.message)
+    # Another defect on the same case is no proof that the known one is still there.
     if (verdict.outcome, message) != (stored.outcome, stored_message):
         return None
     return Finding(verdict, stored.number, trial, trial).kind

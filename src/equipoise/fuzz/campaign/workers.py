@@ -19,7 +19,7 @@ from time import perf_counter
 from types import FrameType
 from typing import Any, Final, Protocol, TypeVar
 
-from equipoise.errors import InputProblem, InvalidInput, MissingExtra
+from equipoise.errors import InvalidInput, MissingExtra
 
 SHRINK_GRACE_S: Final = 10.0
 """How long cases are still shrunk after a stop request."""
@@ -178,6 +178,7 @@ def process_count(workers: str) -> int:
     """The number of processes; 0 for an address; ``InvalidInput`` for anything else."""
     if "://" in workers:
         return 0
+    # Python refuses to convert very long digit strings, so the length is checked first.
     short = workers.isdecimal() and len(workers) <= len(str(PROCESSES_MAX))
     count = int(workers) if short else 0
     if not 1 <= count <= PROCESSES_MAX:
@@ -185,7 +186,7 @@ def process_count(workers: str) -> int:
             f"{workers!r} is neither a number of processes nor an address such as tcp://host:8786"
         )
         cure = f"use 1 to {PROCESSES_MAX:,} processes"
-        raise InvalidInput("--workers", [InputProblem(key="", what=what, cure=cure)])
+        raise InvalidInput.of("--workers", what, cure=cure, code="invalid-value")
     return count
 
 
@@ -230,6 +231,6 @@ def _dask_pool(address: str) -> Iterator[WorkerPool]:
     except OSError as error:
         what = f"no Dask scheduler answers at {address}: {error}"
         cure = "start one with 'dask scheduler' and 'dask worker ADDRESS'"
-        raise InvalidInput("--workers", [InputProblem(key="", what=what, cure=cure)]) from error
+        raise InvalidInput.of("--workers", what, cure=cure, code="invalid-value") from error
     with client:
         yield DaskPool(client)

@@ -33,6 +33,8 @@ def compare_modes(subject: Subject) -> ExperimentResult:
     }
     with subject.scheduler() as scheduler:
         judged = {name: subject.verdicts(scheduler, arms[name], name) for name in MODES}
+        # A trial that one mode cannot express would count as agreement there and bias the
+        # comparison.
         counted = [
             i
             for i in range(len(subject.trials))

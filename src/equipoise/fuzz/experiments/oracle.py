@@ -88,6 +88,8 @@ def _comparison(
         trial.demand.name,
         _outcome(solver, right),
         _outcome(solver, checked),
+        # At run time a rejected plan does not exist, so a checker cannot complain about
+        # over-filtering.
         isinstance(solver, SchedulerCrash) or (solver is True and checked is False),
         checked is not None and checked != right,
     )

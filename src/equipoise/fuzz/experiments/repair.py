@@ -54,6 +54,7 @@ class OwnPlanner(Protocol):
 
 def compare_repair(subject: Subject) -> ExperimentResult:
     """Judge every trial with repair and without, with imposed and with own plans."""
+    # A right imposed plan proves that a plan exists, so a scheduler that finds none is wrong.
     right = [trial for trial in subject.trials if trial.is_acceptable]
     imposed: dict[str, list[TrialVerdict]] = {}
     own: dict[str, list[SelfMadePlan]] = {}

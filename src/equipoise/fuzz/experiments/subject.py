@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from equipoise.adapters.targets.scheduler import SchedulerEntry, ask
+from equipoise.adapters.targets.scheduler import Scheduler, SchedulerEntry, SchedulerTimeout, ask
 from equipoise.errors import WorldError
 from equipoise.fuzz.campaign.batch import shrink_to_finding
 from equipoise.fuzz.campaign.findings import DefectCause
 from equipoise.fuzz.generate import Generator
 from equipoise.fuzz.generate.generator import draw_in_turn
-from equipoise.fuzz.schedulers import Scheduler, SchedulerTimeout
 from equipoise.fuzz.trial import Trial, TrialOutcome, TrialVerdict, verdict_on
 from equipoise.spec.library import library_constraints
 

@@ -72,6 +72,8 @@ class DrawnCases(CaseArrays):
         if vms > VMS_MAX or hosts > HOSTS_MAX:
             raise Unbatchable(f"{vms} VMs and {hosts} hosts exceed the limits of arrays")
         text_codes = {"": 0} | KIND_CODES
+        # A resource may have the name of a kind of action; both then share the code, as equal texts
+        # must.
         for text in source.resources:
             text_codes.setdefault(text, len(text_codes))
         has_host, has_vm = _is_used(out.counts[:, 0], hosts), _is_used(out.counts[:, 1], vms)
@@ -120,12 +122,14 @@ class DrawnCases(CaseArrays):
             case "vm", "cons" if name in source.resources:
                 found = out.consumption[:, : self.vms, source.resources.index(name)]
             case "host", "capa" if name in source.resources:
+                # A host without the resource (-1) has none of it for formulas.
                 found = np.maximum(0, out.capacity[:, : self.hosts, source.resources.index(name)])
             case "vm", "label":
                 found = self._label_codes(out.vm_label[:, : self.vms], name)
             case "host", "label":
                 found = self._label_codes(out.host_label[:, : self.hosts], name)
             case "vm", "tenant":
+                # The index -1 (no tenant) reads the last entry.
                 codes = [*map(self.text_code, source.options.tenants), 0]
                 found = np.array(codes)[out.tenant[:, : self.vms]]
             case "vm", "agent":
@@ -205,6 +209,7 @@ def _number(_: DrawableParameter, rows: Array, cases: CaseArrays) -> BatchValue:
 
 
 def _choice(parameter: DrawableParameter, rows: Array, cases: CaseArrays) -> BatchValue:
+    # Names that formulas look up must be constants; trials are grouped so that they are.
     if (rows[:, 0] == rows[0, 0]).all():
         return _constant(cases, parameter.choices[rows[0, 0]])
     if isinstance(parameter.choices[0], int):
@@ -251,6 +256,7 @@ def _steps(out: TrialArrays, resources: Sequence[int]) -> StepArrays:
         fields[column][fields[column] == NONE] = NOWHERE
     fields[START_COLUMN] *= SECOND_MS
     fields[END_COLUMN] *= SECOND_MS
+    # The index -1 (no resource) reads the last entry.
     fields[RESOURCE] = np.array([*resources, NONE])[fields[RESOURCE]]
     for column, unused in enumerate(_UNUSED):
         fields[column][~is_step] = unused

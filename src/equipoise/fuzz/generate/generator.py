@@ -87,11 +87,11 @@ class DrawnTrials:
         if len(self) < BATCH_MIN:
             verdicts[:] = list(map(alone, self.trials))
             return verdicts
-        for which, group in self._groups:
+        for rows, group in self._groups:
             try:
-                verdicts[which] = together(group)
+                verdicts[rows] = together(group)
             except Unbatchable:
-                verdicts[which] = [alone(self.trials[i]) for i in which.tolist()]
+                verdicts[rows] = [alone(self.trials[i]) for i in rows.tolist()]
         return verdicts
 
     @cached_property
@@ -102,7 +102,7 @@ class DrawnTrials:
         keys = np.column_stack([self.out.continuous, self.out.arguments[:, named, 0]])
         _, groups = np.unique(keys, axis=0, return_inverse=True)
         indexes = [np.flatnonzero(groups == group) for group in range(int(groups.max()) + 1)]
-        return [(which, self.only(which)) for which in indexes]
+        return [(rows, self.only(rows)) for rows in indexes]
 
     def _keeps(self) -> Array:
         return self._holds(self._cases, continuous=bool(self.out.continuous[0]))
@@ -261,9 +261,11 @@ def planned_clusters(
     attempts: int | Array = 0,
 ) -> PlannedClusters:
     """The clusters and plans of trials with some numbers."""
+    # A hash takes a seed of any size and sign, and close seeds give unrelated trials.
     base = int.from_bytes(blake2b(str(seed).encode(), digest_size=8).digest())
     with np.errstate(over="ignore"):
         keys = numbers.astype(np.uint64) + np.array(attempts, np.uint64) * _ATTEMPT
+        # Mixed before the seed is added: otherwise seed and number could compensate each other.
         keys = mix(mix(keys) + np.uint64(base))
     return draw_planned_clusters(keys, options, least, _CLUSTER_SETTINGS.limits)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -26,6 +26,7 @@ from equipoise.fuzz.generate.draw.trial_arrays import (
     VM_GROUPS,
     VM_LIST,
 )
+from equipoise.fuzz.trial.stored import validation_problem
 from equipoise.model.diagnostics import closest_match
 from equipoise.model.host import HostState
 from equipoise.model.problem.problem import ActionKind
@@ -85,7 +86,7 @@ def _drawable(parameter: Parameter, options: TrialOptions) -> DrawableParameter:
     if not isinstance(parameter.domain, Name):
         what = f"no values can be drawn for the domain of {name}"
         cure = "use the domain vms, hosts, int, string or lists(vms)"
-        raise InvalidInput("options", [InputProblem(key=name, what=what, cure=cure)])
+        raise InvalidInput.of("options", what, key=name, cure=cure, code="unsupported-feature")
     domain = parameter.domain.name
     if domain in ("vms", "hosts"):
         return DrawableParameter(
@@ -105,8 +106,9 @@ def _given(name: str, domain: str, options: TrialOptions) -> Sequence[str | int]
         if not isinstance(value, kind) or (isinstance(value, int) and abs(value) > NUMBER_MAX):
             wanted = f"whole numbers up to {NUMBER_MAX:,}" if kind is int else "words"
             what = f"{value!r} is no value of {name}"
-            problem = InputProblem(key=f"given.{name}", what=what, cure=f"use {wanted}")
-            raise InvalidInput("options", [problem])
+            raise InvalidInput.of(
+                "options", what, key=f"given.{name}", cure=f"use {wanted}", code="invalid-value"
+            )
     return values
 
 
@@ -116,6 +118,7 @@ def _choices(name: str, domain: str, options: TrialOptions) -> Sequence[Any]:
         return _NUMBERS.get(name, ())
     match name:
         case _ if name == LABEL:
+            # Each choice has a value that no machine has: schedulers must answer for those as well.
             return (*options.labels, "colour")
         case "kind":
             return tuple(kind.value for kind in ActionKind)
@@ -162,14 +165,14 @@ def override_options(options: TrialOptions, changes: Sequence[str]) -> TrialOpti
             near = closest_match(key, TrialOptions.__struct_fields__)
             known = ", ".join(TrialOptions.__struct_fields__)
             cure = f"did you mean {near}?" if near else f"use one of {known}"
-            raise _refused([InputProblem(key=key, what="is no option of trials", cure=cure)])
+            what = "is no option of trials"
+            raise _refused([InputProblem(key=key, what=what, cure=cure, code="unknown-key")])
         try:
             options = msgspec.convert(override_values(options, [change], SOURCE), TrialOptions)
         except msgspec.ValidationError as error:
-            what, _, where = str(error).partition(" - at ")
-            key = where.replace("`", "").replace("key in ", "").removeprefix("$.")
-            cure = _cure(key.partition(".")[0].partition("[")[0], what)
-            raise _refused([InputProblem(key=key, what=what.replace("`", ""), cure=cure)]) from None
+            problem = validation_problem(error)
+            cure = _cure(problem.key.partition(".")[0].partition("[")[0], problem.what)
+            raise _refused([replace(problem, cure=cure)]) from None
     check_options(options)
     return options
 
@@ -178,7 +181,7 @@ def _cure(key: str, what: str) -> str:
     """The valid values of a field, as the cure of a problem."""
     if what.startswith("Invalid enum value"):
         return ", ".join(_ENUM_FIELDS.get(key, ()))
-    return "such as [1, 4]" if key in _RANGE_FIELDS and what.startswith("Expected `array`") else ""
+    return "such as [1, 4]" if key in _RANGE_FIELDS and what.startswith("Expected array") else ""
 
 
 def check_options(options: TrialOptions) -> None:

@@ -117,6 +117,7 @@ def render_csv(accounts: Iterable[CampaignAccount]) -> bytes:
     table = csv.DictWriter(written, COLUMNS)  # with the line ends of RFC 4180
     table.writeheader()
     table.writerows(rows)
+    # Messages of schedulers can contain lone surrogates, which UTF-8 cannot encode.
     return written.getvalue().encode("utf-8", "replace")
 
 

@@ -18,13 +18,12 @@ from equipoise.model.action import describe
 from equipoise.model.host import Host
 from equipoise.model.quantity import format_count
 from equipoise.model.vm import Vm
-from equipoise.report.chart.frame import empty_note
+from equipoise.report.chart.frame import empty_note, note_line
 from equipoise.report.chart.markup import EMPTY, Markup, Section, concat, html_table, tag, text
 from equipoise.report.format import format_duration, format_number, shorten_end, shorten_middle
 from equipoise.report.placement import draw, placement_text, placement_timeline
 from equipoise.report.placement.timeline import NO_HOST, format_seconds
-from equipoise.report.run.head import tile
-from equipoise.report.run.page import html_document
+from equipoise.report.run.page import html_document, page_header, tile
 
 _ROWS_MAX: Final = 100
 _WIDE_MAX: Final = 400
@@ -93,7 +92,7 @@ def _tables(trial: Trial) -> Iterator[Markup]:
     if rows:
         yield _table(("from s", "to s", "step"), rows, right=("from s", "to s"))
     else:
-        yield tag("p", text("A plan without steps."), class_="note")
+        yield note_line("A plan without steps.")
     hosts, vms = trial.initial.hosts.values(), trial.initial.vms.values()
     if hosts:
         yield _table(("host", "is", "has"), map(_host, hosts))
@@ -109,7 +108,7 @@ def _table(
 ) -> Markup:
     all_rows = list(rows)
     hidden = len(all_rows) - _ROWS_MAX
-    more = tag("p", text(f"and {hidden:,} more"), class_="note") if hidden > 0 else EMPTY
+    more = note_line(f"and {hidden:,} more" if hidden > 0 else "")
     return concat([html_table(columns, all_rows[:_ROWS_MAX], right=right), more])
 
 
@@ -140,9 +139,10 @@ def _text_drawing(drawn: Sequence[str]) -> Markup:
 def _replay(account: CampaignAccount, finding: Finding) -> Markup:
     line = replay_command(finding, account)
     if len(line) > _REPLAY_MAX:
-        words = "The case is too long for a shell command: equipoise fuzz --save stores it."
-        return tag("p", text(words), class_="note")
-    title = tag("p", text("To reproduce it in a shell:"), class_="note")
+        return note_line(
+            "The case is too long for a shell command: equipoise fuzz --save stores it."
+        )
+    title = note_line("To reproduce it in a shell:")
     return concat([title, tag("pre", tag("code", text(line)), class_="copied", tabindex=0)])
 
 
@@ -173,12 +173,7 @@ def _head(account: CampaignAccount) -> Markup:
     about = format_count(len(account.constraints), "constraint")
     ended = "; interrupted" if report.interrupted else ""
     facts = f"{version}seed {report.seed}; {about}; {format_duration(report.seconds)}{ended}"
-    return tag(
-        "header",
-        tag("h1", text(report.target)),
-        tag("p", text(facts), class_="facts"),
-        tag("ul", *_tiles(account), class_="tiles"),
-    )
+    return page_header(report.target, facts, _tiles(account))
 
 
 def _tiles(account: CampaignAccount) -> Iterator[Markup]:
@@ -229,7 +224,7 @@ def _cases(account: CampaignAccount) -> list[Section]:
     ]
     hidden = len(found) - len(shown)
     words = f"The first {CASES_MAX} findings are shown; there are {hidden:,} more."
-    note = tag("p", text(words), class_="note") if hidden else EMPTY
+    note = note_line(words if hidden else "")
     see = "Each finding with a minimal case: without any part of it, the defect disappears."
     return [Section("cases", "Smallest cases", see, concat([note, *shown]))]
 

@@ -2,21 +2,3 @@
 
 Foreign schedulers are in ``adapters``; the port is ``adapters/targets/scheduler.py``.
 """
-
-from equipoise.adapters.targets.scheduler import (
-    PlanAcceptor,
-    PlanMaker,
-    Scheduler,
-    SchedulerCrash,
-    SchedulerTimeout,
-    UnsupportedTrial,
-)
-
-__all__ = [
-    "PlanAcceptor",
-    "PlanMaker",
-    "Scheduler",
-    "SchedulerCrash",
-    "SchedulerTimeout",
-    "UnsupportedTrial",
-]

@@ -27,7 +27,7 @@ from equipoise.fuzz.trial.stored import written_arguments
 from equipoise.model.estimate import Estimates
 from equipoise.model.host import Host, HostState, PowerProfile, RequestedHostState
 from equipoise.model.plan import Step
-from equipoise.model.quantity import HostId, PlanId, ResourceName, RuleId, VmId
+from equipoise.model.quantity import OVERCOMMIT_MAX, HostId, PlanId, ResourceName, RuleId, VmId
 from equipoise.model.rule import KeepApart, KeepTogether, Rule, Satisfy, StayOff, StayWithin
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.value import FrozenMap
@@ -133,6 +133,7 @@ def rule_of(trial: Trial) -> Rule:
     vms: tuple[VmId, ...] = in_order(demand.arguments.get("vs", ()))
     hosts: tuple[HostId, ...] = in_order(demand.arguments.get("ns", ()))
     match demand.name:
+        # Rules of these kinds need that many members; smaller sets go through ``satisfy``.
         case "KeepApart" if len(vms) > 1:
             return KeepApart(id=name, vms=vms, continuous=demand.continuous)
         case "KeepTogether" if len(vms) > 1:
@@ -156,6 +157,8 @@ def _host(host: Host) -> Host:
         memory_mib=MIB_PER_GIB * max(1, host.capacity.get(MEMORY, 0)),
         power=WATTS,
         requested=RequestedHostState(request) if is_requested else None,
+        # A trial limits what VMs consume, and says nothing about their size.
+        memory_overcommit=OVERCOMMIT_MAX,
     )
 
 

@@ -249,6 +249,7 @@ class _HalfDuplexRoutes(NetworkPaths):
     def __init__(self, network: Network) -> None:
         super().__init__(network)
         self._whole = {lane: lane.partition(" towards ")[0] for lane in self.capacity}
+        # Both directions have the capacity of the link, so either one is right for the shared lane.
         self.capacity |= {self._whole[lane]: mbps for lane, mbps in self.capacity.items()}
 
     def between(self, source: HostId, target: HostId) -> NetworkPath | None:

@@ -48,8 +48,10 @@ class Planner:
 def _exceeds_limits(trial: Trial) -> bool:
     """Whether a plan exceeds the concurrency limits, which bind planners but not hosts."""
     limits = trial.initial.settings.limits
+    # Fast path: so few steps exceed no limit even if all run at once.
     if len(trial.steps) <= min(limits.actions_per_host, limits.actions_total):
         return False
+    # The number of running actions grows only at starts.
     for step in trial.steps:
         running = [other for other in trial.steps if other.start_ms <= step.start_ms < other.end_ms]
         by_host = Counter(host for other in running for host in set(other.footprint.hosts))

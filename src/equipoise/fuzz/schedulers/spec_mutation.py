@@ -135,6 +135,7 @@ def mutations_of(constraint: Constraint) -> Iterator[tuple[MutationRule, str, Co
     seen, described = {constraint.formula}, Counter[str]()
     scope = tuple(parameter.name for parameter in constraint.parameters)
     for rule, old, new, formula in _changed(constraint.formula, scope):
+        # Different replacements can give the same formula, and one can give the original.
         if formula not in seen:
             seen.add(formula)
             what = f"{_term_text(old)} becomes {_term_text(new)}"
@@ -230,6 +231,7 @@ def _replacements(term: Term, scope: Scope) -> Iterator[Replacement]:
             yield from _other_collections(term)
         case _:
             yield from _other_statements(term)
+    # A negated comparison is already among the related operators.
     if not isinstance(term, Operation) or term.operator not in NEGATED:
         yield MutationRule.NEGATION, Not(term)
 
@@ -259,6 +261,7 @@ def _other_operations(term: Operation) -> Iterator[Replacement]:
     if term.operator in ONE_WAY:
         yield MutationRule.TURNED, replace(term, left=term.right, right=term.left)
     if term.operator == "-->":
+        # What remains of an implication without its conclusion.
         yield MutationRule.PART, Not(term.left)
 
 

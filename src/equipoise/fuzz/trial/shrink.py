@@ -27,6 +27,7 @@ from equipoise.spec.specification import bind_arguments
 
 M = TypeVar("M", bound=Host | Vm)
 OneKind = TypeVar("OneKind", Host, Vm)
+ShrunkCase = TypeVar("ShrunkCase")
 SECOND_MS: Final = 1000
 
 
@@ -228,6 +229,7 @@ def _merged_hosts(trial: Trial, host: HostId, other: HostId) -> Trial:
     demand = _with_other_names(trial.demand, "hosts", {host: other})
     assert demand is not None, "a replaced name is never missing"
     steps = [_on_other_host(step, host, other) for step in trial.steps]
+    # A migration between the two merged hosts is no migration any more.
     moving = [step for step in steps if not _stays_put(step.action)]
     return with_machines(
         replace(trial, demand=demand, steps=_without_dangling_waits(moving)),
@@ -410,6 +412,7 @@ def _merged_switches(network: Network, removed: ResourceName, other: ResourceNam
     ]
     return Network(
         switches=tuple(switch for switch in network.switches if switch.id != removed),
+        # A link between the two merged switches would lead to itself.
         links=tuple(link for link in links if link.switch != link.to),
     )
 
@@ -454,14 +457,26 @@ def shrink(trial: Trial, keeps: Callable[[Trial], bool], asks_max: int = 2_000) 
     No single reduction of the result is accepted, unless ``asks_max`` calls were not enough.
     Exceptions of ``keeps`` are not caught.
     """
-    smaller = reductions(trial)
+    return shrink_by(reductions, trial, keeps, asks_max)
+
+
+def shrink_by(
+    reduce: Callable[[ShrunkCase], Iterator[ShrunkCase]],
+    case: ShrunkCase,
+    keeps: Callable[[ShrunkCase], bool],
+    asks_max: int = 2_000,
+) -> ShrunkCase:
+    """Shrink a case of any kind by its reductions, as ``shrink`` does a trial."""
+    smaller = reduce(case)
     for _ in range(asks_max):
         candidate = next(smaller, None)
         if candidate is None:
             break
         if keeps(candidate):
-            trial, smaller = candidate, reductions(candidate)
-    return trial
+            # Start again with the coarse reductions: after a small one, large parts may be
+            # removable.
+            case, smaller = candidate, reduce(candidate)
+    return case
 
 
 def reductions(trial: Trial) -> Iterator[Trial]:

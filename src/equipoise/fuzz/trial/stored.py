@@ -26,6 +26,18 @@ from equipoise.spec.specification import bind_arguments
 
 _OLD_VALUES: Final[Mapping[tuple[str, str], str]] = {("beside", "nobody"): "none"}
 """Values of settings in files of older versions, with today's values."""
+_CODES_OF_ERRORS: Final[Mapping[type[Exception], str]] = {
+    RecursionError: "too-large",
+    UnicodeDecodeError: "unreadable-file",
+}
+_CODES_OF_WORDS: Final = {
+    "missing required": "missing-key",
+    "unknown field": "unknown-key",
+    " >= ": "out-of-range",
+    " <= ": "out-of-range",
+    "out of range": "out-of-range",
+    "Expected": "wrong-type",
+}
 VERSION: Final = 1
 """The version of the format of a line. A line with another version is rejected."""
 
@@ -87,7 +99,7 @@ def trial_of(stored: StoredTrial) -> Trial:
     if specification is None:
         what = f"the constraint {stored.constraint} does not exist"
         cure = "'equipoise spec list' lists the library"
-        raise InvalidInput("trial", [InputProblem(key="constraint", what=what, cure=cure)])
+        raise InvalidInput.of("trial", what, key="constraint", cure=cure, code="unknown-constraint")
     case = stored.case
     snapshot = Snapshot.of(case.cluster)
     declared = specification.constraints[stored.constraint]
@@ -118,8 +130,10 @@ def _read(line: bytes) -> tuple[StoredTrial | None, Sequence[InputProblem]]:
     """The trial of a line, and the problems of the line."""
     try:
         stored = _decode(line)
+    # Beside its own errors, the decoder raises ``RecursionError`` for deep nesting and
+    # ``UnicodeDecodeError`` (a ``ValueError``) for text that is not UTF-8.
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        return None, [_decode_problem(str(error))]
+        return None, [_decode_problem(error)]
     stored = stored.but(settings=_renamed_settings(stored.settings))
     problems = [
         replace(problem, key=f"case.{problem.key}", line=None, column=None, excerpt="")
@@ -157,10 +171,23 @@ def _renamed_settings(settings: Mapping[str, str]) -> Mapping[str, str]:
     return {key: _OLD_VALUES.get((key, value), value) for key, value in settings.items()}
 
 
-def _decode_problem(message: str) -> InputProblem:
-    what, _, where = message.partition(" - at ")
+def _decode_problem(error: Exception) -> InputProblem:
+    problem = validation_problem(error)
+    if problem.key == "version":
+        what, cure = f"is not {VERSION}", "save the case again with this version"
+        return replace(problem, what=what, cure=cure, code="unsupported-feature")
+    return problem
+
+
+def validation_problem(error: Exception) -> InputProblem:
+    """The problem of an error of msgspec: its place, what is wrong, and a code."""
+    what, _, where = str(error).partition(" - at ")
     key = where.replace("`", "").replace("key in ", "").removeprefix("$.")
-    if key == "version":
-        cure = "save the case again with this version"
-        return InputProblem(key=key, what=f"is not {VERSION}", cure=cure)
-    return InputProblem(key=key, what=what.replace("`", ""))
+    return InputProblem(key=key, what=what.replace("`", ""), code=_code_of(error, what))
+
+
+def _code_of(error: Exception, what: str) -> str:
+    if not isinstance(error, msgspec.ValidationError):
+        return _CODES_OF_ERRORS.get(type(error), "syntax-error")
+    # msgspec tells its errors apart by their words only.
+    return next((code for words, code in _CODES_OF_WORDS.items() if words in what), "invalid-value")

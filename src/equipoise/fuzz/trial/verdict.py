@@ -27,6 +27,7 @@ class OracleFailure(EquipoiseError):
         self.trial = trial
         self.why = why
 
+    # Workers send it to the main process. By default an exception is rebuilt from its message.
     def __reduce__(self) -> tuple[type[OracleFailure], tuple[Trial, str]]:
         return OracleFailure, (self.trial, self.why)
 

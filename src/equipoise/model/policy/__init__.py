@@ -3,16 +3,3 @@
 They are part of the cluster's settings, so that a what-if can change them and the journal records
 them. Defaults are the values of the DRS paper where it gives them.
 """
-
-from equipoise.model.policy.balance import Automation, BalancePolicy, HostOverride, VmOverride
-from equipoise.model.policy.power import PowerAutomation, PowerOverride, PowerPolicy
-
-__all__ = [
-    "Automation",
-    "BalancePolicy",
-    "HostOverride",
-    "PowerAutomation",
-    "PowerOverride",
-    "PowerPolicy",
-    "VmOverride",
-]

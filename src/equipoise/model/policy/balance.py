@@ -14,6 +14,7 @@ from equipoise.model.quantity import (
     Mhz,
     PositiveCount,
     PositiveSeconds,
+    Seconds,
     VmId,
     VmKey,
 )
@@ -75,6 +76,9 @@ class BalancePolicy(Value):
     """A move must lower the imbalance by this fraction of the excess, divided by the hosts ..."""
     relaxed_above: Multiple = 3.0
     """... or by a tenth of that, while the imbalance is above this multiple of the target."""
+    gain_min: Fraction = 0.005
+    """A move must lower the imbalance by this fraction of a host in any case, unless the host that
+    the VM leaves has too little for its VMs."""
     cost_benefit: bool = True
     """Whether the benefit of a move must exceed its cost."""
     spread: Fraction = 0.2
@@ -86,6 +90,15 @@ class BalancePolicy(Value):
     """Time over which the benefit of a move counts."""
     stable_s_min: PositiveSeconds = 300
     """Shortest time for which demand counts as stable, and a moved VM stays on its host."""
+    moves_per_day: PositiveCount = 4
+    """Most moves of one VM in 24 hours, by balance and power together. Rules, maintenance and VMs
+    on a host that has too little for them come first."""
+    return_s: Seconds = 3600
+    """Shortest time before a VM returns to the host that it left last, unless its present host has
+    too little for its VMs."""
+    retry_s: PositiveSeconds = 300
+    """Wait after a failed migration before the VM moves again, doubled with each failure in a row;
+    the same for the link of a host after several failures."""
     migration_cpu_mhz: Mhz = 500
     """Expected CPU cost of a migration on each of its two hosts."""
     slowdown: Fraction = 0.1

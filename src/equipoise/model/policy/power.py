@@ -16,6 +16,7 @@ DAY_S: Final = 86_400
 TimeOfDay = Annotated[
     str,
     Meta(
+        # The look-ahead refuses a final newline, as in ``ID_PATTERN``.
         pattern=r"^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$(?!\n)",
         title="time of the day",
         description="from 00:00 to 24:00, with both digits of the hour",
@@ -87,6 +88,7 @@ class PowerWindow(Value):
         day, second = divmod(at_ms // 1000, DAY_S)
         start, end = _second_of_day(self.start), _second_of_day(self.end)
         today, yesterday = self._starts_on(day), self._starts_on(day - 1)
+        # Past midnight the window of yesterday is still open.
         if start < end:
             return today and start <= second < end
         return (today and second >= start) or (yesterday and second < end)

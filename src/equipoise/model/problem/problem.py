@@ -4,27 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Any, Final, get_args
 
 from msgspec import Meta
 
-from equipoise.model.action import (
-    Action,
-    Allocate,
-    Boot,
-    EnterMaintenance,
-    Forge,
-    HostAction,
-    Kill,
-    LeaveMaintenance,
-    Migrate,
-    PowerOff,
-    PowerOn,
-    Resume,
-    Shutdown,
-    Suspend,
-)
+from equipoise.model.action import HOST_TRANSITIONS, HostAction, VmAction, kind_of
 from equipoise.model.estimate import Estimates
+from equipoise.model.host import HostState
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
 from equipoise.model.quantity import (
@@ -35,14 +21,16 @@ from equipoise.model.quantity import (
     PositiveSeconds,
     ResourceName,
     ResourceNameKey,
+    RuleId,
     RuleKey,
     VmId,
     VmKey,
 )
-from equipoise.model.rule import Argument
+from equipoise.model.rule import Argument, Rule, StayWithin
 from equipoise.model.state.snapshot import Snapshot
+from equipoise.model.state.transition import snapshot_after_actions
 from equipoise.model.value import Value
-from equipoise.model.vm import Vm
+from equipoise.model.vm import Vm, VmState
 
 MEMORY_RESOURCE: Final = "memory"
 PerUnitMilliseconds = Annotated[float, Meta(ge=0, le=10**9)]
@@ -146,6 +134,7 @@ class ActionKind(StrEnum):
     KILL = "kill"
 
 
+# Each further move multiplies the states that the planner has to consider for a VM.
 MOVES_MAX: Final = 4
 """The highest ``moves_max`` that a problem can have."""
 MovesMax = Annotated[int, Meta(ge=1, le=MOVES_MAX)]
@@ -175,6 +164,47 @@ class PlanningProblem(Value):
     """The cost of violating a soft rule, by default 1. It is minimised before the objective."""
 
 
+def problem_reaching(problem: PlanningProblem, plan: Plan) -> PlanningProblem:
+    """Return the problem whose desired state is the one that a plan leads to.
+
+    The hosts of its VMs become hard rules, with ids that no rule of the cluster has.
+    """
+    before = Snapshot.of(problem.cluster)
+    after = snapshot_after_actions(before, (step.action for step in plan.steps))
+    taken = {rule.id for rule in problem.cluster.rules}
+    rules: list[Rule] = []
+    vms: dict[VmId, DesiredVmState] = {}
+    for name, vm in after.vms.items():
+        if vm == before.vms[name]:
+            continue
+        if vm.state is not before.vms[name].state:
+            killed = vm.state is VmState.TERMINATED
+            vms[name] = DesiredVmState.KILLED if killed else DesiredVmState(vm.state)
+        if vm.host is not None and vm.state is VmState.RUNNING:
+            number = len(rules) + 1
+            while (rule := RuleId(f"plan-{number}")) in taken:
+                number += 1
+            taken.add(rule)
+            rules.append(StayWithin(id=rule, vms=(name,), hosts=(vm.host,)))
+    hosts = {
+        name: _DESIRED_STATES[host.state]
+        for name, host in after.hosts.items()
+        if host.state is not before.hosts[name].state
+    }
+    cluster = problem.cluster.but(rules=(*problem.cluster.rules, *rules))
+    return problem.but(
+        cluster=cluster, vms={**problem.vms, **vms}, hosts={**problem.hosts, **hosts}
+    )
+
+
+_DESIRED_STATES: Final = {
+    HostState.ON: DesiredHostState.ONLINE,
+    HostState.STANDBY: DesiredHostState.OFFLINE,
+    HostState.MAINTENANCE: DesiredHostState.MAINTENANCE,
+}
+"""The desired state that keeps a host in the state to which an action leads."""
+
+
 class CaseFile(Value):
     """A case: the input on which a constraint is judged."""
 
@@ -192,19 +222,26 @@ class CaseFile(Value):
 
 
 HOST_ACTIONS: Final[Mapping[ActionKind, type[HostAction]]] = {
-    ActionKind.POWER_ON: PowerOn,
-    ActionKind.POWER_OFF: PowerOff,
-    ActionKind.ENTER_MAINTENANCE: EnterMaintenance,
-    ActionKind.LEAVE_MAINTENANCE: LeaveMaintenance,
+    ActionKind(kind_of(action)): action for action in HOST_TRANSITIONS
 }
 """The actions that change the state of a host, by their kinds."""
+_ACTIONS: Final[Mapping[ActionKind, type[HostAction | VmAction]]] = {
+    ActionKind(kind_of(action)): action for action in get_args(HostAction | VmAction)
+}
 REINSTANTIATION_STEPS: Final = (ActionKind.FORGE, ActionKind.BOOT, ActionKind.SHUTDOWN)
 """The steps of a reinstantiation, one after the other."""
 _BITS_PER_MIB: Final = 8 * 1024 * 1024
 _BITS_PER_MS: Final = 1_000
 """At one Mbit/s."""
-_MIB_PER_S_BY_MBPS: Final = 1_000 * _BITS_PER_MS / _BITS_PER_MIB
-_ANY_HOST: Final = HostId("")
+MIB_PER_S_BY_MBPS: Final = 1_000 * _BITS_PER_MS / _BITS_PER_MIB
+_ANY_FIELDS: Final[Mapping[str, Any]] = {"source": "", "target": "", "resource": "x", "amount": 0}
+"""Fields of an action that its estimated duration does not depend on."""
+
+
+def action_of(kind: ActionKind, fields: Mapping[str, Any]) -> HostAction | VmAction:
+    """Return an action of a kind, with those of the fields that it has."""
+    action = _ACTIONS[kind]
+    return action(**{name: fields[name] for name in action.__struct_fields__})
 
 
 class ProblemDurations:
@@ -219,8 +256,11 @@ class ProblemDurations:
         given = self._problem.durations.get(kind)
         if given is None:
             if kind is ActionKind.REINSTANTIATE:
+                # Each part is on the grid already, and so is their sum.
                 return sum(self.vm_ms(step, vm) for step in REINSTANTIATION_STEPS)
-            ms = self._problem.estimates.duration_ms(_example_action(kind, vm), self._snapshot)
+            ms = self._problem.estimates.duration_ms(
+                action_of(kind, {"vm": vm, **_ANY_FIELDS}), self._snapshot
+            )
         else:
             ms = given.of.get(vm) or _scaled_duration_ms(given, self._snapshot.vms[vm])
         return self._on_grid(ms)
@@ -233,7 +273,7 @@ class ProblemDurations:
             if vm in given.of:
                 return self._on_grid(given.of[vm])
             estimates = estimates.but(migration_ms=given.ms)
-        speed = min(estimates.migration_mib_per_s, mbps * _MIB_PER_S_BY_MBPS)
+        speed = min(estimates.migration_mib_per_s, mbps * MIB_PER_S_BY_MBPS)
         over_links = estimates.but(migration_mib_per_s=speed)
         return self._on_grid(over_links.move_ms(self._snapshot.vms[vm]))
 
@@ -245,6 +285,7 @@ class ProblemDurations:
         given = self._problem.durations.get(ActionKind.MIGRATE)
         if given is not None and vm in given.of:
             return 0
+        # Rounded up in whole numbers: a float could end a copy a millisecond before its last bit.
         return -(-self._snapshot.vms[vm].memory_mib * _BITS_PER_MIB // (mbps * _BITS_PER_MS))
 
     def _on_grid(self, ms: int) -> int:
@@ -256,7 +297,7 @@ class ProblemDurations:
         """Return the duration of an action on a host."""
         given = self._problem.durations.get(kind)
         if given is None:
-            action = HOST_ACTIONS[kind](host=host)
+            action = action_of(kind, {"host": host})
             return self._on_grid(self._problem.estimates.duration_ms(action, self._snapshot))
         return self._on_grid(given.of.get(host) or given.ms)
 
@@ -270,24 +311,3 @@ def _scaled_duration_ms(given: ActionDuration, vm: Vm) -> int:
         else vm.consumption.get(ResourceName(given.resource), 0)
     )
     return given.ms + round(given.per_unit_ms * units)
-
-
-def _example_action(kind: ActionKind, vm: VmId) -> Action:
-    """Return an action of a kind. Its hosts are arbitrary: the estimates do not use them."""
-    match kind:
-        case ActionKind.MIGRATE:
-            return Migrate(vm=vm, source=_ANY_HOST, target=_ANY_HOST)
-        case ActionKind.RESUME:
-            return Resume(vm=vm, source=_ANY_HOST, target=_ANY_HOST)
-        case ActionKind.SUSPEND:
-            return Suspend(vm=vm, source=_ANY_HOST)
-        case ActionKind.SHUTDOWN:
-            return Shutdown(vm=vm, source=_ANY_HOST)
-        case ActionKind.BOOT:
-            return Boot(vm=vm, target=_ANY_HOST)
-        case ActionKind.FORGE:
-            return Forge(vm=vm)
-        case ActionKind.ALLOCATE:
-            return Allocate(vm=vm, resource=ResourceName("x"), amount=0)
-        case _:
-            return Kill(vm=vm)

@@ -218,6 +218,7 @@ def expand_redundancy(group: RoleGroup) -> RoleGroup:
 def _redundancy_preferences(
     redundancy: RedundancyLayout, slots: tuple[SlotId, ...]
 ) -> Iterator[RolePreference]:
+    # These models have an active role per workload, which should not all share the first slot.
     is_spread = redundancy.model in (RedundancyModel.N_WAY, RedundancyModel.NONE)
     choose = SlotChoice.ANY if is_spread else SlotChoice.PRIORITY
     for workload in redundancy.workloads:
@@ -226,6 +227,7 @@ def _redundancy_preferences(
             slots=slots,
             choose=choose,
             count=_active_count(redundancy),
+            # With a free choice of slots, no slot is the first one.
             preempt=redundancy.return_to_first and not is_spread,
             promotes=workload.standby,
         )
@@ -251,7 +253,7 @@ def _redundancy_together(redundancy: RedundancyLayout) -> Iterator[tuple[RoleId,
     workloads = redundancy.workloads
     if redundancy.model is RedundancyModel.TWO_N and len(workloads) > 1:
         yield tuple(workload.active for workload in workloads)
-        standbys = tuple(each.standby for each in workloads if each.standby is not None)
+        standbys = tuple(workload.standby for workload in workloads if workload.standby is not None)
         if len(standbys) > 1:
             yield standbys
 

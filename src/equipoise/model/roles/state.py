@@ -141,6 +141,7 @@ class _LayoutIdentity:
         return isinstance(other, _LayoutIdentity) and other.layout is self.layout
 
     def __hash__(self) -> int:
+        # The key holds the layout, so the id is not given to another one while the entry exists.
         return id(self.layout)
 
 
@@ -149,6 +150,7 @@ def layout_index(layout: RoleLayout) -> LayoutIndex:
     return _cached_index(_LayoutIdentity(layout))
 
 
+# A run has one layout; a few more entries serve what-ifs and layout changes.
 @lru_cache(maxsize=8)
 def _cached_index(key: _LayoutIdentity) -> LayoutIndex:
     return LayoutIndex(key.layout)

@@ -88,6 +88,7 @@ class ControllerLost(Value, tag="controller_lost", tag_field="event"):
     for_ms: PositiveMilliseconds
 
 
+# Events of the journal first; the others exist in simulated worlds only.
 ScheduledEvent = (
     HostFailed
     | HostRecovered

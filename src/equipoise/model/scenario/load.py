@@ -23,6 +23,7 @@ LoadName = Annotated[str, Meta(min_length=1)]
 class Distribution(Value):
     """A random number: one of a list, uniform in a range, or normally distributed."""
 
+    # One record with all keys, so that a file needs no tag; the check reports what excludes what.
     one_of: tuple[Number, ...] = ()
     low: Number | None = None
     high: Number | None = None
@@ -45,6 +46,7 @@ class ConstantLoad(_LoadPartBase, tag="constant"):
     level: NumberSpec
 
 
+# Files carry the tag, so that it keeps its old name.
 class CyclicLoad(_LoadPartBase, tag="pattern"):
     """Alternating high and low phases."""
 

@@ -25,6 +25,7 @@ def fleet_member_id(fleet: str, number: int, count: int) -> str:
 
     All numbers have as many digits as the largest one: of 30 the first is ``esx-01``.
     """
+    # Equal width: ids then sort as their numbers do.
     return f"{fleet}-{number:0{len(str(count))}}"
 
 
@@ -73,6 +74,7 @@ class Fleets(Value):
 
 Seed = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 ScenarioSeconds = Annotated[int, Meta(ge=1, le=10**9)]
+DelaySeconds = Annotated[int, Meta(ge=0, le=10**9)]
 
 
 class MeasurementSettings(Value):
@@ -97,6 +99,8 @@ class Scenario(Value):
     """Length of the run in virtual seconds."""
     pass_s: PeriodSeconds = 300
     """Time between two passes of the deciders."""
+    pass_delay_s: DelaySeconds = 10
+    """Time from an event that needs a pass, such as the failure of a host, to that pass."""
     deciders: tuple[str, ...] = ()
     """Names of the deciders."""
     cluster: Inventory

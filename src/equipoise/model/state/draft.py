@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from equipoise.model.action import Migrate
 from equipoise.model.host import Host, HostState
 from equipoise.model.inventory import ClusterSettings
 from equipoise.model.quantity import HostId, ProcessorId, RoleGroupId, SlotId, StepId, VmId
@@ -23,9 +24,9 @@ from equipoise.model.roles.state import (
     RoleState,
     layout_index,
 )
+from equipoise.model.state.move_record import DemandPair, FailedMoves, LastMove, with_earlier
 from equipoise.model.state.snapshot import (
     DemandSample,
-    LastMove,
     LastPowerChange,
     RunningAction,
     Snapshot,
@@ -102,7 +103,7 @@ class RoleStateDraft:
 
     def clear_failures(self, processor: ProcessorId) -> None:
         """Clear the failures of all roles on a processor."""
-        for instance in [each for each in self.failures if each.processor == processor]:
+        for instance in [instance for instance in self.failures if instance.processor == processor]:
             self._erase("failures", instance)
 
     def add_failure(self, instance: RoleInstance, at_ms: int) -> None:
@@ -124,7 +125,7 @@ class RoleStateDraft:
         """Remove a group. Its running roles stay until they are stopped."""
         if group in self.slots:
             self._erase("slots", group)
-        for instance in [each for each in self.failures if each.group == group]:
+        for instance in [instance for instance in self.failures if instance.group == group]:
             self._erase("failures", instance)
 
     def pin(self, group_role: GroupRole, slot: SlotId | None) -> None:
@@ -175,6 +176,10 @@ class Draft:
         self.vms: FrozenMap[VmId, Vm] = base.vms
         self.in_flight: FrozenMap[StepId, RunningAction] = base.in_flight
         self.moves: FrozenMap[VmId, LastMove] = base.moves
+        self.failed_moves: FrozenMap[VmId, FailedMoves] = base.failed_moves
+        self.changed_ms = base.changed_ms
+        self.demand_total: DemandPair | None = base.demand_total
+        self.contended: FrozenMap[str, int] = base.contended
         self.switches: FrozenMap[HostId, LastPowerChange] = base.switches
         self.role_state = RoleStateDraft(base.role_state)
         self._owns_hosts = self._owns_vms = self._owns_in_flight = self._owns_moves = False
@@ -184,6 +189,7 @@ class Draft:
         self._by_host: dict[HostId, dict[StepId, RunningAction]] = {}
         for running in self.in_flight.values():
             self._index(running)
+        # Dicts, not sets: readers go over them, and the order of a set differs between processes.
         self.touched_vms: dict[VmId, None] = {}
         self.touched_hosts: dict[HostId, None] = {}
         self.membership_version = 0
@@ -205,6 +211,10 @@ class Draft:
             in_flight=self.in_flight,
             history=self.history,
             moves=self.moves,
+            failed_moves=self.failed_moves,
+            changed_ms=self.changed_ms,
+            demand_total=self.demand_total,
+            contended=self.contended,
             switches=self.switches,
             role_state=self.role_state.freeze(),
         )
@@ -255,6 +265,16 @@ class Draft:
         """Return the number of running actions that touch a host."""
         return len(self._by_host.get(host, ()))
 
+    def count_migrations_on_host(self, host: HostId) -> int:
+        """Return the number of running migrations from or to a host."""
+        running = self._by_host.get(host, {}).values()
+        return sum(isinstance(action.step.action, Migrate) for action in running)
+
+    def link_sharing(self, action: Migrate) -> int:
+        """Return how many running migrations use the busier link of a migration."""
+        source = self.count_migrations_on_host(action.source)
+        return max(source, self.count_migrations_on_host(action.target))
+
     def put_host(self, host: Host) -> None:
         """Add or replace a host."""
         before = self.hosts.get(host.id)
@@ -301,15 +321,57 @@ class Draft:
         dict.__delitem__(self._own_vms(), vm)
         if vm in self.moves:
             dict.__delitem__(self._own_moves(), vm)
+        self._forget_failed_moves(vm)
 
-    def note_move(self, vm: VmId, move: LastMove) -> None:
-        """Record the last migration of a VM."""
-        dict.__setitem__(self._own_moves(), vm, move)
+    def note_move(self, running: RunningAction, ended_ms: int) -> None:
+        """Record that a migration has succeeded. ``running`` is still a running action."""
+        action, mib_per_s, sharing = self._measure(running, ended_ms)
+        demand = self.vms[action.vm].demand
+        move = LastMove(
+            ended_ms,
+            action.source,
+            action.target,
+            mib_per_s,
+            sharing,
+            (demand.cpu_mhz, demand.memory_mib),
+            self.demand_total,
+        )
+        before = self.moves.get(action.vm)
+        dict.__setitem__(self._own_moves(), action.vm, with_earlier(move, before))
+        self._forget_failed_moves(action.vm)
+
+    def note_failed_move(self, running: RunningAction, ended_ms: int, *, late: bool) -> None:
+        """Record that a migration has failed; ``late`` if it was broken off for being too slow."""
+        action, mib_per_s, sharing = self._measure(running, ended_ms)
+        before = self.failed_moves.get(action.vm)
+        count = 1 if before is None else before.failures + 1
+        most = mib_per_s if late else None
+        failed = FailedMoves(ended_ms, action.source, action.target, count, most, sharing)
+        # A full copy is acceptable: failures are rare.
+        self.failed_moves = self.failed_moves.but({action.vm: failed})
+
+    def _forget_failed_moves(self, vm: VmId) -> None:
+        if vm in self.failed_moves:
+            remaining = {name: failed for name, failed in self.failed_moves.items() if name != vm}
+            self.failed_moves = FrozenMap(remaining)
+
+    def _measure(self, running: RunningAction, ended_ms: int) -> tuple[Migrate, float, float]:
+        """Return a migration, its speed, and how many migrations shared its link on average."""
+        action = running.step.action
+        assert isinstance(action, Migrate)
+        # A world may answer within the millisecond of the start.
+        seconds = max(1, ended_ms - running.started_ms) / 1000
+        mib_per_s = self.vms[action.vm].memory_mib / seconds
+        return action, mib_per_s, (running.sharing + max(1, self.link_sharing(action))) / 2
+
+    def note_outside_change(self) -> None:
+        """Record that something other than a move or the power of a host has changed."""
+        self.changed_ms = self.at_ms
 
     def note_power_change(self, host: HostId, change: LastPowerChange) -> None:
         """Record the last power change of a host."""
         # A full copy is acceptable: power changes are rare.
-        self.switches = FrozenMap({**self.switches, host: change})
+        self.switches = self.switches.but({host: change})
 
     def put_action(self, running: RunningAction) -> None:
         """Add a running action."""
@@ -335,12 +397,15 @@ class Draft:
         self.hosts, self.vms = snapshot.hosts, snapshot.vms
         self.in_flight, self.history = snapshot.in_flight, snapshot.history
         self.moves, self.switches = snapshot.moves, snapshot.switches
+        self.failed_moves, self.contended = snapshot.failed_moves, snapshot.contended
+        self.demand_total, self.changed_ms = snapshot.demand_total, snapshot.changed_ms
         epoch, self.role_state = self.role_state.epoch, RoleStateDraft(snapshot.role_state)
         # Earlier leaders stay deposed, also after the load of another cluster.
         self.role_state.raise_epoch(epoch)
         self._owns_hosts = self._owns_vms = self._owns_in_flight = self._owns_moves = False
         self._residents = None
         self._running_vms = {}
+        # An inventory has no running actions, so that the indexes start empty.
         self._by_vm, self._by_host = {}, {}
         self.touched_vms.update(dict.fromkeys(self.vms))
         self.touched_hosts.update(dict.fromkeys(self.hosts))
@@ -399,6 +464,7 @@ class Draft:
             if host is not None:
                 self.touched_hosts[host] = None
                 self._running_vms.pop(host, None)
+        # The running set above changes with the state of a VM, the residents only with its host.
         if self._residents is None or before == after:
             return
         if before is not None:

@@ -11,6 +11,7 @@ from equipoise.model.inventory import ClusterSettings, Inventory
 from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, StepId, VmId
 from equipoise.model.roles.state import RoleState
+from equipoise.model.state.move_record import DemandPair, FailedMoves, LastMove, MoveSpeeds
 from equipoise.model.value import FrozenMap
 from equipoise.model.vm import Demand, Vm
 
@@ -24,16 +25,8 @@ class RunningAction(NamedTuple):
     step: Step
     attempt: int
     started_ms: int
-
-
-class LastMove(NamedTuple):
-    """The last migration of a VM."""
-
-    ended_ms: int
-    source: HostId
-    target: HostId
-    mib_per_s: float
-    """The size of the VM divided by the duration, so it includes all copy rounds."""
+    sharing: int = 1
+    """For a migration: how many shared the busier of its links when it started."""
 
 
 class LastPowerChange(NamedTuple):
@@ -74,6 +67,15 @@ class Snapshot:
     """The observations of the last hour, oldest first."""
     moves: FrozenMap[VmId, LastMove] = field(default_factory=FrozenMap)
     """The last migration of each VM since the cluster was loaded."""
+    failed_moves: FrozenMap[VmId, FailedMoves] = field(default_factory=FrozenMap)
+    """The migrations of each VM that failed since its last success."""
+    changed_ms: int = 0
+    """When a host, a VM or a setting last changed for another reason than a move or the power of a
+    host: an outside event after which VMs that have moved may move again."""
+    demand_total: DemandPair | None = None
+    """What all VMs asked for at the last observation."""
+    contended: FrozenMap[str, int] = field(default_factory=FrozenMap)
+    """When balance last found too little of a resource on some host."""
     switches: FrozenMap[HostId, LastPowerChange] = field(default_factory=FrozenMap)
     """The last power-on or power-off of each host."""
     role_state: RoleState = field(default_factory=RoleState)
@@ -86,7 +88,7 @@ class Snapshot:
             version=version,
             at_ms=at_ms,
             name=inventory.name,
-            hosts=FrozenMap({host.id: host for host in inventory.hosts}),
+            hosts=FrozenMap({host.id: inventory.overcommitted(host) for host in inventory.hosts}),
             vms=FrozenMap({vm.id: vm for vm in inventory.vms}),
             settings=ClusterSettings(
                 **{name: getattr(inventory, name) for name in ClusterSettings.__struct_fields__}
@@ -94,7 +96,10 @@ class Snapshot:
         )
 
     def inventory(self) -> Inventory:
-        """Return the inventory of this state: the inverse of ``Snapshot.of``."""
+        """Return the inventory of this state: the inverse of ``Snapshot.of``.
+
+        Its hosts state their factors of overcommitment.
+        """
         return Inventory(
             name=self.name,
             hosts=tuple(self.hosts.values()),
@@ -106,6 +111,11 @@ class Snapshot:
     def placement(self) -> FrozenMap[VmId, HostId]:
         """The host of each VM, without the VMs that have none."""
         return FrozenMap({vm.id: vm.host for vm in self.vms.values() if vm.host is not None})
+
+    @cached_property
+    def move_speeds(self) -> MoveSpeeds:
+        """What the migrations so far say of the speed of the next ones."""
+        return MoveSpeeds(self.moves, self.failed_moves, self.settings.limits.parallel_migrations)
 
     @cached_property
     def residents(self) -> FrozenMap[HostId, tuple[VmId, ...]]:

@@ -7,6 +7,7 @@ present state (a late answer, an unknown VM) only increments the version.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, Final
 
 from equipoise.model.action import (
@@ -42,6 +43,7 @@ from equipoise.model.event import (
     ProcessorSuspected,
     ProcessorTrusted,
     ProcessorUnlocked,
+    ProposalMade,
     RoleMoveRequested,
     RolesFound,
     SettingsChanged,
@@ -51,14 +53,15 @@ from equipoise.model.event import (
     VmCrashed,
     VmLeft,
 )
-from equipoise.model.host import HostState
-from equipoise.model.quantity import HostId, ProcessorId, VmId
+from equipoise.model.host import Host, HostState
+from equipoise.model.inventory import ClusterSettings
+from equipoise.model.plan import Step
+from equipoise.model.quantity import HostId, ProcessorId, StepId, VmId
 from equipoise.model.roles.state import GroupRole, ProcessorStatus, layout_index
 from equipoise.model.state.draft import Draft
 from equipoise.model.state.snapshot import (
     HISTORY_MS,
     DemandSample,
-    LastMove,
     LastPowerChange,
     RunningAction,
     Snapshot,
@@ -80,14 +83,44 @@ def replay(snapshot: Snapshot, events: Iterable[Event]) -> Snapshot:
     return draft.freeze()
 
 
+def snapshot_after_actions(snapshot: Snapshot, actions: Iterable[Action]) -> Snapshot:
+    """Return the snapshot after actions, one after the other; they take no time."""
+    draft, at_ms = Draft(snapshot), snapshot.at_ms
+    for number, action in enumerate(actions):
+        # The events of a world, so that the effect of an action is defined in one place.
+        step = Step(id=StepId(f"after-{number}"), action=action, end_ms=1)
+        for event in (
+            ActionStarted(at_ms=at_ms, step=step, attempt=1),
+            ActionFinished(at_ms=at_ms, step=step.id, attempt=1),
+        ):
+            apply_to_draft(draft, event)
+    return draft.freeze()
+
+
+def with_contention(snapshot: Snapshot, names: Iterable[str]) -> Snapshot:
+    """Return the snapshot after a pass that found too little of these resources."""
+    contended = snapshot.contended.but(dict.fromkeys(names, snapshot.at_ms))
+    return replace(snapshot, contended=contended)
+
+
 def apply_to_draft(draft: Draft, event: Event) -> None:
     """Apply one event to a draft."""
     draft.version += 1
     # Answers may arrive late, but the time of the state never decreases.
     draft.at_ms = max(draft.at_ms, event.at_ms)
+    if isinstance(event, _OUTSIDE_EVENTS) and not _is_only_warmer(draft, event):
+        draft.note_outside_change()
     effect = _EFFECTS.get(type(event))
     if effect is not None:
         effect(draft, event)
+
+
+def _is_only_warmer(draft: Draft, event: Event) -> bool:
+    """Return whether an event reports only the temperature of a host, which always changes."""
+    if not isinstance(event, HostChanged):
+        return False
+    known = draft.hosts.get(event.host.id)
+    return known is not None and known.but(temperature_c=event.host.temperature_c) == event.host
 
 
 def _cluster_loaded(draft: Draft, event: ClusterLoaded) -> None:
@@ -95,14 +128,28 @@ def _cluster_loaded(draft: Draft, event: ClusterLoaded) -> None:
 
 
 def _settings_changed(draft: Draft, event: SettingsChanged) -> None:
-    draft.settings = event.settings
+    before, draft.settings = draft.settings, event.settings
     _drop_obsolete_groups(draft)
+    # The factors of hosts are those of the cluster when they joined, unless they state their own.
+    for host in [*draft.hosts.values()]:
+        own = _without_factors_of(before, host)
+        if (resolved := event.settings.overcommitted(own)) != host:
+            draft.put_host(resolved)
+
+
+def _without_factors_of(settings: ClusterSettings, host: Host) -> Host:
+    """Return a host without the factors that it has from the cluster."""
+    if host.memory_overcommit == settings.memory_overcommit != 1.0:
+        host = host.but(memory_overcommit=None)
+    if host.cpu_overcommit is not None and host.cpu_overcommit == settings.cpu_overcommit:
+        host = host.but(cpu_overcommit=None)
+    return host
 
 
 def _host_put(draft: Draft, event: HostJoined | HostChanged) -> None:
     if event.host.state is HostState.FAILED:
         _fail_host(draft, event.host.id)
-    draft.put_host(event.host)
+    draft.put_host(draft.settings.overcommitted(event.host))
 
 
 def _host_left(draft: Draft, event: HostLeft) -> None:
@@ -136,6 +183,7 @@ def _host_recovered(draft: Draft, event: HostRecovered) -> None:
 
 def _vm_put(draft: Draft, event: VmArrived | VmChanged) -> None:
     vm = event.vm
+    # An observation may contradict itself. Every reader relies on this link of state and host.
     if vm.state.has_host == (vm.host is not None) and (vm.host is None or vm.host in draft.hosts):
         draft.put_vm(vm)
 
@@ -170,38 +218,59 @@ def _demand_observed(draft: Draft, event: DemandObserved) -> None:
     after = FrozenMap({name: vm.demand for name, vm in draft.vms.items()})
     if draft.history and draft.history[-1].demand == after:
         after = draft.history[-1].demand  # share the map: an hour without changes costs one map
+    else:
+        draft.demand_total = (
+            sum(demand.cpu_mhz for demand in after.values()),
+            sum(demand.memory_mib for demand in after.values()),
+        )
     recent = (sample for sample in draft.history if sample.at_ms > draft.at_ms - HISTORY_MS)
     draft.history = (*recent, DemandSample(event.at_ms, after))
 
 
 def _action_started(draft: Draft, event: ActionStarted) -> None:
     touched = event.step.footprint
+    # A VM or host may have left since the decision. The indexes of the draft need both to exist.
     has_vm = touched.vm is None or touched.vm in draft.vms
     if has_vm and all(host in draft.hosts for host in touched.hosts):
-        draft.put_action(RunningAction(event.step, event.attempt, event.at_ms))
+        action = event.step.action
+        sharing = draft.link_sharing(action) + 1 if isinstance(action, Migrate) else 1
+        draft.put_action(RunningAction(event.step, event.attempt, event.at_ms, sharing))
 
 
 def _action_ended(draft: Draft, event: ActionFinished | ActionFailed | ActionLost) -> None:
     running = draft.in_flight.get(event.step)
+    # A late answer of an earlier attempt must not end the present one.
     if running is None or running.attempt != event.attempt:
         return
+    if isinstance(running.step.action, Migrate):
+        _note_migration(draft, running, event)
     draft.drop_action(event.step)
     if isinstance(running.step.action, StartRole | StopRole):
         _role_action_ended(draft, running.step.action, event)
         return
     if isinstance(event, ActionFinished):
         _apply_action(draft, running.step.action)
-        if isinstance(running.step.action, Migrate):
-            _note_move(draft, running.step.action, running.started_ms, event.at_ms)
+        if not isinstance(running.step.action, Migrate | PowerOn | PowerOff):
+            draft.note_outside_change()
+    # Failures count too: deciders wait before they try the host again.
     if isinstance(running.step.action, PowerOn | PowerOff):
         on, failed = isinstance(running.step.action, PowerOn), not isinstance(event, ActionFinished)
         draft.note_power_change(running.step.action.host, LastPowerChange(event.at_ms, on, failed))
 
 
-def _note_move(draft: Draft, action: Migrate, started_ms: int, ended_ms: int) -> None:
-    seconds = max(1, ended_ms - started_ms) / 1000
-    speed = draft.vms[action.vm].memory_mib / seconds
-    draft.note_move(action.vm, LastMove(ended_ms, action.source, action.target, speed))
+def _note_migration(
+    draft: Draft, running: RunningAction, event: ActionFinished | ActionFailed | ActionLost
+) -> None:
+    """Record how a migration ended, for the estimates and the back-off."""
+    if isinstance(event, ActionFinished):
+        draft.note_move(running, event.at_ms)
+        return
+    if isinstance(event, ActionFailed) and event.code == "action-interrupted":
+        return  # its host or VM was lost, which says nothing of the migration
+    late = event.at_ms - running.started_ms > running.step.duration_ms
+    # A migration that the operator stops early has not failed.
+    if late or not (isinstance(event, ActionFailed) and event.code == "cancelled"):
+        draft.note_failed_move(running, event.at_ms, late=late)
 
 
 def _apply_action(draft: Draft, action: Action) -> None:
@@ -249,6 +318,7 @@ def _interrupt_actions(draft: Draft, host: HostId) -> None:
         draft.drop_action(running.step.id)
     for vm in draft.residents(host):
         for running in draft.actions_on_vm(vm):
+            # They need the running VM and name no host. A forge or a kill needs no host.
             if isinstance(running.step.action, Allocate | RoleAction):
                 draft.drop_action(running.step.id)
 
@@ -332,6 +402,12 @@ def _roles_found(draft: Draft, event: RolesFound) -> None:
     draft.touch(event.processor)
 
 
+def _proposal_made(draft: Draft, event: ProposalMade) -> None:
+    """Record which resources are contended, so that the next pass weighs them alike."""
+    if event.proposal.contended:
+        draft.contended = draft.contended.but(dict.fromkeys(event.proposal.contended, draft.at_ms))
+
+
 def _leader_epoch_started(draft: Draft, event: LeaderEpochStarted) -> None:
     """Set the epoch of the leader."""
     draft.role_state.raise_epoch(event.epoch)
@@ -349,6 +425,20 @@ def _put_status(draft: Draft, processor: ProcessorId, status: ProcessorStatus) -
     draft.role_state.put_status(processor, status)
     draft.touch(processor)
 
+
+_OUTSIDE_EVENTS: Final = (
+    SettingsChanged,
+    HostJoined,
+    HostChanged,
+    HostLeft,
+    HostFailed,
+    HostRecovered,
+    VmArrived,
+    VmChanged,
+    VmLeft,
+    VmCrashed,
+)
+"""Events that no decision of the controller causes, after which another placement may be better."""
 
 _EFFECTS: Final[dict[type[Any], Callable[[Draft, Any], None]]] = {
     ClusterLoaded: _cluster_loaded,
@@ -371,6 +461,7 @@ _EFFECTS: Final[dict[type[Any], Callable[[Draft, Any], None]]] = {
     LayoutChanged: _layout_changed,
     RolesFound: _roles_found,
     LeaderEpochStarted: _leader_epoch_started,
+    ProposalMade: _proposal_made,
     SlotsFilled: _slots_filled,
     ActionStarted: _action_started,
     ActionFinished: _action_ended,

@@ -1,4 +1,4 @@
-"""Upgrades: infrastructure, catalog, requests, tasks, graphs, events and status.
+"""Upgrades: infrastructure, catalog, requests, tasks, graphs, and events with their status.
 
 Tenants are those of the cluster (``model.inventory``).
 """

@@ -1,6 +1,7 @@
 """Events of an upgrade: facts of engine and administrator, decisions of the coordinator.
 
-The events alone are enough to continue after a crash.
+The events alone are enough to continue after a crash. ``UpgradeStatus`` is the state that they lead
+to, for files and pages.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta, field
 
+from equipoise.model.inventory import Inventory
 from equipoise.model.quantity import (  # fmt: skip
     Count,
     HostKey,
@@ -20,7 +22,7 @@ from equipoise.model.quantity import (  # fmt: skip
     VmKey,
 )
 from equipoise.model.upgrade.campaign import UpgradeCampaign
-from equipoise.model.upgrade.request import SetKey, UpgradeCommand, UpgradeRequest
+from equipoise.model.upgrade.request import RequestKey, SetKey, UpgradeCommand, UpgradeRequest
 from equipoise.model.upgrade.work import (
     TASK_KIND_KEY,
     BatchKey,
@@ -38,6 +40,7 @@ SIMULATED_ENGINE: Final = "sim"
 """The name of the engine that only simulates."""
 
 
+# A base of its own: ``model.event`` imports this module.
 class _UpgradeEventBase(Value, tag_field="event"):
     at_ms: Milliseconds
     """The time of the event, counted from the start of the campaign."""
@@ -307,3 +310,55 @@ UpgradeEvent = (
     | IterationEnded
     | CampaignEnded
 )
+
+
+class ChangeSetSummary(Value):
+    """The progress of a change set, and its remaining work."""
+
+    id: SetKey
+    progress: str
+    """``scheduled`` or ``undoing`` while the set is open, then its outcome."""
+    reason: str = ""
+    left: tuple[ResourceKey, ...] = ()
+    """The resources with remaining work."""
+    paused: bool = False
+    priority: int = 0
+    checkpoints_approved: Count = 0
+
+
+class ResourceOutage(Value):
+    """A resource that is out of service."""
+
+    id: ResourceKey
+    how: str
+    """``off``, ``isolated``, or ``failed`` if its state is unknown."""
+
+
+class BatchSummary(Value):
+    """A schedule that the engine executes, and its unanswered tasks."""
+
+    batch: BatchKey
+    unanswered: tuple[str, ...] = ()
+
+
+class UpgradeStatus(Value):
+    """The status of a campaign, with the present cluster and the versions of its resources."""
+
+    campaign: str
+    at_ms: Milliseconds
+    status: CampaignStatus
+    iteration: Count
+    phase: str
+    paused: str = ""
+    """Why the last iteration could do nothing."""
+    paused_by_command: bool = False
+    sets: tuple[ChangeSetSummary, ...] = ()
+    requests: tuple[RequestKey, ...] = ()
+    """Requests that the next iteration starts."""
+    batch: tuple[VertexKey, ...] = ()
+    """The resources that the present iteration changes."""
+    under_way: BatchSummary | None = None
+    out_of_service: tuple[ResourceOutage, ...] = ()
+    stranded: tuple[VmKey, ...] = ()
+    """VMs of failed hosts that fit on no host."""
+    cluster: Inventory

@@ -60,11 +60,6 @@ class Vertex:
     constituents_min: int = 0
     """For an aggregate: the fewest constituents for its configuration and its data."""
 
-    @property
-    def changes(self) -> bool:
-        """Whether work remains."""
-        return self.modification is not Modification.NO_CHANGE
-
 
 @dataclass(frozen=True, slots=True)
 class Edge:
@@ -136,6 +131,7 @@ class ResourceGraph:
         """The peers of each resource. In a protection group the neighbours are peers."""
         pairs = [(edge.dependent, edge.sponsor) for edge in self.edges if _is_peer(edge)]
         for group in self.protections:
+            # Neighbours connect the group; all pairs would grow with the square of its size.
             pairs += pairwise(group.members) if group.in_service_min else ()
         return _symmetric(pairs)
 

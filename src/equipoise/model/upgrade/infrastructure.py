@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated
 
 from msgspec import Meta
 
@@ -22,14 +22,6 @@ from equipoise.model.quantity import (
     VmKey,
 )
 from equipoise.model.value import Value
-
-
-class ResourceLayer(StrEnum):
-    """A layer of the infrastructure."""
-
-    PHYSICAL = "physical"
-    FACILITY = "facility"
-    VIRTUAL = "virtual"
 
 
 class ResourceKind(StrEnum):
@@ -69,27 +61,6 @@ class ResourceKind(StrEnum):
     VIRTUAL_ROUTER = "virtual_router"
     VIRTUAL_LINK = "virtual_link"
     VIRTUAL_SHARED_STORAGE = "virtual_shared_storage"
-
-    @property
-    def layer(self) -> ResourceLayer:
-        """The layer this kind belongs to."""
-        if self.value.startswith("virtual_"):
-            return ResourceLayer.VIRTUAL
-        return ResourceLayer.FACILITY if self in _FACILITIES else ResourceLayer.PHYSICAL
-
-
-_FACILITIES: Final = frozenset(
-    {
-        ResourceKind.HYPERVISOR,
-        ResourceKind.HOST_OS,
-        ResourceKind.NIC_FIRMWARE,
-        ResourceKind.SWITCH_FIRMWARE,
-        ResourceKind.ROUTER_FIRMWARE,
-        ResourceKind.STORAGE_FIRMWARE,
-        ResourceKind.SWITCH_SOFTWARE,
-        ResourceKind.ROUTER_SOFTWARE,
-    }
-)
 
 
 class ResourceSide(StrEnum):

@@ -20,6 +20,7 @@ from equipoise.model.action import (
     Reinstantiate,
     RoleAction,
     footprint,
+    kind_of,
     vm_transition,
 )
 from equipoise.model.host import HostState
@@ -39,7 +40,6 @@ from equipoise.plan.exact.timeline.schedules import (
 )
 from equipoise.plan.exact.timeline.timeline import Timeline
 from equipoise.plan.exact.values import UnsupportedFormula
-from equipoise.spec.functions import kind_of
 
 
 def accepts_plan(task: PlanningTask, plan: Plan, budget: SearchBudget | None = None) -> bool:
@@ -56,6 +56,7 @@ def accepts_plan(task: PlanningTask, plan: Plan, budget: SearchBudget | None = N
     if solve_model(model.builder, budget or SearchBudget(), quality=FIRST).solution is None:
         return False
     hard = [condition for condition in model.left_to_judge if not condition.weight]
+    # The solver knows nothing about these; the judge sees the plan itself.
     unproved = {str(condition.requirement) for condition in hard}
     return not unproved or unproved.isdisjoint(
         violation.constraint for violation in judge_plan(task, plan)
@@ -82,6 +83,7 @@ class FixedTimeline(Timeline):
         self._given = plan
         self.is_possible = True
         """Whether each action finds its VM or host in the state that it needs."""
+        # The scope adds no move of its own: every action comes from the plan.
         super().__init__(CpModelBuilder(), task, SearchScope(moves=0))
 
     def final_state(self, vm: VmId) -> VmState:
@@ -157,7 +159,7 @@ class FixedTimeline(Timeline):
                 return False
             amounts = {**before.amounts, action.resource: action.amount}
             after = VmSegment(before.state, before.host, amounts)
-        elif isinstance(action, Kill):
+        elif isinstance(action, Kill):  # unlike other actions, it is allowed in several states
             if before.state is VmState.TERMINATED:
                 return False
             after = VmSegment(VmState.TERMINATED, None, before.amounts)
@@ -201,6 +203,7 @@ class FixedTimeline(Timeline):
             step.duration_ms,
             step.end_ms,
         )
+        # The clock reads an entry of every candidate; the time of this one is fixed already.
         self._lengths[candidate] = ()
         return candidate
 

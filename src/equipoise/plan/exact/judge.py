@@ -29,9 +29,10 @@ from equipoise.plan.exact.timeline.states import (
 from equipoise.plan.exact.values import options_of
 from equipoise.plan.network import NetworkJudge, NetworkPaths
 from equipoise.plan.verify import replay_violations
+from equipoise.spec.evaluate.breaches import NO_BREACHES, Breaches, worse_breaches
 from equipoise.spec.evaluate.cells import TrackingView
 from equipoise.spec.evaluate.view import EvaluationContext, PlanSteps, ReadSet, StateView
-from equipoise.spec.judge import SpecificationJudge
+from equipoise.spec.judge import Charge, SpecificationJudge
 from equipoise.spec.language.vocabulary import START_SENSITIVE_FUNCTIONS
 from equipoise.spec.moments import Judge, MomentPhase, PlanMoment, moments
 
@@ -61,8 +62,13 @@ def judge_plan(
         for condition in (*hard, *also)
         if task.parts.may_change(condition.requirement, vms, hosts)
     ]
-    strict = SpecificationJudge((rule.requirement for rule in rules), plan.steps, strict=True)
-    judges: list[Judge] = [strict, _FinalStateJudge(task)]
+    judges: list[Judge] = [
+        SpecificationJudge(
+            [rule.requirement for rule in rules if rule.kept is kept], plan.steps, charge=charge
+        )
+        for kept, charge in ((False, Charge.EVERYTHING), (True, Charge.DAMAGE))
+    ]
+    judges.append(_FinalStateJudge(task))
     if task.problem.network is not None:
         given = task.problem.durations.get(ActionKind.MIGRATE)
         timed = () if given is None else given.of.keys()
@@ -78,6 +84,7 @@ def _touched(snapshot: Snapshot, plan: Plan) -> tuple[set[VmId], set[HostId]]:
         hosts.update(seen.hosts)
         if seen.vm is not None:
             vms.add(seen.vm)
+            # A kill or an allocation names no host, but frees or takes capacity on one.
             current_host = snapshot.placement.get(seen.vm)
             hosts.update(() if current_host is None else (current_host,))
         if seen.switched is not None:  # the agents of a host start and stop with it
@@ -119,8 +126,16 @@ def exclude_refused(
 ) -> bool:
     """Exclude what a plan violates; return whether a constraint was added."""
     violated = {violation.constraint for violation in wrong}
+    # The model demands less of a rule that is kept than the judge.
+    kept = (
+        condition
+        for condition in model.task.conditions
+        if isinstance(condition, RuleCondition) and condition.kept
+    )
     conditions = [
-        condition for condition in model.left_to_judge if str(condition.requirement) in violated
+        condition
+        for condition in dict.fromkeys((*model.left_to_judge, *kept))
+        if str(condition.requirement) in violated
     ]
     for condition in conditions:
         _Exclusion(model, plan, solution, condition).add()
@@ -162,6 +177,7 @@ class _Exclusion:
             yield candidate.present if present else -candidate.present
             for host in (candidate.source, candidate.target):
                 yield options_of(host)[chosen_value(host, self._solution)]
+            # The time of an action outside the plan means nothing.
             if present:
                 yield self._builder.equal(candidate.start, self._solution.number(candidate.start))
 
@@ -205,6 +221,9 @@ class _Exclusion:
     def _first_violation(self) -> tuple[MomentPhase, int, Snapshot, ReadSet]:
         requirement, snapshot = self._condition.requirement, self._timeline.snapshot
         initial = StateView.of(snapshot)
+        # Of a rule that was broken and is kept, only what gets worse is a violation.
+        at_first = EvaluationContext(initial, initial, initial)
+        before = self._breaches(at_first) if self._condition.kept else NO_BREACHES
         for moment in moments(snapshot, self._plan.steps):
             if not requirement.continuous and moment.phase is not MomentPhase.FINAL:
                 continue
@@ -216,9 +235,16 @@ class _Exclusion:
                 )
             except InvalidInput:
                 holds = False
-            if not holds:
+            if not holds and (
+                not self._condition.kept or worse_breaches(self._breaches(context), before)
+            ):
                 return moment.phase, moment.at_ms, moment.state.freeze(), view.reads
         raise AssertionError(f"the judge refuses {requirement}, but it holds at every moment")
+
+    def _breaches(self, context: EvaluationContext) -> Breaches:
+        requirement = self._condition.requirement
+        formula = requirement.specification.constraints[requirement.name].formula
+        return requirement.specification.breaches(formula, requirement.arguments, context)
 
     def _moment(self, phase: MomentPhase, at_ms: int) -> _ViolatedMoment:
         if phase is MomentPhase.INITIAL:

@@ -6,21 +6,10 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from equipoise.model.action import (
-    Action,
-    Allocate,
-    Boot,
-    Forge,
-    Kill,
-    Migrate,
-    Reinstantiate,
-    Resume,
-    Shutdown,
-    Suspend,
-)
+from equipoise.model.action import Action
 from equipoise.model.plan import Plan, Step
 from equipoise.model.problem import ObjectiveMeasure
-from equipoise.model.problem.problem import HOST_ACTIONS, ActionKind
+from equipoise.model.problem.problem import ActionKind, action_of
 from equipoise.model.quantity import HostId, PlanId, StepId, VmId
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.plan.exact.formula.translate import FormulaTranslator, SymbolicContext
@@ -36,6 +25,7 @@ from equipoise.plan.exact.solver import (
 )
 from equipoise.plan.exact.task import (
     PlanningTask,
+    RequirementPart,
     RuleCondition,
     SearchScope,
     measures_of,
@@ -47,6 +37,9 @@ from equipoise.plan.exact.timeline.states import FinalState, InitialState, Timel
 from equipoise.plan.exact.timeline.timeline import Timeline
 from equipoise.plan.exact.values import UnsupportedFormula, options_of
 from equipoise.plan.preconditions import prerequisites
+from equipoise.spec.evaluate.breaches import BreachFinder
+from equipoise.spec.evaluate.view import EvaluationContext, StateView
+from equipoise.spec.language.syntax import Term
 from equipoise.spec.language.vocabulary import START_SENSITIVE_FUNCTIONS
 from equipoise.spec.requirement import Requirement
 
@@ -124,6 +117,7 @@ class PlanningModel:
         self.left_to_judge: list[RuleCondition] = []
         """Conditions that cannot be translated; the judge checks every plan for them."""
         self.kept: list[SoftCondition] = []
+        self._unbroken: list[Term] = []
         for condition in task.conditions:
             if isinstance(condition, RuleCondition):
                 self._add_condition(condition)
@@ -152,17 +146,23 @@ class PlanningModel:
             given = (kept,)
         # A formula without a translation is checked by the judge and refined afterwards.
         try:
-            self._require(condition.requirement, given)
+            self._require(condition.requirement, given, kept=condition.kept)
         except UnsupportedFormula:
             self.left_to_judge.append(condition)
 
-    def _require(self, requirement: Requirement, given: tuple[Literal, ...]) -> None:
+    def _require(
+        self, requirement: Requirement, given: tuple[Literal, ...], *, kept: bool = False
+    ) -> None:
         about = relevant_vms(requirement)
         vms, hosts = self._changes.seen_by(requirement)
         contexts: list[tuple[SymbolicContext, Literal]] | None = None
         for part in self.task.parts.of(requirement):
             known = part.reads is not None
-            if known and not part.holds and requirement.continuous:
+            if known and not part.holds and kept:
+                self._require_no_worse(requirement, part, given)
+            elif known and not part.holds and requirement.repaired:
+                self._require_at_end(requirement, part, given)
+            elif known and not part.holds and requirement.continuous:
                 self.builder.require(FALSE, given)  # violated at the start, which counts
             # Parts that no candidate can change are decided by their current value.
             elif part.is_touched(vms, hosts):
@@ -176,6 +176,28 @@ class PlanningModel:
                     )
             elif not part.holds:
                 self.builder.require(FALSE, given)
+
+    def _require_at_end(
+        self, requirement: Requirement, part: RequirementPart, given: tuple[Literal, ...]
+    ) -> None:
+        """Require that a part holds at the end, which is violated before the plan."""
+        context = SymbolicContext(self._final, self._initial, self._final, ())
+        owner = requirement.specification
+        self._translator.require(owner, part.term, part.names, context, given)
+
+    def _require_no_worse(
+        self, requirement: Requirement, part: RequirementPart, given: tuple[Literal, ...]
+    ) -> None:
+        """Require what still holds of a violated part; the judge sees the whole."""
+        owner = requirement.specification
+        contexts = list(self._contexts(requirement, relevant_vms(requirement), known=True))
+        view = StateView.of(self.task.snapshot)
+        finder = BreachFinder(owner, EvaluationContext(view, view, view))
+        for term, names in finder.weakened(part.term, part.names):
+            # The translator knows terms by their identity, so they must not be freed.
+            self._unbroken.append(term)
+            for context, present in contexts:
+                self._translator.require(owner, term, names, context, (*given, present))
 
     def _contexts(
         self, requirement: Requirement, about: frozenset[VmId] | None, *, known: bool
@@ -236,6 +258,7 @@ def _each_once(
     """Return the moments without repetitions: in a given plan, many actions end together."""
     distinct: dict[Hashable, tuple[TimelineState, Literal]] = {}
     for moment, present in moments:
+        # An undecided moment is a moment of its own: the solver may choose any time for it.
         key = moment.known if moment.known is not None and present == TRUE else id(moment)
         distinct.setdefault(key, (moment, present))
     return list(distinct.values())
@@ -263,6 +286,7 @@ def plan_with_steps(snapshot: Snapshot, timed: Iterable[tuple[int, int, Action]]
     """Return a plan of timed actions, each with its prerequisites."""
     steps = [
         Step(id=StepId(f"s{number}"), action=action, start_ms=start, end_ms=end)
+        # Actions have no order: ties keep that of the candidates, which is the order of the file.
         for number, (start, end, action) in enumerate(sorted(timed, key=lambda item: item[:2]), 1)
     ]
     waits = prerequisites(steps, snapshot.placement)
@@ -280,31 +304,12 @@ def chosen_value(value: Any, solution: Solution) -> Any:
 
 
 def _action(candidate: CandidateAction, solution: Solution) -> Action:
-    source, target = (
-        chosen_value(candidate.source, solution),
-        chosen_value(candidate.target, solution),
-    )
-    if candidate.switched is not None:
-        return HOST_ACTIONS[candidate.kind](host=candidate.switched)
-    assert candidate.vm is not None
-    vm = candidate.vm
-    match candidate.kind:
-        case ActionKind.MIGRATE | ActionKind.REINSTANTIATE | ActionKind.RESUME:
-            return _MOVES[candidate.kind](vm=vm, source=source, target=target)
-        case ActionKind.BOOT:
-            return Boot(vm=vm, target=target)
-        case ActionKind.SHUTDOWN | ActionKind.SUSPEND:
-            stop = Shutdown if candidate.kind is ActionKind.SHUTDOWN else Suspend
-            return stop(vm=vm, source=source)
-        case ActionKind.ALLOCATE:
-            assert candidate.resource is not None
-            return Allocate(vm=vm, resource=candidate.resource, amount=candidate.amount)
-        case _:
-            return Forge(vm=vm) if candidate.kind is ActionKind.FORGE else Kill(vm=vm)
-
-
-_MOVES: Final[dict[ActionKind, type[Migrate | Reinstantiate | Resume]]] = {
-    ActionKind.MIGRATE: Migrate,
-    ActionKind.REINSTANTIATE: Reinstantiate,
-    ActionKind.RESUME: Resume,
-}
+    fields = {
+        "host": candidate.switched,
+        "vm": candidate.vm,
+        "source": chosen_value(candidate.source, solution),
+        "target": chosen_value(candidate.target, solution),
+        "resource": candidate.resource,
+        "amount": candidate.amount,
+    }
+    return action_of(candidate.kind, fields)

@@ -19,17 +19,19 @@ from equipoise.capacity.ledger import (
     host_limits,
     vm_claim,
 )
+from equipoise.capacity.overload import DEMANDED
 from equipoise.model.host import Host, HostState
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.state.draft import TouchedEntities
 from equipoise.model.state.snapshot import Snapshot
-from equipoise.model.value import FrozenMap
 from equipoise.model.vm import Vm, VmState
 from equipoise.plan.exact.task import PlanningTask, RuleCondition, SearchScope, relevant_vms
 from equipoise.spec.evaluate.cells import TrackingView
 from equipoise.spec.evaluate.view import (
+    CONFIGURED_MEMORY,
     CPU,
     MEMORY,
+    VCPUS,
     EvaluationContext,
     StateView,
 )
@@ -63,7 +65,7 @@ def as_desired(task: PlanningTask) -> Snapshot:
         version=snapshot.version,
         at_ms=snapshot.at_ms,
         hosts=snapshot.hosts.but(hosts),
-        vms=FrozenMap({**snapshot.vms, **vms}),
+        vms=snapshot.vms.but(vms),
         settings=snapshot.settings,
     )
 
@@ -177,6 +179,10 @@ class CandidateFinder:
         # A resource that no VM claims says nothing about how full a host is.
         claimed = {resource for vm in desired.vms.values() for resource in vm_claim(vm)}
         self._claimed = [name for name in claimed_resources(desired) if name in claimed]
+        self._demand = {host: [0] * len(DEMANDED) for host in desired.hosts}
+        for vm in desired.vms.values() if task.demands else ():
+            if vm.state is VmState.RUNNING and vm.host is not None:
+                self._add_demand(vm.id, vm.host)
         usable = [host for host in desired.hosts.values() if self._is_usable(host)]
         # Hosts that are on come first, and among them the emptiest.
         usable.sort(key=self._fullness)
@@ -213,7 +219,20 @@ class CandidateFinder:
             hosts[vm] = self._candidates(vm, count)
             if hosts[vm]:
                 self._capacity.commit(self._claim(vm), hosts[vm][0])
+                self._add_demand(vm, hosts[vm][0])
         return hosts
+
+    def _add_demand(self, vm: VmId, host: HostId) -> None:
+        for column, amount in enumerate(self._task.demands.get(vm, ())):
+            self._demand[host][column] += amount
+
+    def _overloads(self, vm: VmId, host: HostId) -> bool:
+        """Return whether the demand on a host exceeds its capacity with a VM that comes to it."""
+        known = self._desired.hosts[host]
+        return any(
+            amount > 0 and self._demand[host][column] + amount > DEMANDED[column].of_host(known)
+            for column, amount in enumerate(self._task.demands.get(vm, ()))
+        )
 
     def closest_fit(self, vm: VmId, count: int) -> list[HostId]:
         """Return the hosts that could hold a VM and lack the least capacity for it."""
@@ -258,16 +277,21 @@ class CandidateFinder:
     def _candidates(self, vm: VmId, count: int) -> list[HostId]:
         claim, allowed = self._claim(vm), self._allowed.hosts(vm)
         now, chosen = self._desired.vms[vm].host, list[HostId]()
+        overloaded: list[HostId] = []  # taken only if there are too few others
         for offset in range(len(self._hosts)):
             host = self._hosts[(self._turn + offset) % len(self._hosts)]
             if host == now or (allowed is not None and host not in allowed):
                 continue
-            if self._capacity.fits(claim, host):
-                chosen.append(host)
-                if len(chosen) == count:
-                    break
+            if not self._capacity.fits(claim, host):
+                continue
+            if self._overloads(vm, host):
+                overloaded.append(host)
+                continue
+            chosen.append(host)
+            if len(chosen) == count:
+                break
         self._turn += 1  # the next VM begins with another host, so that they do not all share one
-        return chosen
+        return (chosen + overloaded)[:count]
 
     def _is_usable(self, host: Host) -> bool:
         conditions = self._task.host_conditions.get(host.id)
@@ -275,11 +299,16 @@ class CandidateFinder:
 
     def _fullness(self, host: Host) -> tuple[bool, float]:
         limits = self._capacity.limits[host.id]
-        shares = (
+        shares = [
             self._capacity.free(host.id, resource) / limits[resource]
             for resource in self._claimed
             if limits.get(resource, 0) > 0
-        )
+        ]
+        if self._task.demands:
+            shares += [
+                1 - amount / max(1, resource.of_host(host))
+                for amount, resource in zip(self._demand[host.id], DEMANDED, strict=True)
+            ]
         return host.state is not HostState.ON, -min(shares, default=0.0)
 
 
@@ -294,7 +323,12 @@ def _rule_limits(task: PlanningTask) -> Iterator[tuple[HostId, str, int]]:
                 yield host, _LABELS.get(resource, resource), arguments["qty"]
 
 
-_LABELS: Final = {CPU: ledger.CPU.label, MEMORY: ledger.MEMORY.label}
+_LABELS: Final = {
+    CPU: ledger.CPU.label,
+    MEMORY: ledger.MEMORY.label,
+    CONFIGURED_MEMORY: ledger.CONFIGURED_MEMORY.label,
+    VCPUS: ledger.VCPUS.label,
+}
 """The resources of the specification language that the ledger names differently."""
 
 
@@ -362,6 +396,8 @@ def search_scopes(task: PlanningTask, *, repair: bool, optimise: bool) -> Iterat
             yield SearchScope(moves=most, movable=movers)
         else:
             yield from _narrow_scopes(task, desired, movers)
+    # From here on the scopes have all VMs. A tiny problem is solved in the largest scope at once
+    # when the optimum is wanted: smaller scopes could not prove it.
     if is_too_large(task):
         return
     if not task.problem.network and not (optimise and is_tiny(task)):
@@ -400,6 +436,7 @@ def _narrow_scopes(
     for parallel in (False,) if task.problem.network else (True, False):
         yield SearchScope(moves=1, movable=frozenset(few), hosts=hosts, in_parallel=parallel)
     every = [*sorted(movers), *arriving]
+    # Each scope has four times the hosts: failed ones cost little beside the next.
     for factor in (1, 4, 16):
         hosts = CandidateFinder(task, desired).find_hosts(every, factor * _count(len(every)))
         yield SearchScope(moves=most, movable=movers, hosts=hosts)
@@ -408,6 +445,7 @@ def _narrow_scopes(
 
 
 def _count(movers: int) -> int:
+    # At least three hosts, so that the solver can correct the guess; at most 16, for a small model.
     return max(3, min(16, CANDIDATES_MAX // max(1, movers)))
 
 

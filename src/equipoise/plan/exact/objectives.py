@@ -1,17 +1,29 @@
-"""What the planner minimises, as expressions over the timeline."""
+"""What the planner minimises, as expressions over the timeline; and the load of hosts.
+
+The load is the demand that limits let VMs use. After all goals of a problem, first no host should
+be overloaded in the final state, or all together as little as possible; then less loaded hosts are
+preferred. Without any demand there is no such goal, and a model has nothing of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
+from equipoise.capacity.overload import DEMANDED
+from equipoise.model.action import HOST_TRANSITIONS, HostAction, Kill, RoleAction, vm_transition
+from equipoise.model.host import HostState
+from equipoise.model.plan import Plan
 from equipoise.model.problem import ObjectiveMeasure
 from equipoise.model.problem.problem import ActionKind
-from equipoise.model.quantity import HostId
+from equipoise.model.quantity import HostId, VmId
+from equipoise.model.state.snapshot import Snapshot
+from equipoise.model.vm import VmState
 from equipoise.plan.exact.solver import (
     FALSE,
     TRUE,
     IntExpression,
+    LinearSum,
     Literal,
     as_number,
     weighted_sum,
@@ -97,6 +109,7 @@ def _energy(timeline: Timeline) -> IntExpression:
         span = (power.curve[-1] - power.curve[0]) * SCALE
         usable_mhz = max(1, host.usable_cpu_mhz)
         total = total + weighted_sum(
+            # Rounded down for each VM: the sum is less than a milliwatt per VM too low.
             (span * timeline.snapshot.vms[vm].cpu.reservation_mhz // usable_mhz, literal)
             for vm, literal in elements_of(final.running(host.id))
         )
@@ -117,6 +130,7 @@ def _imbalance(timeline: Timeline) -> IntExpression:
     most = max((-(-builder.bounds(used)[1] // capacity) for used, capacity in shares), default=0)
     fullest = builder.number(0, most)
     for used, capacity in shares:
+        # Only a lower bound of ``fullest``; the minimisation presses it down to the largest share.
         builder.require_at_most(used - fullest * capacity, 0)
     return fullest
 
@@ -143,3 +157,160 @@ _MEASURES: Final[Mapping[ObjectiveMeasure, Callable[[Timeline], IntExpression]]]
     ObjectiveMeasure.ENERGY: _energy,
     ObjectiveMeasure.IMBALANCE: _imbalance,
 }
+
+
+# The load of hosts
+
+TANGENTS: Final = (0, 250, 500, 700, 850, 1000)
+"""The loads, in thousandths, at which tangents approximate the square of the load."""
+Demands = Mapping[VmId, tuple[int, int]]
+
+
+class HostDemand(NamedTuple):
+    """The final demand for one resource on a host, and what the host has of it."""
+
+    host: HostId
+    column: int
+    """The resource, by its place in ``DEMANDED``."""
+    demand: IntExpression
+    capacity: int
+
+
+def host_demands(timeline: Timeline, demands: Demands) -> Iterator[HostDemand]:
+    """Yield the final demand on each host that the plan can change."""
+    final = FinalState(timeline)
+    for host in timeline.snapshot.hosts.values():
+        members = list(elements_of(final.running(host.id)))
+        for column, resource in enumerate(DEMANDED):
+            uses: list[tuple[int, Literal]] = [
+                (demands[vm][column], literal) for vm, literal in members if vm in demands
+            ]
+            demand = weighted_sum(uses)
+            if isinstance(demand, LinearSum):
+                yield HostDemand(host.id, column, demand, max(1, resource.of_host(host)))
+
+
+def overload_goal(timeline: Timeline, changing: Sequence[HostDemand]) -> IntExpression:
+    """Return the overload of the hosts that the plan can change, in thousandths of a host."""
+    builder = timeline.builder
+    total: IntExpression = 0
+    for _, _, demand, capacity in changing:
+        most = builder.bounds(demand)[1]
+        if most > capacity:
+            # Rounded up, so that it is zero only without overload.
+            excess = builder.number(0, -(-(most - capacity) * SCALE // capacity))
+            builder.require_at_most((demand + -capacity) * SCALE - excess * capacity, 0)
+            total = total + excess
+    return total
+
+
+def unevenness_goal(timeline: Timeline, changing: Sequence[HostDemand]) -> IntExpression:
+    """Return the sum of the squares of the loads, from below by tangents.
+
+    With squares, a VM goes to the less loaded of two equal hosts.
+    """
+    builder = timeline.builder
+    total: IntExpression = 0
+    for _, _, demand, capacity in changing:
+        most = -(-builder.bounds(demand)[1] * SCALE // capacity)
+        # In thousandths of the square of a full load.
+        square = builder.number(0, 2 * most + most * most // SCALE + 1)
+        for at in TANGENTS:
+            tangent = demand * (2 * at) + -(at * at * capacity // SCALE)
+            builder.require_at_most(tangent - square * capacity, 0)
+        total = total + square
+    return total
+
+
+class HostLoad(NamedTuple):
+    """The demand on a host before and after a plan: MHz and MiB, and what the host has."""
+
+    host: HostId
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    capacity: tuple[int, ...]
+
+    @property
+    def fullness(self) -> float:
+        """The highest load of a resource, before or after."""
+        return max(
+            amount / max(1, limit)
+            for amounts in (self.before, self.after)
+            for amount, limit in zip(amounts, self.capacity, strict=True)
+        )
+
+    def overload(self, column: int) -> int:
+        """Return the overload of a resource after the plan, in thousandths of the host."""
+        limit = max(1, self.capacity[column])
+        return -(-max(0, self.after[column] - limit) * SCALE // limit)
+
+
+def host_loads(snapshot: Snapshot, plan: Plan, demands: Demands) -> list[HostLoad]:
+    """Return the demand on each host before and after a plan; empty if no VM demands anything."""
+    if not demands:
+        return []
+    states: dict[VmId, VmState] = {}
+    places: dict[VmId, HostId | None] = {}
+    on = {host.id: host.state is HostState.ON for host in snapshot.hosts.values()}
+    for step in sorted(plan.steps, key=lambda step: (step.end_ms, step.start_ms)):
+        action = step.action
+        if isinstance(action, HostAction):
+            on[action.host] = HOST_TRANSITIONS[type(action)][1] is HostState.ON
+        elif isinstance(action, Kill):
+            states[action.vm], places[action.vm] = VmState.TERMINATED, None
+        elif not isinstance(action, RoleAction) and (change := vm_transition(action)) is not None:
+            states[action.vm], places[action.vm] = change.state_after, change.host_after
+    before = _sums(snapshot, _running(snapshot, {}, {}), demands)
+    after_places = _running(snapshot, states, places)
+    # An agent runs exactly while its host is on.
+    for vm in demands:
+        agent = snapshot.vms[vm]
+        if agent.agent and agent.host is not None:
+            after_places[vm] = agent.host if on[agent.host] else None
+    after = _sums(snapshot, after_places, demands)
+    return [
+        HostLoad(
+            host.id,
+            tuple(before[host.id]),
+            tuple(after[host.id]),
+            tuple(resource.of_host(host) for resource in DEMANDED),
+        )
+        for host in snapshot.hosts.values()
+    ]
+
+
+def _running(
+    snapshot: Snapshot,
+    states: Mapping[VmId, VmState],
+    places: Mapping[VmId, HostId | None],
+) -> dict[VmId, HostId | None]:
+    """Return the host of each VM that runs, after the given changes."""
+    return {
+        vm.id: places.get(vm.id, vm.host)
+        for vm in snapshot.vms.values()
+        if states.get(vm.id, vm.state) is VmState.RUNNING
+    }
+
+
+def _sums(
+    snapshot: Snapshot, places: Mapping[VmId, HostId | None], demands: Demands
+) -> dict[HostId, list[int]]:
+    sums = {host: [0] * len(DEMANDED) for host in snapshot.hosts}
+    for vm, amounts in demands.items():
+        host = places.get(vm)
+        if host is not None:
+            for column, amount in enumerate(amounts):
+                sums[host][column] += amount
+    return sums
+
+
+def total_overload(
+    loads: Iterable[HostLoad], among: Collection[tuple[HostId, int]] | None = None
+) -> int:
+    """Return the overload after a plan; with ``among``, only of these resources of hosts."""
+    return sum(
+        load.overload(column)
+        for load in loads
+        for column in range(len(DEMANDED))
+        if among is None or (load.host, column) in among
+    )

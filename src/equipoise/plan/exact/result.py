@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import combinations, islice
+from itertools import combinations, islice, pairwise
 from typing import Any, Final, NamedTuple
 
+from equipoise.capacity.ledger import RESOURCES, claimed_resources, host_limits, vm_claim
 from equipoise.model.host import HostState
 from equipoise.model.plan import Plan
 from equipoise.model.problem.problem import HOST_ACTIONS
-from equipoise.model.quantity import HostId, VmId
+from equipoise.model.quantity import HostId, RuleId, VmId
 from equipoise.model.state.snapshot import Snapshot
-from equipoise.model.value import FrozenMap
+from equipoise.model.value import DisjointSets, FrozenMap
 from equipoise.model.vm import VmState
 from equipoise.plan.exact.narrowing import as_desired, misplaced_vms
 from equipoise.plan.exact.task import (
@@ -28,8 +29,7 @@ from equipoise.plan.exact.task import (
     VmCondition,
     relevant_vms,
 )
-from equipoise.spec.evaluate.explain import format_value
-from equipoise.spec.evaluate.view import CPU, MEMORY, capacity_of, consumption_of
+from equipoise.spec.evaluate.explain import format_value, texts_in
 
 
 class PlanningStatus(StrEnum):
@@ -87,6 +87,13 @@ class PlanningResult:
     """A lower bound of the cost of any plan, by goal."""
     broken: tuple[RuleCondition, ...] = ()
     """The soft rules that the plan violates."""
+    unrepaired: tuple[RuleId, ...] = ()
+    """The rules that were broken before the plan and that no plan can repair."""
+    overload: int | None = None
+    """The demand above the capacity of hosts in the final state, in thousandths of a host.
+
+    ``None`` without a plan, or if no VM demands anything.
+    """
     conflict: ConditionConflict | None = None
     build_s: float = 0.0
     solve_s: float = 0.0
@@ -195,6 +202,7 @@ def _host_counts(conditions: Sequence[PlanCondition]) -> Iterator[ConflictReason
     for condition in apart:
         vms = condition.requirement.arguments["vs"]
         fences = [rule for rule in within if vms & rule.named_vms]
+        # Only if each VM of the group is fenced, no host outside the fences can help.
         if not fences or not all(any(vm in fence.named_vms for fence in fences) for vm in vms):
             continue
         allowed = frozenset().union(*(_hosts_left(vm, fences) for vm in vms))
@@ -249,9 +257,10 @@ def _kinds_of_host(task: PlanningTask) -> list[list[HostId]]:
     switching = [given[kind].of for kind in HOST_ACTIONS if kind in given]
     for host in task.snapshot.hosts.values():
         kind = (
-            *(host.state, host.cores, host.usable_cpu_mhz, host.usable_memory_mib),
-            *(frozenset(host.capacity.items()), frozenset(host.labels.items())),
+            *(host.state, host.cores),
+            *(frozenset(host_limits(host).items()), frozenset(host.labels.items())),
             *(of.get(host.id) for of in switching),
+            # Hosts of a network differ by their links.
             host.id if task.problem.network is not None else None,
         )
         groups.setdefault(kind, []).append(host.id)
@@ -268,42 +277,17 @@ def _by_group(task: PlanningTask) -> dict[frozenset[VmId], list[PlanCondition]]:
             vms = relevant_vms(condition.requirement)
             if vms:
                 about.append((condition, vms & task.snapshot.vms.keys()))
-    groups = _VmGroups()
+    groups = DisjointSets({vm for _, vms in about for vm in vms})
     for _, vms in about:
-        groups.join(vms)
-    members = groups.members()
+        for vm, other in pairwise(vms):
+            groups.join(vm, other)
+    members = {first: frozenset(vms) for first, vms in groups.classes().items()}
     by_group: dict[frozenset[VmId], list[PlanCondition]] = {}
     for condition, vms in about:
+        # All VMs of a condition are in one group, so any of them finds it.
         for vm in sorted(vms)[:1]:
-            by_group.setdefault(members[groups.first(vm)], []).append(condition)
+            by_group.setdefault(members[groups.find(vm)], []).append(condition)
     return by_group
-
-
-class _VmGroups:
-    """Disjoint sets of VMs that are joined directly or through others (union-find)."""
-
-    def __init__(self) -> None:
-        self._parent: dict[VmId, VmId] = {}
-
-    def first(self, vm: VmId) -> VmId:
-        """Return the representative of a VM's group."""
-        parent = self._parent
-        while parent.setdefault(vm, vm) != vm:
-            parent[vm] = parent[parent[vm]]  # halve the path, so that later lookups are short
-            vm = parent[vm]
-        return vm
-
-    def join(self, vms: Iterable[VmId]) -> None:
-        """Join VMs to one group."""
-        firsts = sorted({self.first(vm) for vm in vms})
-        self._parent.update(dict.fromkeys(firsts, *firsts[:1]))
-
-    def members(self) -> dict[VmId, frozenset[VmId]]:
-        """Return the members of each group, by its representative."""
-        groups: dict[VmId, set[VmId]] = {}
-        for vm in list(self._parent):
-            groups.setdefault(self.first(vm), set()).add(vm)
-        return {vm: frozenset(members) for vm, members in groups.items()}
 
 
 def _subproblem(
@@ -314,7 +298,14 @@ def _subproblem(
 ) -> PlanningTask:
     """Return the task of some VMs alone, with as many equal hosts as these can ever visit."""
     whole = task.snapshot
-    named = {host for condition in conditions for host in _hosts_in(_arguments(condition))}
+    rules = (condition for condition in conditions if isinstance(condition, RuleCondition))
+    # Every name in an argument: names of VMs and labels do no harm.
+    named = {
+        HostId(name)
+        for rule in rules
+        for value in rule.requirement.arguments.values()
+        for name in texts_in(value)
+    }
     named |= {host for vm in vms if (host := whole.vms[vm].host) is not None}
     about = [
         condition for host in sorted(named) for condition in task.host_conditions.get(host, ())
@@ -333,23 +324,9 @@ def _subproblem(
     return replace(task, snapshot=snapshot, conditions=(*conditions, *about), known_parts=None)
 
 
-def _arguments(condition: PlanCondition) -> Iterable[Any]:
-    return condition.requirement.arguments.values() if isinstance(condition, RuleCondition) else ()
-
-
-def _hosts_in(values: Iterable[Any]) -> Iterator[HostId]:
-    """Yield every name in some arguments; names of VMs do no harm."""
-    for value in values:
-        if isinstance(value, str):
-            yield HostId(value)
-        elif isinstance(value, frozenset | tuple):
-            yield from _hosts_in(value)
-
-
 def capacity_shortage(task: PlanningTask) -> ConditionConflict | None:
     """Return a conflict of conditions that need more of a resource than all hosts have together."""
-    names = {name for vm in task.snapshot.vms.values() for name in vm.consumption}
-    for resource in (CPU, MEMORY, *sorted(names)):
+    for resource in claimed_resources(task.snapshot):
         conflict = _shortage_of(task, resource)
         if conflict is not None:
             return conflict
@@ -363,7 +340,7 @@ def _shortage_of(task: PlanningTask, resource: str) -> ConditionConflict | None:
         conditions = task.vm_conditions.get(vm.id)
         ends = conditions[0].state if conditions else vm.state
         if ends is VmState.RUNNING and not vm.agent:
-            need = consumption_of(vm, resource)
+            need = vm_claim(vm).get(resource, 0)
             if vm.state is VmState.RUNNING:
                 needed += need
             elif need:
@@ -377,9 +354,9 @@ def _shortage_of(task: PlanningTask, resource: str) -> ConditionConflict | None:
         conditions_in_conflict += task.vm_conditions[name]
     if needed <= available:
         return None
-    reason = (
-        f"all VMs together need {needed:,} of {resource}; all hosts together have {available:,}"
-    )
+    is_named = not any(resource == of_host.label for of_host in RESOURCES)
+    what = f"of {resource}" if is_named else resource
+    reason = f"all VMs together need {needed:,} {what}; all hosts together have {available:,}"
     reasons = (ConflictReason("no-capacity", reason),)
     return ConditionConflict.of(conditions_in_conflict, reasons, minimal=False)
 
@@ -395,7 +372,7 @@ def _final_capacity(task: PlanningTask, resource: str) -> tuple[int, list[HostCo
         conditions = task.host_conditions.get(host.id, [])
         ends = conditions[0].state if conditions else host.state
         # An overfull host counts with its load, so that the bound stays valid.
-        most = max(capacity_of(host, resource), loads.get(host.id, 0))
+        most = max(host_limits(host).get(resource, 0), loads.get(host.id, 0))
         if ends is HostState.ON or (ends is HostState.STANDBY and not conditions):
             available += most
         elif most:
@@ -407,5 +384,5 @@ def _loads(task: PlanningTask, resource: str) -> Mapping[HostId, int]:
     loads: dict[HostId, int] = {}
     for vm in task.snapshot.vms.values():
         if vm.host is not None and vm.state is VmState.RUNNING:
-            loads[vm.host] = loads.get(vm.host, 0) + consumption_of(vm, resource)
+            loads[vm.host] = loads.get(vm.host, 0) + vm_claim(vm).get(resource, 0)
     return loads

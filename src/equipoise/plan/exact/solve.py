@@ -6,17 +6,27 @@ accepts its plan.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from equipoise.errors import InputProblem, InvalidInput
 from equipoise.model.plan import Plan
 from equipoise.model.problem import PlanningProblem
 from equipoise.model.problem.problem import MOVES_MAX
+from equipoise.model.quantity import RuleId
 from equipoise.plan.exact.judge import RefusedPlan, exclude_refused, judge_plan
 from equipoise.plan.exact.model import PlanningModel, plan_of
-from equipoise.plan.exact.narrowing import is_too_large, search_scopes
+from equipoise.plan.exact.narrowing import SMALL_MAX, is_too_large, search_scopes
+from equipoise.plan.exact.objectives import (
+    HostDemand,
+    host_demands,
+    host_loads,
+    overload_goal,
+    total_overload,
+    unevenness_goal,
+)
 from equipoise.plan.exact.result import (
     ConditionConflict,
     ConflictReason,
@@ -32,6 +42,7 @@ from equipoise.plan.exact.solver import (
     FIRST,
     GOOD,
     OPTIMAL,
+    POLISHED,
     CpModelBuilder,
     IntExpression,
     Literal,
@@ -66,11 +77,11 @@ def solve_scope(
     *,
     optimise: bool,
     stream: PlanListener | None = None,
-    better_than: tuple[int, ...] = (),
+    better_than: PlanningResult | None = None,
 ) -> PlanningResult:
     """Find a plan within a scope, the best one if ``optimise``, or prove that there is none.
 
-    ``better_than`` are the goals of a known plan: the search is for a better one.
+    With ``better_than``, the search is for a better plan than that one.
     """
     began = budget.clock()
     model = PlanningModel.of(task, scope)
@@ -84,6 +95,7 @@ def is_possible(task: PlanningTask, scope: SearchScope, budget: SearchBudget) ->
     model = PlanningModel.of(task, scope)
     status = _ScopeSearch(model, budget).solve_until_accepted(None, FIRST).status
     if status is SolverStatus.NONE:
+        # A later end might still give a plan, so that nothing is proved.
         return None if task.guesses_horizon else False
     unproved = model.left_to_judge and not scope.with_capacity  # the judge did not see these
     return None if status is SolverStatus.UNKNOWN or unproved else True
@@ -101,14 +113,14 @@ class _ScopeSearch:
         self._stream = stream
         self._goals = tuple(model.goals())
 
-    def run(self, *, optimise: bool, known: tuple[int, ...] = ()) -> PlanningResult:
+    def run(self, *, optimise: bool, known: PlanningResult | None = None) -> PlanningResult:
         bounds: list[int | None] = []
         best: Solution | None = None
         optimal = optimise
-        if known:
+        if known is not None:
             self._require_better(known)
         for goal in self._goals:
-            result = self._solve_goal(goal, optimise=optimise)
+            result = self._solve_goal(goal, optimise=optimise, polish=known is not None)
             if result.status is SolverStatus.NONE:
                 assert best is None, "a solution stays feasible under its own bound"
                 return PlanningResult(PlanningStatus.UNSAT)
@@ -124,29 +136,93 @@ class _ScopeSearch:
             self._builder.hint_all(best.values)
         if best is None:
             return PlanningResult(PlanningStatus.TIMEOUT)
-        return self._answer(self._without_needless_actions(best), bounds, optimal=optimal)
+        # A goal that the search could not reach within its budget leaves no time for the load.
+        complete = len(bounds) == len(self._goals)
+        best = self._without_overload(best) if complete else best
+        best = self._without_needless_actions(best)
+        best = self._on_less_loaded_hosts(best) if complete else best
+        return self._answer(best, bounds, optimal=optimal)
 
     def _without_needless_actions(self, best: Solution) -> Solution:
         """Return an equally good solution without useless actions, if a short search finds one."""
         spare = self._model.spare()
         if spare is None or self._budget.is_over:
             return best
-        return self.solve_until_accepted(spare, GOOD, watched=False).solution or best
+        best = self.solve_until_accepted(spare, GOOD, watched=False).solution or best
+        if self._changing:
+            self._builder.require_at_most(spare, best.number(spare))
+        return best
 
-    def _require_better(self, known: tuple[int, ...]) -> None:
+    # The load of hosts comes after all goals of the problem.
+
+    @cached_property
+    def _changing(self) -> list[HostDemand]:
+        """The hosts whose load the plan can change; none if no VM demands anything."""
+        task = self._model.task
+        if not task.demands or not self._model.with_capacity:
+            return []
+        return list(host_demands(self._model.timeline, task.demands))
+
+    @cached_property
+    def _overload(self) -> IntExpression:
+        """The overload of these hosts; other hosts have the same overload in every plan."""
+        return overload_goal(self._model.timeline, self._changing)
+
+    def _changing_overload(self, plan: Plan) -> int:
+        """Return the value of this goal for a plan."""
+        task = self._model.task
+        among = {(demand.host, demand.column) for demand in self._changing}
+        return total_overload(host_loads(task.snapshot, plan, task.demands), among)
+
+    def _without_overload(self, best: Solution) -> Solution:
+        """Return an equally good solution with the least overload, and keep it that low."""
+        if not self._changing or isinstance(self._overload, int):
+            return best
+        known = self._changing_overload(plan_of(self._model.timeline, best))
+        if known > 0 and not self._budget.is_over:
+            self._builder.require_at_most(self._overload, known)
+            better = self.solve_until_accepted(self._overload, GOOD, watched=False).solution
+            if better is not None:
+                best, known = better, better.number(self._overload)
+                self._builder.hint_all(best.values)
+        self._builder.require_at_most(self._overload, known)
+        return best
+
+    def _on_less_loaded_hosts(self, best: Solution) -> Solution:
+        """Return an equally good solution whose VMs are on less loaded hosts, by a short search."""
+        if not self._changing or self._budget.is_over:
+            return best
+        goal = unevenness_goal(self._model.timeline, self._changing)
+        self._builder.hint_all(best.values)
+        narrowed = self._model.timeline.scope.hosts is not None
+        quality = FAIR if narrowed else POLISHED
+        return self.solve_until_accepted(goal, quality, watched=False).solution or best
+
+    def _require_better(self, known: PlanningResult) -> None:
         """Require that a goal is smaller than known and that no goal before it is larger."""
         builder = self._builder
         # Lexicographic comparison: equal or better in all earlier goals, strictly better in one.
         ways, so_far = [], list[Literal]()
-        for goal, value in zip(self._goals, known, strict=True):
+        goals, values = self._goals, known.goals
+        if known.plan is not None and known.overload and self._changing:
+            goals = (*goals, self._overload)
+            values = (*values, self._changing_overload(known.plan))
+        for goal, value in zip(goals, values, strict=True):
             ways.append(builder.all((*so_far, builder.at_most(goal, value - 1))))
             so_far.append(builder.at_most(goal, value))
         builder.require(builder.any(ways))
 
-    def _solve_goal(self, goal: IntExpression, *, optimise: bool) -> SolverResult:
-        """Return the best solution; without ``optimise`` a good one, and if that is hard, any."""
+    def _solve_goal(
+        self, goal: IntExpression, *, optimise: bool, polish: bool = False
+    ) -> SolverResult:
+        """Return the best solution; without ``optimise`` a good one, and if that is hard, any.
+
+        With ``polish`` there is a plan already, and only a short search is worth its time.
+        """
         if optimise:
             return self.solve_until_accepted(goal, OPTIMAL)
+        if polish:
+            return self.solve_until_accepted(goal, POLISHED)
         narrowed = self._model.timeline.scope.hosts is not None
         result = self.solve_until_accepted(goal, FAIR if narrowed else GOOD)
         if result.status is not SolverStatus.UNKNOWN or self._budget.is_over:
@@ -199,6 +275,7 @@ class _ScopeSearch:
         violations = judge_plan(task, plan, task.soft) if task.soft else ()
         violated = {violation.constraint for violation in violations}
         broken = tuple(soft for soft in task.soft if str(soft.requirement) in violated)
+        loads = host_loads(task.snapshot, plan, task.demands)
         return PlanningResult(
             PlanningStatus.SOLVED,
             plan,
@@ -206,6 +283,7 @@ class _ScopeSearch:
             goals=tuple(best.number(goal) for goal in self._goals),
             bounds=tuple(bounds),
             broken=broken,
+            overload=total_overload(loads) if loads else None,
         )
 
 
@@ -216,16 +294,18 @@ def solve(
     repair: bool = False,
     optimise: bool = False,
     stream: PlanListener | None = None,
+    kept: Collection[RuleId] | None = None,
 ) -> PlanningResult:
     """Find a plan that satisfies every condition, or a minimal set of conditions in conflict.
 
     With ``repair`` only VMs that may be misplaced move at first, and others only if that is not
     enough; so no plan is ever lost by it. With ``optimise`` the plan is the best of all if the
-    budget allows a proof; otherwise it is a good one.
+    budget allows a proof; otherwise it is a good one. ``kept`` says how rules count that are broken
+    before the plan (``PlanningTask.of``).
     """
     budget = budget or SearchBudget()
     began = budget.clock()
-    task = PlanningTask.of(problem)
+    task = PlanningTask.of(problem, kept)
     if task.invalid:
         raise InvalidInput(
             "rules",
@@ -243,7 +323,7 @@ def solve(
 
 class _Planner:
     def __init__(
-        self, task: PlanningTask, budget: SearchBudget, stream: PlanListener | None
+        self, task: PlanningTask, budget: SearchBudget, stream: PlanListener | None = None
     ) -> None:
         self._task = task
         self._budget = budget
@@ -260,6 +340,7 @@ class _Planner:
         if answer.status is PlanningStatus.UNSAT and answer.conflict is None:
             answer = replace(answer, conflict=self._explain(self._task.hard))
         if optimise and answer.plan is not None and not answer.optimal:
+            # The caller asked for the best plan; this one may not be it.
             answer = replace(answer, status=PlanningStatus.TIMEOUT)
         return replace(answer, build_s=self._build_s)
 
@@ -270,6 +351,7 @@ class _Planner:
         for scope in search_scopes(self._task, repair=repair, optimise=optimise):
             result = self._solve_in(scope, best, optimise=optimise)
             if result.status is PlanningStatus.UNSAT and best is None and not is_proved:
+                # Once, when a narrow scope failed: a proof is cheaper than wider scopes.
                 conflict, is_proved = self._conflict_in_part(), True
                 if conflict is not None:
                     return PlanningResult(PlanningStatus.UNSAT, conflict=conflict)
@@ -277,13 +359,22 @@ class _Planner:
             if result.status is PlanningStatus.SOLVED:
                 # Bounds that hold within a narrow scope do not hold for the whole problem.
                 best = result if whole else replace(result, optimal=False, bounds=())
-                if not optimise:
+                if not (optimise or self._is_worth_more(best)):
                     return best
             elif result.status is PlanningStatus.TIMEOUT:
-                return best or result
+                if optimise or best is None:
+                    return best or result
+            elif whole and best is not None:
+                return replace(best, optimal=True, bounds=best.goals) if optimise else best
             elif whole:
-                return result if best is None else replace(best, optimal=True, bounds=best.goals)
+                return result
         return best or PlanningResult(PlanningStatus.TIMEOUT)
+
+    def _is_worth_more(self, found: PlanningResult) -> bool:
+        """Whether wider scopes are searched for a plan that overloads no host."""
+        snapshot = self._task.snapshot
+        is_small = len(snapshot.vms) * len(snapshot.hosts) <= SMALL_MAX
+        return bool(found.overload) and is_small and not self._budget.is_over
 
     def _solve_in(
         self, scope: SearchScope, best: PlanningResult | None, *, optimise: bool
@@ -294,7 +385,7 @@ class _Planner:
             self._budget,
             optimise=optimise,
             stream=self._stream,
-            better_than=best.goals if best else (),
+            better_than=best,
         )
         self._build_s += result.build_s
         return result
@@ -302,7 +393,7 @@ class _Planner:
     def _conflict_in_part(self) -> ConditionConflict | None:
         """Return why the whole has no plan, if a part of it shows that."""
         for part in subproblems_of(self._task):
-            planner = _Planner(part, self._budget, None)
+            planner = _Planner(part, self._budget)
             if planner._possible(part.conditions) is False:
                 return planner._explain(part.conditions)
         return capacity_shortage(self._task)
@@ -312,6 +403,8 @@ class _Planner:
     def _explain(
         self, suspects: Sequence[PlanCondition], reason: ConflictReason | None = None
     ) -> ConditionConflict:
+        if not self._budget.explains:
+            return ConditionConflict.of(suspects, (), minimal=False)
         conditions, certain = smallest_conflict(suspects, self._possible)
         facts = list(self._facts(conditions)) if reason is None else [reason]
         reasons = describe_conflict(conditions, facts)
@@ -353,4 +446,4 @@ class _Planner:
     def _possible_with(self, conditions: Sequence[PlanCondition], **other: Any) -> bool:
         """Whether the conditions can be satisfied if the problem is changed."""
         task = replace(self._task, problem=self._task.problem.but(**other))
-        return bool(_Planner(task, self._budget, None)._possible(conditions))
+        return bool(_Planner(task, self._budget)._possible(conditions))

@@ -142,6 +142,7 @@ class CpModelBuilder:
         if len(number.terms) == 1:
             ((index, _),) = number.terms.items()
             if self._bounds[index] == (0, 1):  # a variable of 0 or 1 is a literal itself
+                # The lower bound is not 0 if the factor is negative: 1 is below the limit.
                 return index if self.bounds(number)[0] != 0 else -index
         key = (tuple(sorted(number.terms.items())), limit)
         known = self._known.get(key)
@@ -289,7 +290,10 @@ class CpModelBuilder:
         """Give the solver an earlier solution as the first values."""
         self.model.clear_hints()  # type: ignore[no-untyped-call]
         for variable, value in zip(
-            self._variables[_FIRST_VARIABLE:], values[_FIRST_VARIABLE:], strict=False
+            # Variables that were added after the solution have no value yet.
+            self._variables[_FIRST_VARIABLE:],
+            values[_FIRST_VARIABLE:],
+            strict=False,
         ):
             self.model.add_hint(variable, value)
 
@@ -397,6 +401,8 @@ class SearchBudget:
     seed: int = 0
     work: float | None = None
     """The solver work left, in the solver's own unit. Unlike time, it is the same in every run."""
+    explains: bool = True
+    """Whether a conflict is reduced to a minimal one; that can take more searches than the plan."""
     stopped: bool = False
     _running: list[Any] = field(default_factory=list)
 
@@ -440,6 +446,7 @@ class SolutionQuality:
 OPTIMAL: Final = SolutionQuality()
 GOOD: Final = SolutionQuality(work=5.0)
 FAIR: Final = SolutionQuality(work=0.1, presolves=1)
+POLISHED: Final = SolutionQuality(work=1.0)
 FIRST: Final = SolutionQuality(first=True)
 
 
@@ -496,6 +503,7 @@ def solve_model(
     return SolverResult(status, Solution(builder.values(solver)), bound)
 
 
+# An eighth of the range of 64 bits, which leaves room for the solver's own sums.
 _OBJECTIVE_MAX: Final = 2**60
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
+from equipoise.capacity.overload import demand_per_vm
 from equipoise.model.host import HostState, RequestedHostState
 from equipoise.model.problem import (
     DesiredHostState,
@@ -15,12 +16,13 @@ from equipoise.model.problem import (
     PlanningProblem,
 )
 from equipoise.model.problem.problem import ObjectiveTerm
-from equipoise.model.quantity import HostId, ResourceName, VmId
+from equipoise.model.quantity import HostId, ResourceName, RuleId, VmId
 from equipoise.model.rule import Rule, Satisfy
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import VmState
 from equipoise.spec.evaluate.cells import FormulaCell, TrackingView
-from equipoise.spec.evaluate.view import EvaluationContext, ReadSet, StateView
+from equipoise.spec.evaluate.explain import texts_in
+from equipoise.spec.evaluate.view import HOST_RESOURCES, EvaluationContext, ReadSet, StateView
 from equipoise.spec.language.syntax import Call, Number, Term, calls_in, names_in, subterms
 from equipoise.spec.language.vocabulary import SETS, canonical_name
 from equipoise.spec.requirement import Requirement
@@ -47,7 +49,7 @@ def relevant_vms(requirement: Requirement) -> frozenset[VmId] | None:
     if not _is_about_its_arguments(requirement.specification, requirement.name):
         return None
     about_vms = _vm_parameters(requirement.specification, requirement.name)
-    return frozenset(_names_in_arguments([requirement.arguments[name] for name in about_vms]))
+    return frozenset(map(VmId, texts_in(tuple(requirement.arguments[name] for name in about_vms))))
 
 
 @lru_cache(maxsize=512)
@@ -74,15 +76,6 @@ def _is_about_its_arguments(owner: Specification, name: str) -> bool:
         declares is None or _is_about_its_arguments(declares, function)
         for declares, function in called
     )
-
-
-def _names_in_arguments(values: Collection[Any]) -> Iterator[VmId]:
-    """Yield every name in some arguments, also inside groups."""
-    for value in values:
-        if isinstance(value, str):
-            yield VmId(value)
-        elif isinstance(value, frozenset | tuple):
-            yield from _names_in_arguments(value)
 
 
 @dataclass(slots=True, eq=False)
@@ -196,6 +189,8 @@ class RuleCondition:
     requirement: Requirement
     weight: int = 0
     """The cost of violating it; 0 for a hard rule."""
+    kept: bool = False
+    """Whether it is broken before the plan, and the plan need not repair it."""
 
     @property
     def title(self) -> str:
@@ -223,10 +218,16 @@ class PlanningTask:
     """Rules that cannot be read, each with the reason."""
     known_parts: RequirementParts | None = field(default=None, repr=False)
     """The parts of the same conditions, if they were evaluated already."""
+    broken_rules: frozenset[RuleId] = frozenset()
+    """The hard rules that are broken before the plan, where the plan may repair or keep them."""
 
     @classmethod
-    def of(cls, problem: PlanningProblem) -> PlanningTask:
-        """Return the task of a problem."""
+    def of(cls, problem: PlanningProblem, kept: Collection[RuleId] | None = None) -> PlanningTask:
+        """Return the task of a problem.
+
+        A continuous rule that is broken before the plan admits no plan. But if ``kept`` is given,
+        the plan repairs it, except the rules of ``kept``, which it must not make worse.
+        """
         snapshot = Snapshot.of(problem.cluster)
         conditions: list[PlanCondition] = [*_state_conditions(problem)]
         invalid: list[str] = []
@@ -236,7 +237,14 @@ class PlanningTask:
                 conditions += _rule_conditions(rule, requirement, problem)
             else:
                 invalid.append(f"{requirement.constraint}: {requirement.detail}")
-        return cls(problem, snapshot, tuple(conditions), tuple(invalid))
+        broken: set[RuleId] = set()
+        if kept is not None:
+            parts = RequirementParts(snapshot)
+            conditions = [
+                _with_old_fault(condition, parts, kept, broken) for condition in conditions
+            ]
+        task = cls(problem, snapshot, tuple(conditions), tuple(invalid))
+        return replace(task, broken_rules=frozenset(broken)) if broken else task
 
     @cached_property
     def parts(self) -> RequirementParts:
@@ -245,7 +253,13 @@ class PlanningTask:
 
     def with_only(self, conditions: Iterable[PlanCondition]) -> PlanningTask:
         """Return the same task with fewer conditions."""
+        # A search for a conflict makes dozens of such tasks; the parts are evaluated once.
         return replace(self, conditions=tuple(conditions), known_parts=self.parts)
+
+    @cached_property
+    def demands(self) -> Mapping[VmId, tuple[int, int]]:
+        """The MHz and MiB that each VM demands, without the VMs that demand nothing."""
+        return demand_per_vm(self.snapshot, list(self.snapshot.vms.values()))
 
     @cached_property
     def hard(self) -> tuple[PlanCondition, ...]:
@@ -368,6 +382,7 @@ def _referenced_times(requirement: Requirement) -> Iterator[int]:
         *requirement.arguments.values(),
         *_numbers_in(requirement.specification, requirement.name),
     ):
+        # Not ``isinstance``: a bool is an int in Python, and no time.
         if type(value) is int and value > 0:
             yield value
 
@@ -397,8 +412,8 @@ def _note_growth(
     assert isinstance(vm, str)
     assert isinstance(name, str)
     assert isinstance(amount, int)
-    if name in ("cpu", "memory"):
-        return  # reservations cannot be allocated; the rule itself is in conflict then
+    if name in HOST_RESOURCES:
+        return  # sizes and reservations cannot be allocated; the rule itself is in conflict then
     has = snapshot.vms[VmId(vm)].consumption.get(ResourceName(name), 0)
     wanted = amounts.setdefault(VmId(vm), {})
     if amount > wanted.get(ResourceName(name), has):
@@ -436,6 +451,28 @@ def _rule_conditions(
     if not is_final_state or rule.continuous:  # a continuous rule is about every moment as well
         weight = 0 if rule.hard else problem.weights.get(rule.id, 1)
         yield RuleCondition(rule, replace(requirement, title=rule.id), weight)
+
+
+def _with_old_fault(
+    condition: PlanCondition,
+    parts: RequirementParts,
+    kept: Collection[RuleId],
+    broken: set[RuleId],
+) -> PlanCondition:
+    """Return a condition that a plan can meet if its hard rule is broken; note the rule."""
+    if not isinstance(condition, RuleCondition) or condition.weight:
+        return condition
+    requirement = condition.requirement
+    # A formula about the plan is not broken before there is a plan.
+    is_known = not requirement.specification.looks_beyond(requirement.name)
+    if not is_known or all(part.holds for part in parts.of(requirement)):
+        return condition
+    broken.add(condition.rule.id)
+    if condition.rule.id in kept:
+        return replace(condition, kept=True)
+    if not requirement.continuous:
+        return condition
+    return replace(condition, requirement=replace(requirement, repaired=True))
 
 
 @dataclass(frozen=True, slots=True)

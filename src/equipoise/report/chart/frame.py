@@ -52,6 +52,7 @@ def round_ticks(low: float, high: float, about: int = 4, *, whole: bool = False)
     rough = max(wide / about, 1.0) if whole else wide / about
     power = 10.0 ** floor(log10(rough))
     steps = [factor * power for factor in _ROUND if not whole or (factor * power).is_integer()]
+    # The tolerances absorb rounding: without them a value on a tick would get one step more.
     step = next(candidate for candidate in steps if candidate >= rough * (1 - 1e-9))
     first, last = floor(low / step + 1e-9), ceil(high / step - 1e-9)
     return [round(place * step, 12) for place in range(first, max(last, first + 1) + 1)]
@@ -201,6 +202,11 @@ def legend_list(*entries: Markup) -> Markup:
 def empty_note(why: str) -> Markup:
     """Return a note that explains why there is no chart."""
     return tag("p", text(why), class_="empty")
+
+
+def note_line(words: str) -> Markup:
+    """Return a note beside a chart or a table, or nothing without words."""
+    return tag("p", text(words), class_="note") if words else EMPTY
 
 
 def view_switch(name: str, views: Sequence[str], picture: Markup) -> Markup:

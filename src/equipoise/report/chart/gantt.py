@@ -75,6 +75,8 @@ class GanttChart:
     description: str = ""
     row_height: float | None = None
     """Height of a row; default: as much as a chart of limited height allows."""
+    titled_max: int = _TITLED_MAX
+    """More bars than this are one path per class, without titles."""
     static: bool = False
     """Whether the chart has no readout under the pointer; its names are shortened to fit."""
 
@@ -90,7 +92,7 @@ def draw(given: GanttChart, legend: Markup = EMPTY) -> Markup:
         ticks=given.ticks,
         description=given.description,
     )
-    drawn = _bars_with_titles if len(given.bars) <= _TITLED_MAX else _bars_as_paths
+    drawn = _bars_with_titles if len(given.bars) <= given.titled_max else _bars_as_paths
     # Long bars first, so that they never hide short ones.
     shown = sorted(given.bars, key=lambda bar: bar.start_s - bar.end_s)
     readings = {"rows": [name for name, _ in given.rows], "top": TOP, "tall": round(tall, 3)}

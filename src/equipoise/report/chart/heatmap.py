@@ -60,6 +60,7 @@ class ColourRamp(NamedTuple):
 
     def shades(self, cells: Cells) -> Cells:
         """Return the shade of each figure; states stay as they are."""
+        # 64 bits, because the largest cell times the number of shades exceeds 32 bits.
         above = np.maximum(cells.astype(np.int64) - self.low, 0)
         shade = above * self.steps // max(self.high - self.low, 1)
         return np.where(cells >= 0, np.minimum(shade, self.steps - 1), cells).astype(np.int32)

@@ -200,7 +200,7 @@ def _names(plot: Plot, y: LinearScale) -> Markup:
             )
             wanted.append((y(last), series.name, f"line c{series.colour}"))
     wanted += [(y(value), words, "level") for value, words in plot.levels]
-    wanted.sort(key=lambda each: each[0])
+    wanted.sort(key=lambda label: label[0])
     places = _spread_labels([place for place, _, _ in wanted], TOP, y.start)
     parts = []
     for place, (_, name, look) in zip(places, wanted, strict=True):
@@ -217,6 +217,7 @@ def _spread_labels(wanted: list[float], top: float, bottom: float) -> list[float
     placed: list[float] = []
     for place in wanted:
         placed.append(max(place, placed[-1] + gap if placed else top))
+    # Back upwards: labels that the first pass moved below the chart return into it.
     limit = bottom
     for index in range(len(placed) - 1, -1, -1):
         placed[index] = min(placed[index], limit)

@@ -5,7 +5,10 @@ plan.
 """
 
 from equipoise.report.placement.svg import ViolationFlag, draw
-from equipoise.report.placement.text import placement_text
-from equipoise.report.placement.timeline import PlacementTimeline, placement_timeline
+from equipoise.report.placement.timeline import (
+    PlacementTimeline,
+    placement_text,
+    placement_timeline,
+)
 
 __all__ = ["PlacementTimeline", "ViolationFlag", "draw", "placement_text", "placement_timeline"]

@@ -14,9 +14,9 @@ from equipoise.model.host import HostState
 from equipoise.model.quantity import HostId, VmId, format_count
 from equipoise.model.vm import VmState
 from equipoise.report.chart import gantt
-from equipoise.report.chart.frame import TimeMark, TimeSpan, legend_entry, legend_list
+from equipoise.report.chart.frame import TimeMark, TimeSpan, legend_entry, legend_list, note_line
 from equipoise.report.chart.gantt import GanttBackground, GanttBar, GanttChart
-from equipoise.report.chart.markup import EMPTY, Markup, tag, text
+from equipoise.report.chart.markup import EMPTY, Markup, tag
 from equipoise.report.placement.timeline import (
     NO_HOST,
     HostStatePeriod,
@@ -198,6 +198,7 @@ def draw(timeline: PlacementTimeline, name: str, flag: ViolationFlag | None = No
         rows.append((link.lane, ""))
     if flag is not None:
         start, end = scale.start(flag.period), scale.end(flag.period)
+        # First, so that it lies below the states of hosts.
         backgrounds.insert(0, GanttBackground(0, len(rows), start, end, "wrong", flag.words))
     chart = GanttChart(
         label="Placement over time",
@@ -220,7 +221,7 @@ def _hidden_note(timeline: PlacementTimeline, count: int) -> Markup:
         return EMPTY
     known = len(timeline.states[0].hosts)
     words = f"The chart shows the {known - count} busiest of {known:,} hosts."
-    return tag("p", text(words), class_="note")
+    return note_line(words)
 
 
 def _height(lane: PlacementLane) -> int:

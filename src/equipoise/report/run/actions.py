@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -11,9 +11,15 @@ from equipoise.model.action import Action, Move, describe, footprint
 from equipoise.model.event import ActionFailed, ActionFinished, ActionLost, ActionStarted, Event
 from equipoise.model.quantity import format_count
 from equipoise.report.chart import gantt
-from equipoise.report.chart.frame import empty_note, legend_entry, legend_list, view_switch
+from equipoise.report.chart.frame import (
+    empty_note,
+    legend_entry,
+    legend_list,
+    note_line,
+    view_switch,
+)
 from equipoise.report.chart.gantt import GanttBar, GanttChart
-from equipoise.report.chart.markup import Markup, Section, concat, tag, text
+from equipoise.report.chart.markup import Markup, Section, concat, tag
 from equipoise.report.format import format_moment
 from equipoise.report.run.data import RunData
 
@@ -91,6 +97,8 @@ def _with_outcome(
 _SUBJECTS_MAX: Final = 80
 _HOSTS_MAX: Final = 60
 _ARRIVING, _LEAVING, _WHOLE = (0.08, 0.48), (0.52, 0.92), (0.15, 0.85)
+_Band = tuple[ActionAttempt, str, tuple[float, float]]
+"""An attempt, the name of its row, and its upper and lower edge in the row."""
 _OUTCOME_TEXTS: Final = {
     ActionOutcome.FINISHED: "finished",
     ActionOutcome.FAILED: "failed, without effect",
@@ -124,62 +132,58 @@ def _actions_caption(attempts: list[ActionAttempt]) -> str:
 
 
 def _by_subject(run: RunData, attempts: list[ActionAttempt]) -> Markup:
-    counts = Counter(attempt.subject for attempt in attempts)
-    shown = [subject for subject, _ in counts.most_common(_SUBJECTS_MAX)]
     # The rows have the order of the first starts.
     first = {attempt.subject: place for place, attempt in reversed(list(enumerate(attempts)))}
-    shown.sort(key=lambda subject: first[subject])
-    places = {subject: row for row, subject in enumerate(shown)}
-    picture = GanttChart(
-        label="Actions by VM, or by host for host actions",
-        span=run.span,
-        rows=[(subject, format_count(counts[subject], "action")) for subject in shown],
-        bars=[
-            GanttBar(
-                places[attempt.subject],
-                attempt.start_s,
-                attempt.end_s,
-                _bar_class(attempt),
-                attempt.words,
-            )
-            for attempt in attempts
-            if attempt.subject in places
-        ],
-        marks=run.marks(),
-    )
-    note = _omitted_note(len(counts), len(shown), "VMs and hosts")
-    return concat([note, gantt.draw(picture, _outcome_legend(attempts))])
+    bands = [(attempt, attempt.subject, _WHOLE) for attempt in attempts]
+    busiest = _busiest(bands, _SUBJECTS_MAX)
+    shown = {subject: busiest[subject] for subject in sorted(busiest, key=first.__getitem__)}
+    note = _omitted_note(len(first), len(shown), "VMs and hosts")
+    label = "Actions by VM, or by host for host actions"
+    chart = _chart(run, label, shown, bands)
+    return concat([note, gantt.draw(chart, _outcome_legend(attempts))])
 
 
 def _by_host(run: RunData, attempts: list[ActionAttempt]) -> Markup:
-    touched = [(attempt, host, band) for attempt in attempts for host, band in _host_bands(attempt)]
-    if not touched:
+    bands = [(attempt, host, band) for attempt in attempts for host, band in _host_bands(attempt)]
+    if not bands:
         return empty_note("No action concerns a host.")
-    counts = Counter(host for _, host, _ in touched)
-    shown = sorted(host for host, _ in counts.most_common(_HOSTS_MAX))
-    places = {host: row for row, host in enumerate(shown)}
-    picture = GanttChart(
-        label="Actions by host: arrivals above, departures below",
+    busiest = _busiest(bands, _HOSTS_MAX)
+    shown = {host: busiest[host] for host in sorted(busiest)}
+    note = _omitted_note(len({host for _, host, _ in bands}), len(shown), "hosts")
+    halves = note_line("The upper half of a row shows arrivals, the lower half departures.")
+    label = "Actions by host: arrivals above, departures below"
+    chart = _chart(run, label, shown, bands)
+    return concat([note, halves, gantt.draw(chart, _outcome_legend(attempts))])
+
+
+def _busiest(bands: Iterable[_Band], most: int) -> dict[str, int]:
+    """Return the rows with most actions, and their number of actions."""
+    return dict(Counter(name for _, name, _ in bands).most_common(most))
+
+
+def _chart(
+    run: RunData, label: str, shown: Mapping[str, int], bands: Sequence[_Band]
+) -> GanttChart:
+    """Return the Gantt chart of the named rows."""
+    rows = {name: row for row, name in enumerate(shown)}
+    return GanttChart(
+        label=label,
         span=run.span,
-        rows=[(host, format_count(counts[host], "action")) for host in shown],
+        rows=[(name, format_count(count, "action")) for name, count in shown.items()],
         bars=[
             GanttBar(
-                places[host],
+                rows[name],
                 attempt.start_s,
                 attempt.end_s,
-                _bar_class(attempt),
+                f"action {attempt.outcome}",
                 attempt.words,
                 band,
             )
-            for attempt, host, band in touched
-            if host in places
+            for attempt, name, band in bands
+            if name in rows
         ],
         marks=run.marks(),
     )
-    note = _omitted_note(len(counts), len(shown), "hosts")
-    halves = tag("p", text("The upper half of a row shows arrivals, the lower half departures."),
-                 class_="note")  # fmt: skip
-    return concat([note, halves, gantt.draw(picture, _outcome_legend(attempts))])
 
 
 def _host_bands(attempt: ActionAttempt) -> Iterator[tuple[str, tuple[float, float]]]:
@@ -188,21 +192,16 @@ def _host_bands(attempt: ActionAttempt) -> Iterator[tuple[str, tuple[float, floa
         yield used.switched, _WHOLE
     if used.target is not None:
         yield used.target, _ARRIVING
+    # A VM that resumes on its own host arrives there and leaves no other.
     if used.source is not None and used.source != used.target:
         yield used.source, _LEAVING
-
-
-def _bar_class(attempt: ActionAttempt) -> str:
-    return f"action {attempt.outcome}"
 
 
 def _omitted_note(known: int, shown: int, plural: str) -> Markup:
     if known == shown:
         return concat([])
     words = f"The chart shows the {shown} busiest of {known:,} {plural}; "
-    return tag(
-        "p", text(words + f"the other {known - shown:,} are in journal.jsonl."), class_="note"
-    )
+    return note_line(words + f"the other {known - shown:,} are in journal.jsonl.")
 
 
 def _outcome_legend(attempts: Sequence[ActionAttempt]) -> Markup:

@@ -12,7 +12,7 @@ from equipoise.model import event as event_types
 from equipoise.model.action import describe
 from equipoise.model.event import Event
 from equipoise.model.quantity import format_count
-from equipoise.report.chart.frame import empty_note
+from equipoise.report.chart.frame import empty_note, note_line
 from equipoise.report.chart.markup import Markup, Section, concat, html_table, tag, text, void_tag
 from equipoise.report.format import format_moment, format_number, shorten_end
 from equipoise.report.run.data import RunData
@@ -95,6 +95,7 @@ def decision_rows(events: Sequence[Event]) -> list[DecisionRow]:
         row = make(event)
         if isinstance(event, _STEP_EVENTS) and event.step in started:
             row = replace(row, what=f"{started[event.step]}: {row.what}")
+        # Any other row of the same source ends its run of quiet passes.
         last = quiet.pop(row.actor, None)
         if row.priority is RowPriority.QUIET:
             if last is not None:
@@ -233,7 +234,7 @@ def _note(left_out: int) -> Markup:
         f"The table shows the {ROWS_MAX} most important rows, faults and decisions first; "
         f"the other {format_number(left_out)} are in journal.jsonl."
     )
-    return tag("p", text(words), class_="note")
+    return note_line(words)
 
 
 def _caption(rows: Sequence[DecisionRow]) -> str:

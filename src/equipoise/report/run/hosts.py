@@ -103,6 +103,7 @@ class HostGrid:
         cells = np.full(self.shape, ABSENT, dtype=np.int32)
         # A state that this version does not know carries no load, so it counts as standby.
         cells[self.counted(~self.on) > 0] = min(STATES)
+        # From the mildest state to the worst: the last one that is written stays.
         for state, name in sorted(STATES.items()):
             if name in self.states:
                 cells[self.counted(self.states[name]) > 0] = state

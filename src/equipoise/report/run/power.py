@@ -9,7 +9,7 @@ import numpy as np
 
 from equipoise.documents.simulation import SimulationDocument
 from equipoise.report.chart import heatmap, plot
-from equipoise.report.chart.frame import Floats, empty_note
+from equipoise.report.chart.frame import Floats, empty_note, note_line
 from equipoise.report.chart.heatmap import ColourRamp, HeatMap
 from equipoise.report.chart.markup import EMPTY, Markup, Section, concat, html_table, tag, text
 from equipoise.report.chart.plot import Plot, PlotSeries, SeriesStyle
@@ -222,8 +222,7 @@ def _host_heatmap(run: RunData) -> Markup:
         ramp=ColourRamp(low if low < high else 0, high, "W"),
     )
     title = tag("h3", text("Power of each host"))
-    note = tag("p", text(grid.note), class_="note") if grid.note else EMPTY
-    return concat([title, note, heatmap.draw(picture, name="power-hosts")])
+    return concat([title, note_line(grid.note), heatmap.draw(picture, name="power-hosts")])
 
 
 def _hosts_on_chart(run: RunData, thin: Downsampler) -> Markup:

@@ -136,6 +136,7 @@ def compare_with_rolling(
     campaign: UpgradeCampaign, events: Iterable[Event], progress: Progress = _without_progress
 ) -> list[MethodComparison]:
     """Run the campaign as rolling upgrades, and compare them with the run of ``events``."""
+    # A rolling run has about one batch per unit, so large campaigns average over fewer orders.
     count = max(1, min(ORDERS_MAX, _BATCHES_MAX // max(1, count_rolling_units(campaign))))
     lines = [compare_method("ours", [campaign_penalties(campaign_history(events))])]
     for size in BATCH_SIZES:

@@ -184,6 +184,7 @@ class _HistoryReader:
         self.host_of[event.vm] = self.target_of.get(event.vm) or self.host_of.get(event.vm)
         self.history.moves += 1
         if self.outage_ms:
+            # A VM answers while its memory is copied; the outage is the end of the move.
             start_ms = max(0, event.at_ms - self.outage_ms)
             self._out(event.vm, start_ms, event.at_ms, "during its move")
 

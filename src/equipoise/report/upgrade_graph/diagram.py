@@ -93,7 +93,7 @@ def make_diagram(
         if vertex in control.group_of
     }
     guests = _vms_by_host(resources, box_of)
-    box_of |= {member: name for name, those in guests.items() for member in those}
+    box_of |= {member: name for name, vms in guests.items() for member in vms}
     boxes = [*_group_boxes(resources, control, verdicts), *_vm_boxes(resources, guests)]
     return Diagram(tuple(boxes), tuple(_lines(resources, box_of)))
 
@@ -163,8 +163,8 @@ def _title(id_: VertexId, there: Sequence[Vertex]) -> str:
 def _vm_boxes(
     resources: ResourceGraph, guests: Mapping[str, list[ResourceId]]
 ) -> Iterator[DiagramBox]:
-    for name, those in guests.items():
-        rows = tuple(_row(resources.vertices[vertex]) for vertex in those)
+    for name, vms in guests.items():
+        rows = tuple(_row(resources.vertices[vertex]) for vertex in vms)
         moves = any(row.modification is not Modification.NO_CHANGE for row in rows)
         change = Modification.UPGRADE if moves else Modification.NO_CHANGE
         yield DiagramBox(id=name, title=name, rows=rows, modification=change, vms=True)
@@ -226,7 +226,7 @@ def _neighbours(diagram: Diagram) -> dict[str, Hashable]:
     for tie in diagram.ties:
         found[tie.dependent].add((tie.kind, "to", _likeness(by_id[tie.sponsor])))
         found[tie.sponsor].add((tie.kind, "from", _likeness(by_id[tie.dependent])))
-    return {vertex: frozenset(those) for vertex, those in found.items()}
+    return {vertex: frozenset(neighbours) for vertex, neighbours in found.items()}
 
 
 def _fold(diagram: Diagram, alike: Likeness) -> Diagram:
@@ -235,13 +235,14 @@ def _fold(diagram: Diagram, alike: Likeness) -> Diagram:
         classes.setdefault(alike(box), []).append(box)
     boxes: list[DiagramBox] = []
     into: dict[str, str] = {}
-    for those in classes.values():
-        made = those[0] if len(those) == 1 else _folded_box(those)
+    for folded in classes.values():
+        made = folded[0] if len(folded) == 1 else _folded_box(folded)
         boxes.append(made)
-        into |= {box.id: made.id for box in those}
+        into |= {box.id: made.id for box in folded}
     ties: dict[Hashable, DiagramLine] = {}
     for tie in diagram.ties:
         ends = into[tie.dependent], into[tie.sponsor]
+        # Peers have one line, whichever of the two is named first.
         pair: Hashable = frozenset(ends) if tie.kind.is_symmetrical else ends
         key = (pair, tie.kind, tie.presence, tie.incompatible)
         known = ties.get(key)
@@ -250,11 +251,11 @@ def _fold(diagram: Diagram, alike: Likeness) -> Diagram:
     return Diagram(tuple(boxes), tuple(ties.values()))
 
 
-def _folded_box(those: list[DiagramBox]) -> DiagramBox:
+def _folded_box(boxes: list[DiagramBox]) -> DiagramBox:
     """Return a box for many: the first and the last name, and their number."""
-    first, last = those[0], those[-1]
-    resources = format_count(sum(len(box.rows) for box in those), "resource")
-    note = "; ".join(part for part in (f"{len(those):,} alike, {resources}", first.note) if part)
+    first, last = boxes[0], boxes[-1]
+    resources = format_count(sum(len(box.rows) for box in boxes), "resource")
+    note = "; ".join(part for part in (f"{len(boxes):,} alike, {resources}", first.note) if part)
     return replace(
-        first, title=f"{first.title} … {last.title}", rows=(), note=note, count=len(those)
+        first, title=f"{first.title} … {last.title}", rows=(), note=note, count=len(boxes)
     )

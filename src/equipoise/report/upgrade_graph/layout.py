@@ -52,10 +52,11 @@ def _ranks(diagram: Diagram) -> dict[str, int]:
     ready = [node for node, count in waiting.items() if not count]
     while waiting:
         if not ready:
+            # All remaining boxes are on or above a cycle. The one with the fewest open sponsors
+            # starts it.
             ready = [min(waiting, key=lambda other: waiting[other])]
         node = ready.pop(0)
-        if waiting.pop(node, None) is None:
-            continue
+        del waiting[node]
         for user in users[node]:
             if user in waiting:
                 ranks[user] = max(ranks[user], ranks[node] + 1)
@@ -107,12 +108,12 @@ def _ordered(ranks: Mapping[str, int], near: Mapping[str, Sequence[str]]) -> lis
 
 
 def _neighbour_mean(
-    one: str, near: Mapping[str, Sequence[str]], at: Mapping[str, float], here: set[str]
+    name: str, near: Mapping[str, Sequence[str]], at: Mapping[str, float], here: set[str]
 ) -> float:
     """Return the positions of the neighbours on other lines; peers count less."""
-    pulls = [at[other] for other in near.get(one, ()) if other not in here]
-    pulls = pulls or [at[other] for other in near.get(one, ())]
-    return sum(pulls) / len(pulls) if pulls else at[one]
+    pulls = [at[other] for other in near.get(name, ()) if other not in here]
+    pulls = pulls or [at[other] for other in near.get(name, ())]
+    return sum(pulls) / len(pulls) if pulls else at[name]
 
 
 def _wrapped(line: list[str], sizes: Mapping[str, tuple[float, float]]) -> list[list[str]]:
@@ -161,4 +162,5 @@ def _side_by_side(
             most = min(most, left[number + 1] - halves[number + 1] - halves[number] - _GAP)
         left[number] = most
     for number, box in enumerate(line):
+        # The mean of two arrangements without overlaps has none either, and favours no side.
         places[box] = (left[number] + right[number]) / 2

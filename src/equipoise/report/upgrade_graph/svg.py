@@ -147,14 +147,14 @@ def _between_rows_path(start: Point, end: Point) -> tuple[str, str]:
 
 
 def _same_row_path(
-    one: PlacedBox, other: PlacedBox, corners: Mapping[str, Point], *, peers: bool
+    box: PlacedBox, other: PlacedBox, corners: Mapping[str, Point], *, peers: bool
 ) -> tuple[str, str]:
     """Return a straight line between neighbours, and an arc below the row otherwise."""
-    (x1, y1), (x2, y2) = corners[one.box.id], corners[other.box.id]
-    left, right = ((one, x1, y1), (other, x2, y2)) if x1 < x2 else ((other, x2, y2), (one, x1, y1))
+    (x1, y1), (x2, y2) = corners[box.box.id], corners[other.box.id]
+    left, right = ((box, x1, y1), (other, x2, y2)) if x1 < x2 else ((other, x2, y2), (box, x1, y1))
     gap = right[1] - (left[1] + left[0].wide)
     if 0 <= gap <= 4 * _ARC:
-        y = max(y1, y2) + min(one.high, other.high) / 2
+        y = max(y1, y2) + min(box.high, other.high) / 2
         start, end = left[1] + left[0].wide, right[1]
         inner = (start + _HEAD_LONG, end - _HEAD_LONG) if peers else (start, end - _HEAD_LONG)
         back = _arrow_tip((start, y), (-1.0, 0.0)) if peers else ""
@@ -192,10 +192,10 @@ def _ports(
             below = placed[far].line > placed[own].line
             ends.setdefault((own, below), []).append((placed[far].x, number, side))
     found: dict[int, list[float]] = {number: [0.0, 0.0] for number in range(len(ties))}
-    for (own, _), those in ends.items():
+    for (own, _), line_ends in ends.items():
         x, wide = corners[own][0], placed[own].wide
-        for place, (_, number, side) in enumerate(sorted(those)):
-            share = (place + 0.5) / len(those)
+        for place, (_, number, side) in enumerate(sorted(line_ends)):
+            share = (place + 0.5) / len(line_ends)
             found[number][side] = x + wide * (0.5 + (share - 0.5) * _SPREAD)
     return {number: (both[0], both[1]) for number, both in found.items()}
 

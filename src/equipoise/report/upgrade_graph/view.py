@@ -1,14 +1,15 @@
-"""One view of an upgrade, and the forms in which it is written."""
+"""One view of an upgrade, and the forms in which it is written: SVG, DOT for Graphviz, JSON."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from equipoise.errors import InputProblem, InvalidInput
+from equipoise.documents.json_document import to_plain
+from equipoise.errors import InvalidInput
 from equipoise.model.quantity import ResourceId
 from equipoise.model.upgrade.graph import (
     ChangeGroupEdge,
@@ -18,6 +19,7 @@ from equipoise.model.upgrade.graph import (
     ResourceGraph,
     Vertex,
 )
+from equipoise.model.upgrade.infrastructure import DependencyPresence
 from equipoise.model.upgrade.work import VertexId, WorkItem
 from equipoise.report.upgrade_graph.diagram import (
     VertexDecision,
@@ -25,10 +27,20 @@ from equipoise.report.upgrade_graph.diagram import (
     make_diagram,
     without_vms,
 )
-from equipoise.report.upgrade_graph.dot import control_graph_dot, resource_graph_dot
 from equipoise.report.upgrade_graph.svg import diagram_svg
 
 SUFFIXES: Final = (".svg", ".dot", ".json")
+_DOT_COLOURS: Final = {
+    "add": "#dcf3e6",
+    "remove": "#fbe3e1",
+    "upgrade": "#e1eefb",
+    "no_change": "#f3f5f7",
+}
+_DOT_LINES: Final = {
+    DependencyPresence.CURRENT: "dotted",
+    DependencyPresence.FUTURE: "dashed",
+    DependencyPresence.CURRENT_FUTURE: "solid",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,13 +57,12 @@ class GraphView:
 def check_graph_file(path: Path) -> None:
     """Reject a file name whose ending is no graph format."""
     if path.suffix not in SUFFIXES:
-        problem = InputProblem(
-            key="",
-            what=f"there is no picture of the kind {path.suffix or 'without an ending'}",
+        raise InvalidInput.of(
+            str(path),
+            f"there is no picture of the kind {path.suffix or 'without an ending'}",
             cure=f"end the name of the file with {', '.join(SUFFIXES)}",
             code="unsupported-feature",
         )
-        raise InvalidInput(str(path), [problem])
 
 
 def write_graph_view(view: GraphView, suffix: str, *, groups_only: bool) -> str:
@@ -73,53 +84,32 @@ def graph_document(view: GraphView) -> dict[str, Any]:
         "iteration": view.iteration,
         "resource_graph": {
             "vertices": [_vertex(view, vertex) for vertex in view.resources.vertices],
-            "edges": [_edge(edge) for edge in view.resources.edges],
+            "edges": to_plain(view.resources.edges),
             "protection_groups": [
                 _protection(protection) for protection in view.resources.protections
             ],
         },
         "control_graph": {
             "vertices": [_group(view, group) for group in view.control.groups],
-            "edges": [_edge(edge) for edge in view.control.edges],
+            "edges": to_plain(view.control.edges),
         },
     }
 
 
-def _vertex(view: GraphView, one: ResourceId) -> dict[str, Any]:
-    vertex = view.resources.vertices[one]
-    return {
-        "id": vertex.id,
-        "kind": vertex.kind.value,
-        "modification": vertex.modification.value,
-        "active": vertex.active,
-        "undo_units": list(vertex.undo_units),
-        "levels": [
-            {"unit": level.unit, "actions": [_action(work) for work in level.works]}
-            for level in vertex.levels
-        ],
-        "failed_attempts": dict(vertex.failed_attempts),
-        "related": vertex.related,
-        "isolated": vertex.isolated,
-        "failed": vertex.failed,
-        "present": vertex.present,
-        "host": vertex.host,
-        "vm": vertex.vm,
-        "constituents_min": vertex.constituents_min,
-        "protection_groups": list(view.resources.protection_groups_of.get(one, ())),
-    }
+def _vertex(view: GraphView, resource_id: ResourceId) -> dict[str, Any]:
+    vertex = view.resources.vertices[resource_id]
+    levels = [
+        {"unit": level.unit, "actions": [_action(work) for work in level.works]}
+        for level in vertex.levels
+    ]
+    groups = view.resources.protection_groups_of.get(resource_id, ())
+    plain: dict[str, Any] = to_plain(vertex)
+    return plain | {"levels": levels, "protection_groups": list(groups)}
 
 
-def _protection(one: ProtectionGroup) -> dict[str, Any]:
-    return {
-        "id": one.id,
-        "kind": one.kind.value,
-        "within": one.within,
-        "holders": list(one.holders),
-        "members": list(one.members),
-        "in_service": list(one.in_service),
-        "in_service_min": one.in_service_min,
-        "spare": one.spare,
-    }
+def _protection(group: ProtectionGroup) -> dict[str, Any]:
+    plain: dict[str, Any] = to_plain(group)
+    return plain | {"spare": group.spare}
 
 
 def _action(work: WorkItem) -> dict[str, Any]:
@@ -133,18 +123,22 @@ def _action(work: WorkItem) -> dict[str, Any]:
     }
 
 
-def _group(view: GraphView, one: VertexId) -> dict[str, Any]:
-    group = view.control.groups[one]
-    verdict = view.verdicts.get(one)
+def _group(view: GraphView, vertex: VertexId) -> dict[str, Any]:
+    group = view.control.groups[vertex]
+    verdict = view.verdicts.get(vertex)
     vertices = view.resources.vertices
-    there = [vertices[each] for each in group.members if each in vertices]
+    member_vertices = [vertices[member] for member in group.members if member in vertices]
     return {
         "id": group.id,
         "members": list(group.members),
         "modification": group.modification.value,
         "active": group.active,
-        "undo_units": list(dict.fromkeys(unit for each in there for unit in each.undo_units)),
-        "levels": _merged(there),
+        "undo_units": list(
+            dict.fromkeys(
+                unit for member_vertex in member_vertices for unit in member_vertex.undo_units
+            )
+        ),
+        "levels": _merged(member_vertices),
         "hosts": list(group.hosts),
         "isolated": group.isolated,
         "failed": group.failed,
@@ -163,12 +157,69 @@ def _merged(members: list[Vertex]) -> list[dict[str, Any]]:
     return [{"order": order, "actions": levels[order]} for order in sorted(levels)]
 
 
-def _edge(edge: Edge | ChangeGroupEdge) -> dict[str, Any]:
-    return {
-        "dependent": edge.dependent,
-        "sponsor": edge.sponsor,
-        "kind": edge.kind.value,
-        "presence": edge.presence.value,
-        "incompatible": edge.incompatible,
-        "link": edge.link,
-    }
+def resource_graph_dot(resources: ResourceGraph, control: ControlGraph, title: str) -> str:
+    """Return the resource graph, with the groups of the control graph as clusters."""
+    return _digraph(title, [*_dot_clusters(resources, control), *_dot_edges(resources.edges)])
+
+
+def control_graph_dot(control: ControlGraph, title: str) -> str:
+    """Return the control graph."""
+    lines = [
+        _dot_node(
+            vertex, f"{vertex}\\n{len(group.members)}", group.modification, active=group.active
+        )
+        for vertex, group in control.groups.items()
+    ]
+    return _digraph(title, [*lines, *_dot_edges(control.edges)])
+
+
+def _digraph(title: str, lines: list[str]) -> str:
+    head = f'digraph {_dot_quoted(title)} {{\n  node [shape=box, style="rounded,filled"];\n'
+    return head + "".join(f"  {line}\n" for line in lines) + "}\n"
+
+
+def _dot_clusters(resources: ResourceGraph, control: ControlGraph) -> Iterator[str]:
+    grouped: set[str] = set()
+    for place, (id_, group) in enumerate(control.groups.items()):
+        there = [member for member in group.members if member in resources.vertices]
+        grouped.update(there)
+        nodes = [_dot_vertex(resources, member) for member in there]
+        if len(nodes) == 1:
+            yield nodes[0]
+        elif nodes:
+            yield f"subgraph cluster_{place} {{ label={_dot_quoted(id_)}; {' '.join(nodes)} }}"
+    for vertex in resources.vertices:
+        if vertex not in grouped:
+            yield _dot_vertex(resources, vertex)
+
+
+def _dot_vertex(resources: ResourceGraph, resource_id: ResourceId) -> str:
+    vertex = resources.vertices[resource_id]
+    label = "\\n".join(
+        (resource_id, vertex.kind, *resources.protection_groups_of.get(resource_id, ()))
+    )
+    return _dot_node(resource_id, label, vertex.modification, active=vertex.active)
+
+
+def _dot_node(id_: str, label: str, modification: str, *, active: bool) -> str:
+    look = "" if active else ', style="rounded,filled,dashed"'
+    colour = _DOT_COLOURS[modification]
+    return f'{_dot_quoted(id_)} [label={_dot_quoted(label)}, fillcolor="{colour}"{look}];'
+
+
+def _dot_edges(edges: tuple[Edge, ...] | tuple[ChangeGroupEdge, ...]) -> Iterator[str]:
+    seen: set[tuple[str, str, str, str]] = set()
+    for edge in edges:
+        key = edge.dependent, edge.sponsor, edge.kind.value, edge.presence.value
+        if key in seen or (edge.kind.is_symmetrical and (key[1], key[0], *key[2:]) in seen):
+            continue
+        seen.add(key)
+        looks = [f'label="{edge.kind}"', f"style={_DOT_LINES[edge.presence]}"]
+        looks += ["dir=both", "constraint=false"] if edge.kind.is_symmetrical else []
+        looks += ["color=red", "penwidth=2"] if edge.incompatible else []
+        yield f"{_dot_quoted(edge.dependent)} -> {_dot_quoted(edge.sponsor)} [{', '.join(looks)}];"
+
+
+def _dot_quoted(words: str) -> str:
+    escaped = words.replace('"', '\\"').replace("\n", " ")
+    return f'"{escaped}"'

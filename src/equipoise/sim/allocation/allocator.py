@@ -68,6 +68,7 @@ class ResourceAllocator:
         )
         self._pool_rows = np.zeros(max(1, len(pools.ids)), dtype=POOL_DTYPE)
         self._pool_rows["parent"][: len(pools.ids)] = pools.parent
+        # Row 0 of the hosts is ``UNPLACED``.
         self._vm_count, self._host_count = 0, 1
         self._changed_hosts: Ints = np.zeros(_ROWS_AT_FIRST, dtype=np.int64)
         self._changed_count = 0
@@ -99,7 +100,7 @@ class ResourceAllocator:
         record["is_on"] = host.state is HostState.ON
         record["cpu"], record["memory"] = host.usable_cpu_mhz, host.usable_memory_mib
         record["cpu_all"] = host.cpu_mhz
-        record["power_curve"] = _power_curve(host)
+        record["power_curve"] = _resampled_curve(host.power.curve)
         record["watts_off"] = _watts_off(host, waking)
         record["watts_saved"] = _watts_saved(host, waking)
         record["in_standby"] = host.state is HostState.STANDBY and not waking
@@ -110,6 +111,7 @@ class ResourceAllocator:
         if row is not None:
             self._mark_changed(row)
             record = self._state.hosts[row]
+            # The row stays: the energy and the totals of the host belong to the run.
             record["is_on"] = record["cpu"] = record["memory"] = record["watts_off"] = 0
             record["watts_saved"] = record["in_standby"] = 0
 
@@ -126,6 +128,7 @@ class ResourceAllocator:
             self._mark_changed(before)
             self._mark_changed(host)
             record["host"], self._trees_are_stale = host, True
+            # No host divides anything for it any more, so its last allocation would stay for ever.
             if host in (UNPLACED, NO_INDEX):
                 record["cpu_allocated"] = record["memory_allocated"] = record["ready"] = 0
         return row
@@ -204,6 +207,7 @@ class ResourceAllocator:
 
     def refresh_pools(self) -> None:
         """Divide the reservations and limits of pools by the present demand of their VMs."""
+        # Without reservations and limits of pools the split depends on shares alone, not on demand.
         if self.pools.bounded:
             for row in range(self._host_count):
                 self._mark_changed(row)
@@ -225,6 +229,7 @@ class ResourceAllocator:
         vms, hosts = self._vm_count, self._host_count
         nodes_max = vms + hosts * (1 + len(self.pools.ids))
         if len(self._state.nodes.tree) < nodes_max:
+            # Doubled, so that the arrays grow rarely while VMs arrive.
             self._state = self._state._replace(nodes=empty_nodes(2 * nodes_max))
         starts, order = np.zeros(hosts + 1, dtype=np.int64), np.zeros(vms, dtype=np.int64)
         self._kernels.build_trees(self._state, self._pool_rows, starts, order, vms)
@@ -287,10 +292,6 @@ class ResourceAllocator:
     def rows_of(self, vms: Iterable[VmId]) -> Ints:
         """Return the rows of VMs."""
         return np.array([self.vm_row[vm] for vm in vms], dtype=np.int64)
-
-
-def _power_curve(host: Host) -> Floats:
-    return _resampled_curve(host.power.curve)
 
 
 @lru_cache(maxsize=256)

@@ -16,6 +16,7 @@ from equipoise.capacity.waterfill import (
     divide_down,
     sum_demands,
 )
+from equipoise.model.host import watts_at
 
 UNPLACED: Final = 0
 """The host row of VMs that should run and have no host; they get nothing."""
@@ -279,6 +280,7 @@ def share_memory(state: AllocationState, host: int) -> None:
             size += vm["size"]
             idle += min(vm["size"] - active, state.balloon_share_max * vm["size"])
     sum_demands(tree, claims, first, end, False)
+    # Overheads can exceed a small host.
     capacity = max(0.0, capacity)
     divide_down(tree, claims, first, end, capacity)
     used = 0.0
@@ -289,6 +291,7 @@ def share_memory(state: AllocationState, host: int) -> None:
     record["memory_used"] = used
     record["memory_demand"] = demand
     reclaimed = max(0.0, size - capacity)
+    # What the balloon cannot take is swapped, and only swapped memory slows a VM down.
     record["ballooned"] = min(reclaimed, idle)
     record["swapped"] = reclaimed - record["ballooned"]
 
@@ -304,6 +307,7 @@ def share_cpu(state: AllocationState, host: int) -> None:
             vm = vms[vm_of[node]]
             usable = vm["cpu_demand"]
             demand += usable
+            # Demand is counted before the slowdown: a VM that migrates still wants all of it.
             usable *= vm["speed"]
             if vm["memory_allocated"] < vm["memory_demand"]:
                 missing = 1.0 - vm["memory_allocated"] / vm["memory_demand"]
@@ -329,10 +333,7 @@ def update_power(host: Any) -> None:
         host["watts"] = host["watts_off"]
         return
     use = (host["cpu_used"] + host["cpu_overhead"]) / host["cpu_all"]
-    position = min(use, 1.0) * (POWER_CURVE_POINTS - 1)
-    lower = min(int(position), POWER_CURVE_POINTS - 2)
-    curve = host["power_curve"]
-    host["watts"] = curve[lower] + (curve[lower + 1] - curve[lower]) * (position - lower)
+    host["watts"] = watts_at(host["power_curve"], use)
 
 
 def share_host(state: AllocationState, host: int) -> None:
@@ -370,6 +371,7 @@ def mark_changed(
     before = record["changed"]
     if changed > before:
         record["changed"] = changed
+    # Already marked at this instant: its totals are up to date and it is in the list.
     if before != 0:
         return count
     accumulate_host(state, host, now_ms)
@@ -393,6 +395,7 @@ def apply_demand_changes(state: AllocationState, changes: Records, touched: Ints
         while index < end and at_ms[index] == now_ms:
             change = changes[index]
             vm = vms[change["row"]]
+            # CPU demand does not affect the division of memory, so memory is not divided again.
             kind = CPU_CHANGED if change["resource"] == 0 else ALL_CHANGED
             count = mark_changed(state, vm["host"], now_ms, kind, touched, count)
             if kind == CPU_CHANGED:
@@ -405,6 +408,7 @@ def apply_demand_changes(state: AllocationState, changes: Records, touched: Ints
 
 ALLOCATION_KERNELS: Final[tuple[Any, ...]] = (
     *waterfill.WATERFILL_FUNCTIONS,
+    watts_at,
     accumulate_vm,
     accumulate_host,
     accumulate_all,

@@ -56,6 +56,8 @@ class LoadDemands:
         assert not (load.memory_mib and load.memory_pct), "memory in MiB or in percent, not both"
         self._rows.reserve_rows(row + 1)
         assert not self._rows["known"][row], f"row {row} has a load already"
+        # All traces are read before anything is written, so that a bad one leaves the demands as
+        # they were.
         for part in (*load.cpu_mhz, *load.memory_mib, *load.memory_pct):
             self._parts.register(part)
         self._slots.reserve_rows(2 * row + 2)
@@ -69,6 +71,7 @@ class LoadDemands:
     def _chain(self, slot: int, vm: Vm, parts: tuple[LoadPart, ...], size_mib: int) -> None:
         resource = "memory" if slot % 2 else "cpu"
         head = 0
+        # Backwards, because each part points to the one after it.
         for position in reversed(range(len(parts))):
             owner = PartOwner(vm.id, resource, position, size_mib)
             head = self._parts.add(parts[position], owner, head)
@@ -158,6 +161,7 @@ class LoadDemands:
         slot, at_ms = slot_of[segments.owner], segments.at_ms
         order = np.lexsort((at_ms, slot))
         slot, at_ms = slot[order], at_ms[order]
+        # Several parts of a slot can change at one instant: the slot changes once.
         is_new = np.ones(len(slot), dtype=np.bool_)
         is_new[1:] = (slot[1:] != slot[:-1]) | (at_ms[1:] != at_ms[:-1])
         slot, at_ms = slot[is_new], at_ms[is_new]

@@ -118,6 +118,7 @@ class LevelTable:
     def values(self, numbers: Integers, streams: Streams, indexes: Integers) -> Floats:
         """Return the levels with these numbers, drawn at these indexes of these streams."""
         forms = self._table["form"][numbers]
+        # Fancy indexing copies, so the table is not changed below.
         out: Floats = self._table["start"][numbers]
         for form in np.flatnonzero(np.bincount(forms)):
             if form == _FIXED:
@@ -153,6 +154,7 @@ class LevelTable:
 
 def _normal(streams: Streams, indexes: Integers) -> Floats:
     """Return numbers of the standard normal distribution, by the method of Box and Muller."""
+    # ``log1p`` of the negative: a draw of 0 is possible, a draw of 1 is not.
     radius = np.sqrt(-2 * np.log1p(-draw_uniform(streams, indexes)))
     normal: Floats = radius * np.cos(2 * np.pi * draw_uniform(streams, indexes + _SECOND_DRAW))
     return normal

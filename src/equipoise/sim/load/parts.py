@@ -166,11 +166,13 @@ class LoadParts:
 
     def add(self, part: LoadPart, owner: PartOwner, following: int) -> int:
         """Add a registered part in front of the part ``following``; return its number."""
+        # Numbers are used again, so that a cluster with much churn does not grow the tables.
         if self._freed:
             number = self._freed.pop()
         else:
             number = self._last = self._last + 1
         shape = self._shapes[part]
+        # The words name the random stream. Parts with the same ``together`` rise and fall at once.
         words = (part.together or owner.vm, owner.resource, str(owner.position))
         if isinstance(shape, PeriodicPart):
             self._new_periodic[number] = (shape, self._streams(part, shape, words))

@@ -111,6 +111,7 @@ def _phase(
     level: NumberSpec, lasts_ms: int, redraw_ms: int | None, levels: LevelTable
 ) -> CyclePhase:
     drawn = isinstance(level, Distribution)
+    # A fixed level has one segment per phase: further ones would be changes without effect.
     every = lasts_ms if redraw_ms is None or not drawn else redraw_ms
     return CyclePhase(every, -(-lasts_ms // every), levels.number(level), drawn)
 

@@ -69,8 +69,7 @@ def invalid_file(
     path: Path, what: str, cure: str = "", code: str = "trace-unreadable"
 ) -> InvalidInput:
     """Return the error for a file that is wrong as a whole."""
-    problem = InputProblem(key="", what=what, cure=cure, code=code)
-    return InvalidInput(printable_path(path), [problem])
+    return InvalidInput.of(printable_path(path), what, cure=cure, code=code)
 
 
 def printable_path(path: Path) -> str:
@@ -228,6 +227,7 @@ def _check(path: Path, measured: TraceColumns, part: TraceLoad) -> tuple[Integer
         raise invalid_file(path, "has no rows", "a trace has at least one", "empty-trace")
     with np.errstate(over="ignore", invalid="ignore"):
         levels = measured.value * part.scale
+        # Infinite times become NaN: differences of infinities would hide other problems.
         time = np.where(np.isfinite(measured.time), measured.time, np.nan)
         since_ms = np.rint((time - _origin(time)) * 1000 / part.time_per_s)
         trace_problems = list(_find_problems(measured, levels, since_ms, part))
@@ -315,6 +315,7 @@ def _problems(measured: TraceColumns, trace_problems: list[_TraceProblem]) -> li
     places = sorted(
         (int(row), kind)
         for kind, trace_problem in enumerate(trace_problems)
+        # Only so many of each kind can be among the first of all kinds.
         for row in np.flatnonzero(trace_problem.rows)[:_SHOWN_MAX]
     )
     problems = []

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.balance.rebalance.assess import hosts_kept_free, is_rebalanced, named_resources
+from equipoise.balance.rules import PlacementRules, read_rules
 from equipoise.capacity.entitlement import build_claim_tree, divide_capacity
-from equipoise.capacity.imbalance import imbalance
+from equipoise.capacity.imbalance import (
+    contended_lately,
+    contended_resources,
+    imbalance,
+    resource_weights,
+)
 from equipoise.capacity.pool_tree import ClaimBounds
 from equipoise.capacity.waterfill import NO_INDEX, Floats, Ints, Records
 from equipoise.model.host import HostState
+from equipoise.model.vm import Vm, VmState
 from equipoise.sim.allocation.kernels import UNPLACED
 from equipoise.sim.world.context import SimulationContext
 
@@ -73,6 +82,8 @@ class Entitlements(NamedTuple):
     cpu: Floats
     memory: Floats
     imbalance: float
+    contended: tuple[str, ...]
+    """The resources of which some host has too little."""
 
 
 class _Sample(NamedTuple):
@@ -81,6 +92,7 @@ class _Sample(NamedTuple):
     cluster: dict[str, float]
     hosts: dict[str, Any]
     pools: dict[str, Any]
+    contended: tuple[str, ...]
 
 
 class RunSampler:
@@ -89,14 +101,22 @@ class RunSampler:
     def __init__(self, context: SimulationContext) -> None:
         self._context = context
         self._samples: list[_Sample] = []
+        self._rules = PlacementRules()
+        self._rules_key: tuple[object, ...] = ()
+        self._contended_ms: dict[str, int] = {}
+        """When a sample last found too little of a resource on some host."""
 
     def sample(self) -> None:
         """Take a sample now."""
-        self._samples.append(self._take_sample())
+        sample = self._take_sample()
+        self._samples.append(sample)
+        # Only samples of the run count: to read the record changes nothing.
+        self._contended_ms.update(dict.fromkeys(sample.contended, self._context.now_ms))
 
     def record(self) -> RunRecord:
         """Return all samples as tables, with one of now."""
         samples = list(self._samples)
+        # A run that ends between two samples still has a row of its last state.
         if not samples or samples[-1].cluster["at_s"] != self._context.now_ms / 1000:
             samples.append(self._take_sample())
         rows = [sample.cluster for sample in samples]
@@ -108,6 +128,8 @@ class RunSampler:
 
     def _take_sample(self) -> _Sample:
         context = self._context
+        # Allocation is lazy: without this the sample would show the division before the last
+        # change.
         context.truth.allocator.reallocate()
         at_s = context.now_ms / 1000
         entitled = self._entitlements()
@@ -127,7 +149,8 @@ class RunSampler:
                 "migrations_running": float(context.action_runner.migration_count),
             }
         )
-        return _Sample(cluster, hosts, self._pool_sample(at_s, entitled))
+        pools = self._pool_sample(at_s, entitled)
+        return _Sample(cluster, hosts, pools, entitled.contended)
 
     def _host_sample(self, at_s: float) -> dict[str, Any]:
         truth = self._context.truth
@@ -146,6 +169,7 @@ class RunSampler:
     def _pool_sample(self, at_s: float, entitled: Entitlements) -> dict[str, Any]:
         allocator = self._context.truth.allocator
         vms = allocator.vms[entitled.rows]
+        # A VM that wants less than its entitlement is happy with what it wants.
         due = np.minimum(entitled.cpu, vms["cpu_demand"])
         happiness = np.ones(len(vms))
         np.divide(vms["cpu_allocated"], due, out=happiness, where=due > 0)
@@ -163,6 +187,7 @@ class RunSampler:
             "pool": names,
             "vms": count,
             "happiness_pct": 100 * total(happiness) / divisor,
+            # The margin keeps a VM happy that gets exactly the minimum, after rounding.
             "happy_pct": 100 * total((happiness >= HAPPY_MIN - 1e-9).astype(float)) / divisor,
             "cpu_demand_mhz": total(vms["cpu_demand"]),
             "cpu_used_mhz": total(vms["cpu_allocated"]),
@@ -175,7 +200,7 @@ class RunSampler:
         allocator = self._context.truth.allocator
         rows = np.nonzero(allocator.vms["host"] > UNPLACED)[0]
         vms = allocator.vms[rows]
-        hosts_on = np.nonzero(allocator.hosts["is_on"])[0]
+        compared = self._compared_hosts()
         pools = allocator.pools
         tree = build_claim_tree(pools.parent, vms["pool"])
         entitlements, loads = [], []
@@ -183,12 +208,65 @@ class RunSampler:
             bounds = bounds_of(vms["pool"], vms[f"{name}_shares"])
             entitled = self._entitle(name, bounds, tree, vms)
             sums = np.bincount(vms["host"], weights=entitled, minlength=len(allocator.hosts))
-            capacity = allocator.hosts[name][hosts_on]
+            capacity = allocator.hosts[name][compared]
             entitlements.append(entitled)
             # DRS: the normalised entitlement of a host is the sum of its VMs over its capacity.
-            loads.append(sums[hosts_on] / np.maximum(capacity, 1.0))
+            loads.append(sums[compared] / np.maximum(capacity, 1.0))
+        named = self._named_loads(compared)
+        table = np.stack([*loads, *named.values()], axis=1)
+        names = ("cpu", "memory", *named)
+        # As in a balance pass, a resource keeps its weight for a while after a contention.
+        lately = contended_lately(self._contended_ms, names, self._context.now_ms)
+        contended = compress(names, contended_resources(table).tolist())
         cpu, memory = entitlements
-        return Entitlements(rows, cpu, memory, imbalance(np.stack(loads, axis=1)))
+        figure = imbalance(table, resource_weights(table, lately))
+        return Entitlements(rows, cpu, memory, figure, tuple(contended))
+
+    def _compared_hosts(self) -> Ints:
+        """Return the rows of the hosts that take part in the imbalance, as in a balance pass."""
+        state = self._context.truth.state
+        idle = hosts_kept_free(self._placement_rules(), self._running_vms())
+        policy, row_of = state.settings.balance, self._context.truth.allocator.host_row
+        rows = [
+            row_of[host.id]
+            for host in state.hosts.values()
+            if is_rebalanced(host, policy) and host.id not in idle
+        ]
+        return np.array(rows, dtype=np.int64)
+
+    def _running_vms(self) -> Iterator[Vm]:
+        vms = self._context.truth.state.vms.values()
+        return (vm for vm in vms if vm.state is VmState.RUNNING)
+
+    def _placement_rules(self) -> PlacementRules:
+        """Return the rules as a balance pass reads them, soft rules about hosts included."""
+        state = self._context.truth.state
+        if not state.settings.rules:
+            return PlacementRules()
+        # A reserve for failover may be used after a failure, so failures change the rules.
+        failed = sum(host.state is HostState.FAILED for host in state.hosts.values())
+        key = (state.settings, state.membership_version, failed)
+        if key != self._rules_key:
+            self._rules, self._rules_key = read_rules(state.freeze(), with_soft=True), key
+        return self._rules
+
+    def _named_loads(self, compared: Ints) -> dict[str, Floats]:
+        """Return the loads of each named resource of hosts."""
+        truth, loads = self._context.truth, {}
+        row_of = truth.allocator.host_row
+        for name in named_resources(truth.state):
+            used = np.zeros(len(truth.allocator.hosts))
+            offered = np.zeros(len(truth.allocator.hosts))
+            for host in truth.state.hosts.values():
+                offered[row_of[host.id]] = host.capacity.get(name, 0)
+            for vm in self._running_vms():
+                assert vm.host is not None, "a running VM has a host"
+                used[row_of[vm.host]] += vm.demand.named.get(name, vm.consumption.get(name, 0))
+            # A host that lacks the resource is left out of its column.
+            load = np.full(len(compared), np.nan)
+            np.divide(used[compared], offered[compared], out=load, where=offered[compared] > 0)
+            loads[str(name)] = load
+        return loads
 
     def _entitle(self, name: str, bounds: ClaimBounds, tree: Records, vms: Records) -> Floats:
         allocator = self._context.truth.allocator

@@ -70,6 +70,8 @@ class SlaTracker:
 
     def _missing_vms(self, tenant: TenantId) -> int:
         """Return how many VMs are missing to the SLA's minimum or to those that should run."""
+        # A VM that the tenant has started and that does not run is missing too, even above the
+        # minimum.
         guaranteed = max(self._vms_min[tenant], self._requested[tenant])
         return max(0, guaranteed - self._running[tenant])
 

@@ -1,13 +1,15 @@
-"""The simulated upgrade engine: executes schedules in virtual time and reports events."""
+"""The simulated engine of upgrade campaigns, and the tenants that scale meanwhile."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from random import Random
+from typing import Final
 
 from equipoise.model.event import Event, HostFailed, HostRecovered
-from equipoise.model.quantity import HostId, ResourceId
+from equipoise.model.inventory import Tenant
+from equipoise.model.quantity import HostId, ResourceId, TenantId
 from equipoise.model.upgrade.campaign import (
     InjectedFailure,
     ScheduledCampaignEvent,
@@ -16,17 +18,85 @@ from equipoise.model.upgrade.campaign import (
 from equipoise.model.upgrade.event import (
     BatchDecided,
     BatchEnded,
+    BatchStarted,
+    CampaignEnded,
     IterationStarted,
+    ScalingAnswered,
     ScalingRequested,
     TaskFailed,
     TaskFinished,
     UpgradeCommanded,
     UpgradeRequested,
+    VmBatchStarted,
     VmMoved,
     VmMoveFailed,
 )
 from equipoise.model.upgrade.work import TaskBatch, TaskKind, UpgradeTask, VmBatch
-from equipoise.sim.upgrade.autoscalers import TenantAutoscalers
+
+IDLE_SCALINGS_MAX: Final = 1_000
+"""After so many scalings without a new batch, scaling will not restart a campaign that waits."""
+
+
+class TenantAutoscalers:
+    """One autoscaler per tenant: up or down by one step, not sooner than its cooldown allows."""
+
+    def __init__(self, campaign: UpgradeCampaign) -> None:
+        self._mean_ms = campaign.simulation.scaling_ms_mean
+        self._tenants = {tenant.id: tenant for tenant in campaign.cluster.tenants}
+        self._sizes: dict[TenantId, int] = dict.fromkeys(self._tenants, 0)
+        # One generator per tenant: a further tenant does not change the scaling of the others.
+        self._rngs = {id_: Random(f"{campaign.seed} tenant {id_}") for id_ in self._tenants}
+        self._next_requests: dict[TenantId, ScalingRequested] = {}
+        """The next random scaling of each tenant."""
+        self._idle_scalings = 0
+        self._has_ended = False
+        for vm in campaign.cluster.vms:
+            if vm.tenant is not None:
+                self._sizes[vm.tenant] += 1
+
+    def first(self) -> Iterator[tuple[int, ScalingRequested]]:
+        """Yield the first random scaling of each tenant, if the campaign has random scaling."""
+        if self._mean_ms:
+            for tenant in self._tenants.values():
+                event = self._draw_request(tenant, 0)
+                yield event.at_ms, event
+
+    def next(self, last: ScalingRequested) -> ScalingRequested | None:
+        """Return the scaling after a random one; ``None`` after a scheduled one or at the end."""
+        if self._has_ended or self._next_requests.get(last.tenant) != last:
+            return None
+        return self._draw_request(self._tenants[last.tenant], last.at_ms)
+
+    def _draw_request(self, tenant: Tenant, now_ms: int) -> ScalingRequested:
+        rng, sla = self._rngs[tenant.id], tenant.sla
+        wait_ms = max(sla.cooldown_s * 1000, round(rng.expovariate(1 / self._mean_ms)))
+        size = self._sizes[tenant.id]
+        up = size <= sla.vms_min or (size < sla.vms_max and rng.random() < 1 / 2)
+        step = sla.scaling_vms if up else -sla.scaling_vms
+        # One millisecond more, so that the cooldown has passed and time always advances.
+        request = ScalingRequested(at_ms=now_ms + wait_ms + 1, tenant=tenant.id, vms=step)
+        self._next_requests[tenant.id] = request
+        return request
+
+    def only_idle_scalings_left(self, coming: Iterable[Event]) -> bool:
+        """Return whether only random scalings are to come, and many had no effect.
+
+        Such a campaign is stuck. Random scalings go on for ever, so it would never end.
+        """
+        return self._idle_scalings >= IDLE_SCALINGS_MAX and all(
+            isinstance(event, ScalingRequested) and self._next_requests.get(event.tenant) == event
+            for event in coming
+        )
+
+    def on_event(self, event: Event) -> None:
+        """Update the size of a tenant, and the number of scalings since the last batch."""
+        if isinstance(event, ScalingAnswered):
+            self._sizes[event.tenant] += len(event.added) - len(event.removed)
+            self._idle_scalings += 1
+        elif isinstance(event, BatchStarted | VmBatchStarted):
+            self._idle_scalings = 0
+        elif isinstance(event, CampaignEnded):
+            self._has_ended = True
 
 
 class SimulatedEngine:
@@ -59,6 +129,7 @@ class SimulatedEngine:
         """Start to execute a schedule; a repeated schedule is only answered again."""
         known = self._answers.get(schedule.id)
         if known is not None:
+            # By identity: two answers of a schedule can be equal.
             pending = {id(event) for _, _, event in self._queue}
             for event in known:
                 if id(event) not in pending:
@@ -103,6 +174,8 @@ class SimulatedEngine:
                 self._trigger_events(event.iteration, before_vms=False)
             case BatchDecided(batch=()):
                 self._trigger_events(event.iteration, before_vms=True)
+            # Only the id of the batch itself is a number; reverts, checks and VM batches have a
+            # suffix.
             case BatchEnded() if event.batch.isdigit():
                 self._trigger_events(int(event.batch), before_vms=True)
             case TaskFinished() | TaskFailed():
@@ -117,6 +190,7 @@ class SimulatedEngine:
 
     def _replay(self, event: Event) -> None:
         """Remove an event of an earlier run from the queue."""
+        # The journal already holds this event, so the restarted engine must not report it again.
         kept = [entry for entry in self._queue if entry[2] != event]
         if len(kept) < len(self._queue):
             self._queue = kept
@@ -152,6 +226,7 @@ class SimulatedEngine:
 
     def _enqueue(self, at_ms: int, event: Event) -> None:
         self._number += 1
+        # The number keeps the order of insertion at one instant and events out of the comparison.
         heapq.heappush(self._queue, (at_ms, self._number, event))
 
     # Execution

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from equipoise.errors import InputProblem, InvalidInput
+from equipoise.errors import InvalidInput
 from equipoise.model.event import Event, HostFailed, HostRecovered
 from equipoise.model.quantity import HostId, ResourceId, VmId
 from equipoise.model.upgrade import event as past
@@ -137,17 +137,18 @@ def _work(
 
 
 def _refused(campaign: UpgradeCampaign, what: str) -> InvalidInput:
-    problem = InputProblem(
+    return InvalidInput.of(
+        campaign.name,
+        f"a rolling upgrade does not support the {what}",
         key="requests",
-        what=f"a rolling upgrade does not support the {what}",
         cure="compare campaigns that change resources, such as nabi-case-a",
         code="rolling-unsupported",
     )
-    return InvalidInput(campaign.name, [problem])
 
 
 def run_rolling_upgrade(campaign: UpgradeCampaign, size: int, seed: int) -> list[Event]:
     """Run a campaign in batches of ``size`` units and return all events."""
+    # The size is part of the seed, so that runs of several sizes are independent.
     return _RollingRun(campaign, size, Random(f"{seed} rolling {size}")).run()
 
 

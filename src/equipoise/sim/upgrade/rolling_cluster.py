@@ -201,6 +201,8 @@ class OutageSpread:
                 required = self._sponsors_min.get(resource, 1)
             else:
                 required = 1
+            # A cluster file may declare fewer sponsors than the catalog requires; then all of them
+            # are needed.
             if len(up) < min(required, len(sponsors)):
                 return True
         return False

@@ -152,6 +152,7 @@ class ActionRunner:
             return
         self._started.add((step.id, attempt))
         now_ms = self._truth.now_ms
+        # The transition decides whether the action can begin, exactly as in the loop.
         self._truth.apply_event(ActionStarted(at_ms=now_ms, step=step, attempt=attempt))
         if step.id not in self._truth.state.in_flight:
             return  # the VM or host is gone, so the action ended before it began
@@ -215,6 +216,7 @@ class ActionRunner:
         hanging = self._scenario.faults.hanging_power_ons
         is_drawn = hanging is not None and rng.uniform() * 100 < hanging.pct
         is_scheduled = action.host in self._stuck_hosts
+        # A scheduled hang counts once, also when the random one would have struck.
         self._stuck_hosts.discard(action.host)
         return is_drawn or is_scheduled
 
@@ -240,6 +242,7 @@ class ActionRunner:
         if isinstance(step.action, RoleAction):
             jitter_pct = 0.0 if roles is None else roles.jitter_pct
             jitter = 1 + (2 * rng.uniform() - 1) * jitter_pct / 100
+            # At least 1 ms, so that an end never precedes its start.
             return max(1, round(step.duration_ms * jitter))
         physics = self._scenario.physics.switching
         nominal_s = None if physics is None else self._nominal_s(step.action, physics)

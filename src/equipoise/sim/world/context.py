@@ -51,6 +51,7 @@ class SimulationContext:
         )
 
     def _restore_links(self, speed: float) -> None:
+        # One entry per period: equal speeds of overlapping periods are removed one by one.
         self._link_speeds.remove(speed)
         self._set_link_speed()
 

@@ -48,3 +48,14 @@ class EventQueue(Generic[Instant]):
         """Remove the next entry and return its time and its callback."""
         at, _, _, callback = heappop(self._entries)
         return at, callback
+
+    def drop_leading(self, is_obsolete: Callable[[Callback], bool]) -> None:
+        """Remove the first entries as long as they are obsolete, without calling them."""
+        while self._entries and is_obsolete(self._entries[0][3]):
+            heappop(self._entries)
+
+    def run_instant(self, at: Instant) -> None:
+        """Call all entries of the next instant, also those that the calls add to it."""
+        entries = self._entries
+        while entries and entries[0][0] == at:
+            heappop(entries)[3]()

@@ -98,6 +98,7 @@ class FaultInjector:
             case HostRequested():
                 return self._request(scheduled)
             case HostFailed():
+                # The end of an earlier random outage must not recover the host from this failure.
                 self._failed_ms[scheduled.host] = context.now_ms
                 return context.apply_event(scheduled)
             case _:

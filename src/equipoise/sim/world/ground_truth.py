@@ -86,6 +86,7 @@ class GroundTruth:
         """Apply an event now, to the discrete state and to the allocator."""
         transition.apply_to_draft(self.state, event)
         touched = self.state.pop_touched()
+        # Before the allocator: the tracker closes the time span in which the old state held.
         self.sla_tracker.update(self.now_ms, touched.vms, self.state)
         for host in touched.hosts:
             if host in self.state.hosts:

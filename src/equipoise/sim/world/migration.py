@@ -156,6 +156,7 @@ class MigrationLinks:
         for copy in list(self._waiting.values()):
             hosts = (copy.source, copy.target)
             limit = self.physics.per_host_max
+            # A copy that waits for its hosts does not delay later copies between other hosts.
             if any(len(self._by_host.get(host, ())) >= limit for host in hosts):
                 continue
             del self._waiting[copy.step]

@@ -101,13 +101,13 @@ class SimulatedWorld:
         """Estimate how often the share of a VM is computed in the run."""
         changes = demands.estimated_changes(1000 * self._scenario.duration_s)
         if changes > CHANGES_MAX:
-            problem = InputProblem(
+            raise InvalidInput.of(
+                self._scenario.name,
+                f"demand changes {changes:,} times, and the limit is {CHANGES_MAX:,}",
                 key="loads",
-                what=f"demand changes {changes:,} times, and the limit is {CHANGES_MAX:,}",
                 cure="use longer periods, fewer VMs or a shorter run",
                 code="too-many-changes",
             )
-            raise InvalidInput(self._scenario.name, [problem])
         samples = self._scenario.duration_s / self._scenario.measuring.sample_s
         vms, hosts = len(allocator.vm_row), max(1, len(allocator.host_row))
         return changes * vms / hosts + samples * vms

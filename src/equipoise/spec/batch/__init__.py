@@ -4,8 +4,3 @@ A formula costs one array operation where it would have cost one step for each c
 overhead is paid once for thousands of cases. ``judge_cases`` is the entry point; ``CaseBatch``
 judges the same cases by several constraints.
 """
-
-from equipoise.spec.batch.cases import CaseArrays, Unbatchable
-from equipoise.spec.batch.judge import BatchVerdicts, CaseBatch, judge_cases
-
-__all__ = ["BatchVerdicts", "CaseArrays", "CaseBatch", "Unbatchable", "judge_cases"]

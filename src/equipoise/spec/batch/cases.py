@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, Self, TypeVar, get_args, overload
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.model.action import Action, Allocate
+from equipoise.model.action import Action, Allocate, kind_of
 from equipoise.model.host import HOST_STATES, Host
 from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, VmId
@@ -29,6 +29,7 @@ NOWHERE: Final = 63
 """The number of the missing host; also its bit in a set of hosts."""
 VMS_MAX: Final = 64
 HOSTS_MAX: Final = 63
+# A quarter of the range: sorting keys double the times and must not overflow.
 NEVER: Final = np.iinfo(np.int64).max // 4
 
 VM_CODES: Final = {state: code for code, state in enumerate(VM_STATES)}
@@ -292,7 +293,7 @@ class _ActionFields(NamedTuple):
 
 _ACTION_FIELDS: Final = {
     kind: _ActionFields(
-        str(kind.__struct_config__.tag),
+        kind_of(kind),
         code,
         *(name in kind.__struct_fields__ for name in ("vm", "source", "target", "host")),
     )

@@ -106,6 +106,7 @@ class BatchCompiler:
             term, syntax.Call | syntax.Operation | syntax.SetWhere | syntax.ListWhere
         ):
             return compute
+        # Only the names that occur in the term: a value is shared by all bindings of other names.
         names = tuple(sorted(names_in(term)))
 
         def cached(view: BatchView, values: BatchNames) -> BatchValue:
@@ -226,6 +227,7 @@ class BatchCompiler:
             each, body = self._each(term.binders), self.term(term.body)
 
         def for_all(view: BatchView, names: BatchNames) -> BatchValue:
+            # No early end: other cases of the batch may still be undecided.
             result: Mask = True
             for mask, inner, _ in each(view, names):
                 result = mask_and(result, mask_or(mask_not(mask), mask_of(body(view, inner))))

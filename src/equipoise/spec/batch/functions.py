@@ -141,6 +141,7 @@ def _of(table: Array, element: BatchValue) -> Any:
         return table[element.value]
     at = np.asarray(element.value, np.intp)
     shape = np.broadcast_shapes(at.shape, table.shape[1:])
+    # The element differs from case to case: each case picks its own row.
     spread = np.broadcast_to(table, (table.shape[0], *shape))
     return np.take_along_axis(spread, np.broadcast_to(at, shape)[None], axis=0)[0]
 
@@ -238,6 +239,7 @@ def _ft_pair(rows: StateRows, vm: BatchValue) -> BatchValue:
 
 
 def _card(_: StateRows, members: BatchValue) -> BatchValue:
+    # A set of bits has at most 64 members, a list at most its items.
     most = 64 if isinstance(members, BatchBitSet) else len(items_of(members))
     return number_value(length(members), most)
 
@@ -322,6 +324,7 @@ def _figure(name: str, kind: str) -> Callable[[StateRows, BatchValue], BatchValu
     return read
 
 
+# Unused rows hold a time beyond this; they must not raise the bound of real times.
 _NEVER: Final = 1 << 60
 
 BATCH_FUNCTIONS: Final[dict[str, Callable[..., BatchValue]]] = {

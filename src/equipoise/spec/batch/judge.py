@@ -95,6 +95,7 @@ class CaseBatch:
             starts=not START_SENSITIVE_FUNCTIONS.isdisjoint(specification.calls(name))
         )
         values = self._values(constraint, arguments) if values is None else values
+        # Cached terms are found by identity, and another formula may get the identity of this one.
         whole.forget()
         view = whole if continuous else whole.at(StateRef.FINAL)
         answer = formula(view, values)
@@ -156,6 +157,7 @@ class CaseBatch:
 
 
 def _scalar(kind: str, values: Sequence[int]) -> BatchScalar:
+    # A constant costs one operation for all cases and lets formulas cache by its value.
     if len(set(values)) == 1:
         return BatchScalar(kind, values[0])
     return BatchScalar(kind, np.array([values], np.int64))
@@ -171,6 +173,7 @@ def _elements(
     if binding is Binding.SUBSET:
         return BatchBitSet(kind, _bits(every, given))
     most = max((len(groups) for groups in given), default=0)
+    # A fixed order: sets of sets have none, and equal inputs must give equal arrays.
     rows = [sorted(groups, key=sorted) for groups in given]
     items: list[tuple[Mask, BatchValue]] = []
     for index in range(most):

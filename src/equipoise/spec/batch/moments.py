@@ -9,29 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 
-from equipoise.model.action import (
-    HOST_TRANSITIONS,
-    Boot,
-    EnterMaintenance,
-    Forge,
-    LeaveMaintenance,
-    Migrate,
-    PowerOff,
-    PowerOn,
-    Reinstantiate,
-    Resume,
-    Shutdown,
-    Suspend,
-    vm_transition,
-)
+from equipoise.model.action import HOST_TRANSITIONS, VM_TRANSITIONS, Action, kind_of
 from equipoise.model.host import HostState
-from equipoise.model.quantity import HostId, VmId
 from equipoise.model.vm import VM_STATES, VmState
 from equipoise.spec.batch.cases import HOST_CODES, NEVER, NOWHERE, VM_CODES, Array, CaseArrays
-from equipoise.spec.functions import kind_of
 
 
 @dataclass(eq=False)
@@ -124,12 +109,17 @@ def execute_plans(cases: CaseArrays, *, starts: bool) -> BatchTimeline:
     last_of_group[:-1] = keys[1:] != keys[:-1]
     real = keys < NEVER
     shown = np.concatenate([np.ones((1, count), bool), last_of_group & real])
+    # The final state is a moment also if the last rows belong to no step of the case.
     shown[-1] = True
     at_ms = np.concatenate([np.zeros((1, count), np.int64), np.where(real, keys // 2, 0)])
     under_way = _under_way(cases, order) if starts else np.zeros((most, 1, 1), bool)
     certain = np.zeros(count, bool)
     return BatchTimeline(
-        world.rows(under_way), shown, np.maximum.accumulate(at_ms, axis=0), certain
+        # An unused row keeps the time of the last real one: it repeats the final state.
+        world.rows(under_way),
+        shown,
+        np.maximum.accumulate(at_ms, axis=0),
+        certain,
     )
 
 
@@ -243,32 +233,24 @@ class _BatchTransition:
     to: str | None
 
 
-def _transitions() -> dict[str, _BatchTransition]:
-    """Return the transitions of the model, as codes."""
-    vm, source, target = VmId("v"), HostId("source"), HostId("target")
-    transitions = {}
-    for action in (
-        Forge(vm=vm),
-        Boot(vm=vm, target=target),
-        Shutdown(vm=vm, source=source),
-        Migrate(vm=vm, source=source, target=target),
-        Reinstantiate(vm=vm, source=source, target=target),
-        Suspend(vm=vm, source=source),
-        Resume(vm=vm, source=source, target=target),
-    ):
-        transition = vm_transition(action)
-        assert transition is not None
-        before, after = VM_CODES[transition.state_before], VM_CODES[transition.state_after]
-        transitions[kind_of(action)] = _BatchTransition(
-            before, transition.host_before == source, after, transition.host_after
-        )
-    return transitions
+def _host_after(action: type[Action], after: VmState) -> str | None:
+    """Return the field of an action that names the host of its VM after it; ``None`` for none."""
+    if "target" in action.__struct_fields__:
+        return "target"
+    return "source" if after.has_host else None
 
 
-_VM_KINDS = _transitions()
-_HOST_KINDS = {
-    kind_of(action(host=HostId("h"))): (HOST_CODES[before], HOST_CODES[after])
+_VM_KINDS: Final = {
+    kind_of(action): _BatchTransition(
+        before=VM_CODES[before],
+        from_source=before.has_host,
+        after=VM_CODES[after],
+        to=_host_after(action, after),
+    )
+    for action, (before, after) in VM_TRANSITIONS.items()
+}
+_HOST_KINDS: Final = {
+    kind_of(action): (HOST_CODES[before], HOST_CODES[after])
     for action, (before, after) in HOST_TRANSITIONS.items()
-    if action in (PowerOn, PowerOff, EnterMaintenance, LeaveMaintenance)
 }
 assert len(VM_STATES) < NOWHERE

@@ -138,6 +138,7 @@ def members(bits: BatchBitSet) -> Iterator[tuple[Mask, BatchValue]]:
     """Yield the members that a set has in at least one case, in order."""
     # One pass over all cases finds the bits that are set in any of them.
     union = int(np.bitwise_or.reduce(np.asarray(bits.value, np.uint64), axis=None))
+    # Elements absent from every case cost nothing.
     for element in range(union.bit_length()):
         if union >> element & 1:
             mask = (bits.value >> np.uint64(element)) & np.uint64(1)
@@ -258,6 +259,7 @@ def as_collection(
             assert isinstance(value, BatchScalar)
             bits = bits | np.where(mask, bit_of(value.value), np.uint64(0))
         return BatchBitSet(first.kind, bits)
+    # Comparing collections is quadratic in the items.
     if len(items) > ITEMS_MAX:
         raise Unbatchable("the collection is too large")
     return MaskedItems(tuple(items), is_list, in_order)

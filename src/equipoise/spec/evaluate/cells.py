@@ -16,6 +16,7 @@ from equipoise.model.plan import Step
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.state.draft import TouchedEntities
 from equipoise.model.vm import Vm
+from equipoise.spec.evaluate.breaches import Breaches, BreachFinder, BreachSource
 from equipoise.spec.evaluate.compile import Closure, Compiler
 from equipoise.spec.evaluate.domains import in_order
 from equipoise.spec.evaluate.incremental import CollectionCache
@@ -86,6 +87,7 @@ class FormulaCell:
 
     def judge(self, context: EvaluationContext) -> ReadSet:
         """Evaluate the cell in a context with a tracking view; return what it read this time."""
+        # Each cell records its reads alone; the view is shared by all cells of a moment.
         context.now.reads = reads = ReadSet()
         context.collections = self.collections
         self.collections.reads = ReadSet()
@@ -98,6 +100,20 @@ class FormulaCell:
         self.seen.add(reads)
         reads.add(self.collections.reads)
         return reads
+
+    def breaches(self, owner: BreachSource, context: EvaluationContext) -> tuple[Breaches, ReadSet]:
+        """Return what violates the cell in a context with a tracking view, and what it read.
+
+        A formula stops at the first violated element; its breaches are read to the last one.
+        """
+        context.now.reads = reads = ReadSet()
+        context.collections = self.collections
+        self.collections.reads = ReadSet()
+        breaches = BreachFinder(owner, context).find(self.term, self.names)
+        context.collections = None
+        self.seen.add(reads)
+        reads.add(self.collections.reads)
+        return breaches, reads
 
 
 class CellIndex(Generic[T]):
@@ -214,4 +230,5 @@ def _iterates_again(term: Term, domain: Term) -> bool:
 
 def _is_constant(term: Term) -> bool:
     """Whether a term has the same value at every moment of a plan."""
+    # Any call counts as a read of the state, also ``card`` and ``range``, which read only terms.
     return not any(isinstance(part, syntax.Call) for part in subterms(term))

@@ -140,6 +140,7 @@ class Compiler:
 
     def _call(self, term: syntax.Call, scope: Scope) -> Closure:
         name = canonical_name(term.function)
+        # An incremental collection keeps its size and sum; building the collection would cost more.
         if name in ("card", "sum") and isinstance(
             term.arguments[0], syntax.SetWhere | syntax.ListWhere
         ):
@@ -238,6 +239,8 @@ class Compiler:
                 if all(condition(context, now) for condition in conditions)
             )
 
+        # The cache asks for one member of the first domain at a time, so that binder is bound
+        # already.
         def contribution(context: EvaluationContext, bindings: list[Any]) -> tuple[Any, ...]:
             return tuple(values(context, bindings, 1))
 
@@ -246,6 +249,8 @@ class Compiler:
         def lookup(
             context: EvaluationContext, bindings: list[Any]
         ) -> IncrementalCollection | CollectionOverlay | None:
+            # Members come and go one by one. A changed member changes many subsets or packings, so
+            # a cache of those would save nothing.
             if context.collections is None or term.binders[0].binding is not Binding.MEMBER:
                 return None
             return context.collections.lookup(
@@ -309,6 +314,7 @@ class Compiler:
     def _choices(self, binder: syntax.Binder) -> Callable[[Any], Iterable[Any]]:
         """Return the function from a collection to the values of a variable that ranges over it."""
         if binder.binding is Binding.MEMBER:
+            # A named set comes back for each outer value; a computed one is rarely the same twice.
             return cached_members if isinstance(binder.domain, syntax.Name) else members
 
         def chosen(domain: Any) -> Iterator[Any]:

@@ -69,6 +69,7 @@ def _packings(members: tuple[Any, ...]) -> Iterator[tuple[frozenset[Any], ...]]:
             yield (*groups[:index], group | {first}, *groups[index + 1 :])
 
 
+# Explanations name the first value that fails, so that the order must be the same in every run.
 def in_order(values: Collection[Any]) -> tuple[Any, ...]:
     """Return values in an order that does not depend on Python's hashes."""
     return tuple(sorted(values, key=_order_key))

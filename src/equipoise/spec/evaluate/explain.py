@@ -65,7 +65,7 @@ class FormulaFailure:
     def elements(self) -> frozenset[str]:
         """Return the VMs and hosts that it names."""
         mentioned = (*self.where.values(), *(value for _, value in self.values))
-        return self.about.union(name for value in mentioned for name in _texts(value))
+        return self.about.union(name for value in mentioned for name in texts_in(value))
 
 
 def format_value(value: Any) -> str:
@@ -92,12 +92,13 @@ def format_value(value: Any) -> str:
             return str(value)
 
 
-def _texts(value: Any) -> Iterator[str]:
+def texts_in(value: Any) -> Iterator[str]:
+    """Yield every text in a value, also inside sets and lists."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, frozenset | tuple):
         for member in value:
-            yield from _texts(member)
+            yield from texts_in(member)
 
 
 class Declarations(Protocol):
@@ -133,6 +134,7 @@ class FormulaExplainer:
                 left = self._value(term.left, names)
                 return self.explain(term.right if left else term.left, names)
             case syntax.Operation(operator="-->"):
+                # A false implication has a true left side: only the right side can be the reason.
                 return self.explain(term.right, names)
             case syntax.ForAll() if not _shadows_itself(term.binders):
                 return self._for_all(term.binders, term.body, names)
@@ -220,6 +222,7 @@ class FormulaExplainer:
         self, term: Term, names: Mapping[str, Any], named: Mapping[str, syntax.Name]
     ) -> str:
         """Return a false comparison in words; an empty text for other formulas."""
+        # "v is h1" says nothing of a plain name; the formula itself is clearer then.
         if not isinstance(term, syntax.Operation) or _is_simple(term.left):
             return ""
         left, right = self._value(term.left, names), self._value(term.right, names)
@@ -255,6 +258,7 @@ class FormulaExplainer:
     def _quoted(self, value: Any) -> Any:
         """Return a text so that it is shown in quotes, unlike a name or a state."""
         view = self._context.now
+        # A label may have the text of a state or an id; it is shown like one, which is harmless.
         known = value in view.vms or value in view.hosts or value in STATES
         return QuotedText(value) if isinstance(value, str) and not known else value
 

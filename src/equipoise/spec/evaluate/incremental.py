@@ -81,6 +81,7 @@ class IncrementalCollection:
             contribution, seen = self._contribution(member, context)
             self._note(member, seen)
             self._put(member, contribution)
+            # Also of an unchanged contribution: a later change of what it read counts.
             reads.add(seen)
         self._dirty = set()
 
@@ -238,6 +239,7 @@ class CollectionCache:
         key = (comprehension.term, *bindings)
         collection = self._collections.get(key)
         if self._overlay is not None:
+            # The overlay adds or removes VMs: contributions of the present domain are of no use.
             if collection is None or not collection.covers(domain):
                 return None
             changes = collection.overlay(context, self._overlay)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from equipoise.model.host import Host
 from equipoise.model.plan import Step
@@ -17,7 +17,13 @@ if TYPE_CHECKING:  # ``incremental`` imports this module
     from equipoise.spec.evaluate.incremental import CollectionCache
 
 CPU, MEMORY = "cpu", "memory"
+CONFIGURED_MEMORY, VCPUS = "configured_memory", "vcpus"
+HOST_RESOURCES: Final = (CPU, MEMORY, CONFIGURED_MEMORY, VCPUS)
 """The resources that every host has; any other name is a named resource."""
+
+
+UNLIMITED: Final = 10**15
+"""The vCPUs that a host has for its VMs if their number is not limited."""
 
 
 class ReadSet:
@@ -43,6 +49,7 @@ class StateView:
     def __init__(self, state: Draft) -> None:
         self.reads = ReadSet()
         """Empty here: only ``TrackingView`` records what it reads."""
+        # Shortcuts: formulas look up VMs and hosts in their innermost loops.
         self.state = state
         self.hosts = state.hosts
         self.vms = state.vms
@@ -109,6 +116,10 @@ def consumption_of(vm: Vm, resource: str) -> int:
         return vm.cpu.reservation_mhz
     if resource == MEMORY:
         return vm.memory.reservation_mib
+    if resource == CONFIGURED_MEMORY:
+        return vm.memory_mib
+    if resource == VCPUS:
+        return vm.vcpus
     return vm.consumption.get(ResourceName(resource), 0)
 
 
@@ -118,6 +129,10 @@ def capacity_of(host: Host, resource: str) -> int:
         return host.usable_cpu_mhz
     if resource == MEMORY:
         return host.usable_memory_mib
+    if resource == CONFIGURED_MEMORY:
+        return host.configured_memory_max_mib
+    if resource == VCPUS:
+        return UNLIMITED if host.vcpus_max is None else host.vcpus_max
     return host.capacity.get(ResourceName(resource), 0)
 
 
@@ -163,6 +178,7 @@ class EvaluationContext:
 
     def at(self, view: StateView) -> EvaluationContext:
         """Return the same context at another moment."""
+        # The same context keeps its cached collections, which belong to this state only.
         if view is self.now:
             return self
         return EvaluationContext(

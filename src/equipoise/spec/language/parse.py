@@ -39,6 +39,7 @@ def parse(text: str, source: str = "specification") -> tuple[Constraint, ...]:
         tree = _parser().parse(text)
     except UnexpectedInput as error:
         raise _unexpected(where, error) from None
+    # Before the transformation, which walks the tree by recursion too.
     _check_size(where, tree)
     constraints: tuple[Constraint, ...] = _SyntaxBuilder().transform(tree)
     return constraints
@@ -52,6 +53,7 @@ def _parser() -> Lark:
 
 def _check_size(where: SourceText, tree: Tree[Any]) -> None:
     """Refuse trees that are too deep or too large; later passes walk the tree by recursion."""
+    # A list instead of recursion: the tree may be deeper than Python's stack.
     rest: list[tuple[Any, int]] = [(tree, 0)]
     while rest:
         node, depth = rest.pop()
@@ -150,6 +152,7 @@ class _SyntaxBuilder(Transformer[Token, Any]):
             tuple(child for child in head if isinstance(child, Parameter)),
             formula,
             marks=tuple(str(child) for child in head if _is(child, "MARK")),
+            # Line breaks and indentation of the source are no part of the sentence.
             doc=" ".join(str(doc).strip('"').split()),
             place=SourcePosition(name.line or 0, name.column or 0, len(name)),
         )
@@ -192,6 +195,7 @@ class _SyntaxBuilder(Transformer[Token, Any]):
         return syntax.Number(int(children[0]), place=place)
 
     def _make_text(self, children: list[Any], place: SourcePosition) -> syntax.Text:
+        # A backslash takes the next character as it is: a quote or another backslash.
         return syntax.Text(re.sub(r"\\(.)", r"\1", children[0][1:-1]), place=place)
 
     def _make_true(self, _: list[Any], place: SourcePosition) -> syntax.Boolean:

@@ -8,6 +8,7 @@ from typing import Final
 from equipoise.spec.language import syntax
 from equipoise.spec.language.syntax import Constraint, Term
 
+# From the loosest to the tightest; grammar.lark has the same order.
 _LOOSE, _EQUIVALENT, _IMPLIES, _OR, _AND, _NOT, _COMPARE, _SET, _SUM, _PRODUCT, _UNARY, _TIGHT = (
     range(12)
 )

@@ -24,6 +24,7 @@ NO_POSITION = SourcePosition(0, 0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SyntaxNode:
+    # Not compared: a printed and parsed formula equals the original, wherever it stands.
     place: SourcePosition = field(default=NO_POSITION, compare=False, repr=False)
 
 
@@ -306,6 +307,7 @@ class SourceText:
         start = max(0, place.column - 1 - EXCERPT_MAX // 2) if len(line) > EXCERPT_MAX else 0
         shown = line[start : start + EXCERPT_MAX]
         before = line[start : place.column - 1]
+        # Tabs stay tabs, so that the caret stands below the character on any terminal.
         indent = "".join("\t" if character == "\t" else " " for character in before)
         width = max(1, min(place.width, len(shown) - len(indent)))
         return f"{shown}\n{indent}{'^' * width}"

@@ -69,6 +69,7 @@ def members_of(kind: Type) -> Type | None:
 
 def common_type(left: Type, right: Type) -> Type | None:
     """Return the type that fits both, or ``None`` if there is none."""
+    # A term whose error is reported fits everything: one mistake gives one message.
     if right in {left, ANYTHING}:
         return left
     if left == ANYTHING:
@@ -196,6 +197,18 @@ KEYWORDS: Final = frozenset(
 
 START_SENSITIVE_FUNCTIONS: Final = frozenset({"hosted", "underway"})
 """Functions whose value changes when an action starts; for all others only its end matters."""
+PLAN_CONSTANT_FUNCTIONS: Final = frozenset(
+    {"capa", "demand", "label", "pool", "tenant", "agent", "ftPair"}
+    | {"card", "sum", "largest", "range", "lists"}
+)
+"""Functions whose value for the same arguments no plan changes."""
+PLACEMENT_FREE_FUNCTIONS: Final = PLAN_CONSTANT_FUNCTIONS | {
+    "runs",
+    "vmState",
+    "hostState",
+    "cons",
+}
+"""Functions whose value is the same wherever VMs run, and while they migrate."""
 SETS: Final[dict[str, Type]] = {"vms": set_of(VM), "hosts": set_of(HOST)}
 STATES: Final[dict[str, Type]] = {
     **{state.value: VM_STATE for state in VmState},

@@ -20,7 +20,7 @@ from equipoise.model.upgrade.graph import (
 from equipoise.model.upgrade.infrastructure import DependencyKind, DependencyPresence, ResourceKind
 from equipoise.model.upgrade.request import SetId
 from equipoise.model.upgrade.work import VertexId
-from equipoise.model.value import FrozenMap
+from equipoise.model.value import DisjointSets, FrozenMap
 from equipoise.upgrade.graph.dependencies import (
     CHANGED_TOGETHER,
     PRESENT_NOW,
@@ -28,7 +28,6 @@ from equipoise.upgrade.graph.dependencies import (
     presence,
     protection_groups,
 )
-from equipoise.upgrade.graph.disjoint_sets import DisjointSets
 from equipoise.upgrade.graph.host_partitions import HostPartitions
 from equipoise.upgrade.state import UpgradeState
 from equipoise.upgrade.state.resources import ResourceState, TrackedDependency
@@ -84,6 +83,8 @@ def _hosts(state: UpgradeState, members: tuple[ResourceId, ...]) -> tuple[HostId
             for host in named
             if host is not None
             and host in state.cluster.compute_hosts
+            # A host without VM capacity, such as a storage node, takes no compute capacity out of
+            # service.
             and state.cluster.compute_hosts[host].vms_max
         )
     )
@@ -129,7 +130,7 @@ def resource_graph(
     if with_vms:
         vm_resource = _vm_resources(state)
         for placement in state.cluster.placements.values():
-            moves = placement.host is not None and host_partitions.vms_must_leave(placement.host)
+            moves = placement.host is not None and placement.host in host_partitions.old
             id_ = ResourceId(placement.vm)
             vertices[id_] = Vertex(
                 id_,
@@ -248,15 +249,10 @@ def _group(
 
 def _merged_modification(modifications: list[Modification]) -> Modification:
     """Return the modification of a group, given those of its members."""
-    changes = {
-        modification for modification in modifications if modification is not Modification.NO_CHANGE
-    }
-    if not changes:
-        return Modification.NO_CHANGE
-    same_for_all = len(changes) == 1 and (
-        len(modifications) == 1 or Modification.UPGRADE in changes
-    )
-    return changes.pop() if same_for_all or len(set(modifications)) == 1 else Modification.UPGRADE
+    distinct = set(modifications) or {Modification.NO_CHANGE}
+    # A group with mixed works is upgraded: part of it is in service before and after, which is what
+    # the rules must protect.
+    return distinct.pop() if len(distinct) == 1 else Modification.UPGRADE
 
 
 def holds_now(edge: ChangeGroupEdge | Edge) -> bool:

@@ -39,10 +39,12 @@ def presence(state: UpgradeState, tracked: TrackedDependency) -> DependencyPrese
         return _presence_with_set(state.requests.set_status[tracked.set], appears=tracked.appears)
     # With an owner the dependency changes when the set changes the owner, or undoes that.
     forward, undo = _pending_directions(state.resources.states[tracked.owner], tracked.set)
+    # Undo reverses the direction: what appeared is about to go, and what went is about to return.
     if undo:
         return DependencyPresence.CURRENT if tracked.appears else DependencyPresence.FUTURE
     if _is_applied(state.resources.states[tracked.owner], tracked.set) and not forward:
         return DependencyPresence.CURRENT_FUTURE if tracked.appears else None
+    # The owner was never changed, and the set will not do it any more: the old state is final.
     if not forward and state.requests.set_status[tracked.set].progress is not SetProgress.SCHEDULED:
         return None if tracked.appears else DependencyPresence.CURRENT_FUTURE
     return DependencyPresence.FUTURE if tracked.appears else DependencyPresence.CURRENT
@@ -58,13 +60,8 @@ def _presence_with_set(status: ChangeSetStatus, *, appears: bool) -> DependencyP
 
 def _pending_directions(resource_state: ResourceState, set_: SetId) -> tuple[bool, bool]:
     """Return whether a set is still to be applied to a resource, and whether to be undone."""
-    forward = undo = False
-    for level in resource_state.levels:
-        for work in level.works:
-            if work.set == set_:
-                forward |= not work.undoing
-                undo |= work.undoing
-    return forward, undo
+    undoing = {work.undoing for work in resource_state.pending_works if work.set == set_}
+    return False in undoing, True in undoing
 
 
 def _is_applied(resource_state: ResourceState, set_: SetId) -> bool:
@@ -83,11 +80,12 @@ def constituents_needed(state: UpgradeState, resource_state: ResourceState) -> i
 
 
 def _coming_version(resource_state: ResourceState) -> str | None:
-    for level in resource_state.levels:
-        for work in level.works:
-            if work.component == resource_state.own_component and work.after is not None:
-                return work.after
-    return None
+    own = (
+        work
+        for work in resource_state.pending_works
+        if work.component == resource_state.own_component
+    )
+    return next((work.after for work in own if work.after is not None), None)
 
 
 def protection_groups(state: UpgradeState) -> tuple[ProtectionGroup, ...]:
@@ -146,6 +144,7 @@ def _members_needed(group: ResourceGroup, holders: int, members: int) -> int:
     """Return how many members must be in service. A potential group protects nothing yet."""
     declared = group.in_service_min
     if declared is None and group.out_max is None:
+        # Without a declared minimum the group tolerates one holder out of service.
         return max(0, holders - 1) if group.kind is ResourceGroupKind.PROTECTION else 0
     by_out = 0 if group.out_max is None else members - group.out_max
     return max(0, declared or 0, by_out)

@@ -22,15 +22,11 @@ class HostPartitions:
     divided: bool
     """Whether VMs of one partition cannot run in the other."""
     old: dict[HostId, None]
-    """Hosts that are up, in service, and still to be changed."""
+    """Hosts that are up, in service, and still to be changed: VMs must leave them first."""
     new: dict[HostId, None]
     """Hosts that are up, in service, and need no further change."""
     undoing: bool
     """Whether the dividing set is being undone."""
-
-    def vms_must_leave(self, host: HostId) -> bool:
-        """Return whether VMs must leave a host before it can change."""
-        return host in self.old
 
 
 def divide_hosts(
@@ -50,6 +46,7 @@ def divide_hosts(
         if compute_host.vms_max == 0 or not compute_host.up:
             continue
         resources = members.get(host, ())
+        # A host that is out of service belongs to neither partition: no VM may be planned on it.
         if not all(_in_service(state, resource) for resource in resources):
             continue
         # A host with pending work of a dividing set is old; without a division any work counts.
@@ -73,11 +70,10 @@ def _has_work_left(state: UpgradeState, set_: SetId) -> bool:
 def _has_changes_left(
     state: UpgradeState, resources: Iterable[ResourceId], dividing: set[SetId]
 ) -> bool:
-    for resource in resources:
-        for level in state.resources.states[resource].levels:
-            if not dividing or any(work.set in dividing for work in level.works):
-                return True
-    return False
+    works = (
+        work for resource in resources for work in state.resources.states[resource].pending_works
+    )
+    return any(not dividing or work.set in dividing for work in works)
 
 
 def tenants_on_old_only(
@@ -113,7 +109,9 @@ def _can_start_on_new(
     )
     growing = tenants_with_new(state, host_partitions)
     requested = sum(state.cluster.tenants[other].sla.scaling_vms for other in growing)
+    # A count of hosts, not of places: the VMs of one scaling step go to different hosts.
     with_capacity = sum(state.cluster.vms_free(host) > 0 for host in host_partitions.new)
+    # Without VMs in the partition a failure there costs nothing, so no reserve is needed.
     failover = state.settings.failover_hosts if used_hosts(state, host_partitions.new) else 0
     spare = free - sum(largest[:failover])
     return spare >= requested and with_capacity >= state.cluster.tenants[tenant].sla.scaling_vms
@@ -135,6 +133,22 @@ def tenants_with_new(state: UpgradeState, host_partitions: HostPartitions) -> tu
 def growing_tenants(state: UpgradeState) -> tuple[TenantId, ...]:
     """Return all tenants that may still scale."""
     return tuple(tenant for tenant in state.cluster.tenants if _may_grow(state, tenant))
+
+
+def scaling_areas(
+    state: UpgradeState, host_partitions: HostPartitions
+) -> list[tuple[list[HostId], tuple[TenantId, ...]]]:
+    """Return the hosts of the old and of the new partition, with the tenants that scale there.
+
+    Without a division all hosts are one area.
+    """
+    old, new = list(host_partitions.old), list(host_partitions.new)
+    if not host_partitions.divided:
+        return [([*old, *new], growing_tenants(state))]
+    return [
+        (old, tenants_on_old_only(state, host_partitions)),
+        (new, tenants_with_new(state, host_partitions)),
+    ]
 
 
 def _may_grow(state: UpgradeState, tenant: TenantId) -> bool:

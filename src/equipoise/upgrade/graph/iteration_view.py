@@ -81,6 +81,11 @@ class IterationView:
         levels = self.level(vertex).values()
         return tuple(dict.fromkeys(work.set for level in levels for work in level.works))
 
+    def priority(self, vertex: VertexId) -> int:
+        """Return the highest priority of the sets of a group."""
+        set_status = self.state.requests.set_status
+        return max((set_status[set_].priority for set_ in self.sets(vertex)), default=0)
+
     def unit(self, vertex: VertexId) -> UpgradeUnit | None:
         """Return the unit of several resources to which a group belongs, or None."""
         for level in self.level(vertex).values():
@@ -134,6 +139,7 @@ class IterationView:
         Groups that a cancelled set left half way come last, so that they do not block others.
         """
         compatible: list[VertexId] = []
+        # Greedy in this order: each group that returns can exclude a later one.
         for vertex in sorted(groups, key=self._is_cancelled):
             members = self.control.groups[vertex].members
             in_service = {
@@ -221,6 +227,7 @@ def _hosts_cut_off(view: IterationView, vertex: VertexId) -> set[HostId]:
         for edge in control.dependent_edges.get(current, ()):
             if edge.dependent in out or not holds_now(edge):
                 continue
+            # An aggregate survives the loss of a constituent; rule 5 counts how many it needs.
             if edge.kind is not DependencyKind.AGGREGATION and not _has_other_sponsor(
                 view, edge, out, returning
             ):

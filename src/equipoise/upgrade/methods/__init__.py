@@ -4,9 +4,3 @@ Entry points: ``make_unit`` (method and partitions), ``switchings_of`` (what is 
 when), ``protection_shortfall`` (what that costs). A unit always has the same partitions, whatever
 the state of an upgrade is.
 """
-
-from equipoise.upgrade.methods.degradation import protection_shortfall
-from equipoise.upgrade.methods.partitioning import make_unit
-from equipoise.upgrade.methods.switching import switchings_of
-
-__all__ = ["make_unit", "protection_shortfall", "switchings_of"]

@@ -69,6 +69,8 @@ def out_of_service(graph: ResourceGraph, moment: SwitchingState) -> tuple[Resour
     they move away before.
     """
     out = dict.fromkeys(resource for resource in graph.vertices if resource in moment.off)
+    # The first round checks every edge, because a link or a version can separate ends that are both
+    # on. Later rounds follow only what went out.
     to_check = [edge for edge in graph.edges if not edge.kind.is_symmetrical]
     while to_check:
         newly_out: dict[ResourceId, None] = {}

@@ -90,10 +90,14 @@ def _linked_blocks(
             apart.setdefault(pair[1], []).append(pair[0])
     sizes = [len(block) for block in structure.blocks]
     pieces = []
+    # Sponsors first: the search keeps the prefix of the order even, so each layer is divided
+    # evenly.
     for peer_group in sorted(structure.peer_groups, key=lambda peers: (layers[peers[0]], peers[0])):
         coloured = list(_two_coloured(peer_group, apart))
         if None in coloured:
             return None
+        # A single block has no peer to be apart from, and a part of two colours is in both halves
+        # whatever is chosen.
         free = len(peer_group) == 1 or any(len(part) > 1 for part in coloured if part)
         for number, side_of in enumerate(coloured):
             assert side_of is not None
@@ -102,6 +106,8 @@ def _linked_blocks(
             if any(index in second for index in across):
                 if any(index in second for index in ahead):
                     return None
+                # ``held_back`` forbids the unswapped choice only, so the side that must be second
+                # is put ahead.
                 ahead, across = across, ahead
             pieces.append(
                 _LinkedBlocks(
@@ -169,6 +175,8 @@ def _least_difference(
     ends = now.get(_BOTH, 0)
     if not ends:
         return None
+    # Of two equally even divisions the larger half goes first: the first half changes while the
+    # other still serves.
     difference = min(_differences(ends, widest), key=lambda value: (abs(value), -value))
     return difference, _trace_choices(pieces, reached, difference, widest)
 
@@ -195,6 +203,7 @@ def _trace_choices(
             if abs(previous := difference + (piece.gain if swapped else -piece.gain)) <= widest
             and bits >> (previous + widest) & 1
         ]
+        # The whole tuple is compared, so the choice does not depend on the order of a dictionary.
         _, minus, flag, swapped = min(choices)
         difference, used = -minus, -flag
         if piece.first_of_group:
@@ -241,10 +250,12 @@ def communication_levels(
     ready = [index for index in rest if not waiting[index]]
     for index in ready:
         for sponsor, linked in sponsors.get(index, ()):
+            # ``linked`` adds 0 or 1: only a link needs an iteration between its ends.
             level[sponsor] = max(level[sponsor], level[index] + linked)
             waiting[sponsor] -= 1
             if not waiting[sponsor]:
                 ready.append(sponsor)
+    # Blocks in a cycle never become ready.
     if len(ready) < len(rest):
         return None
     return [

@@ -9,8 +9,8 @@ from typing import TypeVar
 from equipoise.model.quantity import ResourceId
 from equipoise.model.upgrade.graph import Edge, ResourceGraph
 from equipoise.model.upgrade.infrastructure import DependencyKind, DependencyPresence
+from equipoise.model.value import DisjointSets
 from equipoise.upgrade.graph.dependencies import CHANGED_TOGETHER
-from equipoise.upgrade.graph.disjoint_sets import DisjointSets
 
 T = TypeVar("T", bound=Hashable)
 
@@ -71,6 +71,7 @@ def unit_structure(graph: ResourceGraph, members: Sequence[ResourceId]) -> UnitS
         for peer in graph.peers.get(member, ())
         if peer in within
     ]
+    # Constituents count as peers for the division: each half must keep one of them in service.
     peers += [
         (constituent_group[0], peer)
         for constituent_group in constituents
@@ -128,6 +129,7 @@ def _protection_pairs(
         dict.fromkeys(index_of[group] for group in members if group in index_of)
         for members in guarded
     )
+    # Two halves can keep two members apart. With more members the rules limit how many are out.
     return tuple(tuple(indices) for indices in found if len(indices) == 2)  # noqa: PLR2004
 
 
@@ -152,6 +154,6 @@ def _equivalence_classes(
 ) -> tuple[tuple[T, ...], ...]:
     """Return the classes that pairs connect, in the order of the items."""
     sets = DisjointSets(items)
-    for left, right in pairs:
-        sets.join(left, right)
+    for first, second in pairs:
+        sets.join(first, second)
     return tuple(tuple(members) for members in sets.classes().values())

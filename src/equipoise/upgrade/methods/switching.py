@@ -67,6 +67,7 @@ def _deactivated_until_last(
     """Yield switchings in which all partitions but the last return when the last one leaves."""
     last = len(partitions) - 1
     for index, own in enumerate(partitions[:-1]):
+        # Changed resources stay off: their version must not meet the old one that still serves.
         yield PartitionSwitching(partition=index, off=own)
     waiting = tuple(resource for partition in partitions[:-1] for resource in partition)
     yield PartitionSwitching(
@@ -83,6 +84,7 @@ def _by_links(
         here = set(own)
         towards = [edge for edge in edges if edge.sponsor in here and edge.dependent not in here]
         away = [edge for edge in edges if edge.dependent in here and edge.sponsor not in here]
+        # A link returns when the later of its two ends has changed.
         done = [
             edge for edge in (*towards, *away)
             if max(index_of[edge.dependent], index_of[edge.sponsor]) == index
@@ -117,8 +119,6 @@ def _link_ends(edges: Iterable[Edge]) -> tuple[LinkEnds, ...]:
 class SwitchingState:
     """The resources of a unit between two switchings."""
 
-    partition: int
-    """The partition that changes."""
     off: frozenset[ResourceId]
     new: frozenset[ResourceId]
     cut: frozenset[LinkEnds]
@@ -136,21 +136,21 @@ def switching_states(
     new: set[ResourceId] = set()
     cut: set[LinkEnds] = set()
 
-    def now(partition: int, *, lasts: bool = False) -> SwitchingState:
-        return SwitchingState(partition, frozenset(off), frozenset(new), frozenset(cut), lasts)
+    def now(*, lasts: bool = False) -> SwitchingState:
+        return SwitchingState(frozenset(off), frozenset(new), frozenset(cut), lasts)
 
-    yield now(0, lasts=True)
+    yield now(lasts=True)
     for switching in switchings:
         cut.update(switching.links_off)
-        yield now(switching.partition)
+        yield now()
         off.update(switching.off)
-        yield now(switching.partition)
+        yield now()
         off.difference_update(switching.on_during_work)
-        yield now(switching.partition, lasts=True)
+        yield now(lasts=True)
         new.update(ResourceId(id_) for id_ in unit.partitions[switching.partition])
-        yield now(switching.partition)
+        yield now()
         cut.update(switching.links_apart)
         cut.difference_update(switching.links_on)
-        yield now(switching.partition)
+        yield now()
         off.difference_update(switching.on)
-        yield now(switching.partition, lasts=True)
+        yield now(lasts=True)

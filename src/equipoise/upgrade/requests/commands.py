@@ -51,6 +51,8 @@ def _objection_to_all(state: UpgradeState, order: CommandKind) -> Reason | None:
 def _objection_to_one(
     state: UpgradeState, status: ChangeSetStatus, order: CommandKind
 ) -> Reason | None:
+    # A command that was accepted and not executed yet counts, so that a repeated one is answered at
+    # once.
     undoing = status.progress is SetProgress.UNDOING or status.id in state.requests.pending_orders
     if order in (CommandKind.UNDO, CommandKind.CANCEL) and undoing:
         pending = state.requests.pending_orders.get(status.id, CommandKind.UNDO)

@@ -70,6 +70,7 @@ class Projection:
             for _, version in self.versions_of(component)
             if not allowed or version in allowed
         ]
+        # The catalog lists versions from old to new; version strings cannot be compared.
         return suitable[-1] if suitable else None
 
     def versions_of(self, component: ComponentId) -> list[tuple[ComponentId, str]]:
@@ -95,6 +96,8 @@ class Projection:
             for need in description.needs if description else ():
                 for other in self.need_targets(id_, need):
                     installed = self.components[other].get(need.component)
+                    # Along a dependency a missing component is only a problem if the catalog says
+                    # to install it: the other end may be of another kind.
                     missing = installed is None and (need.install or need.along is None)
                     wrong = (
                         installed is not None

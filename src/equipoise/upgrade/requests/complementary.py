@@ -29,6 +29,7 @@ def complete_set(state: UpgradeState, requested: ChangeSet) -> ChangeSet:
     future = Projection(state)
     changes = [_checked_change(state, future, change) for change in requested.changes]
     for change in changes:
+        # All changes first: a dependency may name a resource that a later change of the set adds.
         future.apply(change)
     for change in changes:
         _check_dependencies(state, future, change)
@@ -65,6 +66,8 @@ def _checked_change(
     if change.replaces is not None and change.replaces not in state.resources.states:
         text = f"there is no resource {change.replaces} to replace"
         raise InfeasibleSet("unknown-resource", text)
+    # The threshold is the least number of operational targets. A larger one than all targets would
+    # undo the set at its first iteration.
     threshold = change.undo_threshold
     targets = len(change.resources) + len(change.new)
     if threshold is not None and threshold > targets:
@@ -205,12 +208,14 @@ def _repaired_need(
 
     The version is empty if neither end can change.
     """
+    # The needed end changes first. The needing end was usually requested by the operator.
     if (other, need.component) not in forced:
         version = future.latest_version(need.component, need.versions)
         if version is not None:
             return other, need.component, version
     if (resource, component) not in forced:
         installed = future.components[other].get(need.component)
+        # The newest version that accepts what the other end has.
         for name, version in reversed(list(future.versions_of(component))):
             description = future.describe(name, version)
             fits = description is not None and all(

@@ -33,6 +33,7 @@ def track_dependencies(
         dependency = tracked.dependency
         disappears = dependency.dependent in removed or dependency.sponsor in removed
         named = replaced.get(_key(dependency), ())
+        # A dependency that another open set changes belongs to that set until it ends.
         if tracked.set is None and (
             disappears or any(_matches(dependency, name) for name in named)
         ):
@@ -132,6 +133,7 @@ def _owner(
     """
     stays = dependency.dependent if dependency.sponsor in moving else dependency.sponsor
     moves = dependency.sponsor if dependency.sponsor in moving else dependency.dependent
+    # The end that stays uses the dependency, so its change is the moment at which it counts.
     for end in (stays, moves):
         if any(work.set == status.id for work in works.get(end, ())):
             return end

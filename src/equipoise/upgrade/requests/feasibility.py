@@ -106,6 +106,7 @@ def _out_of_service_with(
 
 def check_feasible(state: UpgradeState, set_: ChangeSet) -> None:
     """Raise ``InfeasibleSet`` if no sequence of events can complete a set."""
+    # Cheap checks first. The order also decides which of several reasons the operator reads.
     _check_time(state, set_)
     _check_windows(state, set_)
     _check_aggregates(state, set_)
@@ -166,6 +167,7 @@ def _check_aggregates(state: UpgradeState, set_: ChangeSet) -> None:
     for aggregate, members in constituents.items():
         needed = constituents_needed(state, state.resources.states[aggregate])
         changed = [member for member in members if member in touched]
+        # If not even one constituent can be missing, no batch is ever legal.
         if changed and aggregate not in removed and len(members) - 1 < needed:
             text = (
                 f"{aggregate} needs {needed} of its {len(members)} constituents at any time: "
@@ -193,6 +195,7 @@ def _check_replacements(state: UpgradeState, set_: ChangeSet) -> None:
                 _sponsors_of_kind(dependencies, DependencyKind.AGGREGATION, change.replaces)
                 | built_on
             )
+            # Both storages work until the data are moved, so each needs its own hosts.
             needed += constituents_needed(state, state.resources.states[change.replaces])
             if hosts and len(hosts) < needed:
                 text = (
@@ -264,11 +267,14 @@ def capacity_shortage(state: UpgradeState, out: int) -> Reason | None:
         (host.vms_max for host in state.cluster.compute_hosts.values() if host.vms_max),
         reverse=True,
     )
+    # The smallest hosts are out in the best case: a set is refused only if it can never succeed.
     kept = capacities[: max(0, len(capacities) - out)]
     # The largest hosts fail or are reserved in the worst case.
     kept = kept[min(state.settings.failover_hosts, len(kept)) :]
     least = sum(
-        min(tenant.sla.vms_min, len(capacities)) for tenant in state.cluster.tenants.values()
+        # A tenant cannot have more VMs apart than there are hosts.
+        min(tenant.sla.vms_min, len(capacities))
+        for tenant in state.cluster.tenants.values()
     )
     largest = max((tenant.sla.vms_min for tenant in state.cluster.tenants.values()), default=0)
     if least <= sum(kept) and (largest <= len(kept) or not _has_anti_affinity(state)):

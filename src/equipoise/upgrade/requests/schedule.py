@@ -11,11 +11,11 @@ from equipoise.upgrade.requests.compatibility import projected_components
 from equipoise.upgrade.requests.complementary import InfeasibleSet, complete_set
 from equipoise.upgrade.requests.dependency_changes import track_dependencies
 from equipoise.upgrade.requests.feasibility import check_feasible
+from equipoise.upgrade.requests.set_conflicts import target_version
 from equipoise.upgrade.requests.units import make_units
-from equipoise.upgrade.requests.work_transfer import target_version
 from equipoise.upgrade.state import UpgradeState
 from equipoise.upgrade.state.requests import ChangeSetStatus
-from equipoise.upgrade.state.resources import initial_resource_state
+from equipoise.upgrade.state.resources import initial_resource_state, operation_between
 
 
 def schedule_request(
@@ -37,6 +37,8 @@ def schedule_request(
             whole = complete_set(state, requested)
             check_feasible(state, whole)
         except InfeasibleSet as problem:
+            # A refused set is registered too: its status and its end are in the journal, and its id
+            # is taken.
             _register_set(state, requested, requested_ms)
             refused[requested.id] = problem.reason
             continue
@@ -87,15 +89,14 @@ def _works(
         resource_state = state.resources.states[id_]
         component = change.component or resource_state.own_component
         before = projected_components(resource_state).get(component)
+        # Works of earlier changes of this request are not in the state yet.
         for work in pending.get(id_, ()):
             if work.component == component:
                 before = work.after
         after = target_version(change, resource_state)
         if before == after:
             continue
-        operation = ComponentOperation.UPGRADE
-        if before is None or after is None:
-            operation = ComponentOperation.INSTALL if before is None else ComponentOperation.REMOVE
+        operation = operation_between(before, after)
         description = state.catalog.get((component, after or before or ""))
         works.append(
             (

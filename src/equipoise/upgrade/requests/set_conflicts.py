@@ -2,7 +2,8 @@
 
 Resources of several sets can be one unit. If one set is undone, another can continue only if its
 target is compatible with what remains; otherwise it is undone as well. So coupled sets complete
-together: a completed set is never undone.
+together: a completed set is never undone. Work that several sets request has one goal and is done
+once.
 """
 
 from __future__ import annotations
@@ -11,17 +12,18 @@ from collections.abc import Iterator
 
 from equipoise.model.quantity import ResourceId
 from equipoise.model.upgrade.catalog import ComponentId
-from equipoise.model.upgrade.request import SetId
+from equipoise.model.upgrade.request import ChangeKind, RequestedChange, SetId
 from equipoise.model.upgrade.work import UpgradeMethod, UpgradeUnit, WorkItem
 from equipoise.upgrade.graph.dependencies import presence
 from equipoise.upgrade.reason import Reason
 from equipoise.upgrade.requests.compatibility import are_compatible, projected_components
-from equipoise.upgrade.requests.work_transfer import WorkGoal, set_goals
 from equipoise.upgrade.state import UpgradeState
 from equipoise.upgrade.state.requests import ChangeSetStatus, SetProgress
 from equipoise.upgrade.state.resources import ResourceState, TrackedDependency
 
 Conflicts = dict[ResourceId, dict[ResourceId, None]]
+WorkGoal = tuple[ResourceId, ComponentId, str | None]
+"""A resource, a component of it, and its version; None means removed."""
 
 
 def version_conflicts(state: UpgradeState) -> Conflicts:
@@ -32,6 +34,8 @@ def version_conflicts(state: UpgradeState) -> Conflicts:
             _is_applied(state, dependent, request) != _is_applied(state, sponsor, request)
             for request in tracked.incompatible_requests
         )
+        # The request comparison is cheap and mostly false; the catalog is read only for real
+        # mixtures.
         if mixed and not _are_compatible(
             state, tracked, dict(dependent.components), dict(sponsor.components)
         ):
@@ -47,11 +51,15 @@ def service_conflicts(state: UpgradeState) -> Conflicts:
     for dependent, sponsor, tracked in _incompatible_pairs(state):
         ends = dependent.resource.id, sponsor.resource.id
         later = _will_conflict(state, tracked, dependent, sponsor)
-        for here, there in ((dependent, sponsor), (sponsor, dependent)):
-            in_service = there.active and there.operational and ends[1] in current.get(ends[0], ())
-            will_conflict = later and bool(there.levels) and there.can_be_changed
+        for end, opposite in ((dependent, sponsor), (sponsor, dependent)):
+            in_service = (
+                opposite.active and opposite.operational and ends[1] in current.get(ends[0], ())
+            )
+            # Without pending work the other end is in its final version, and ``in_service`` covers
+            # it.
+            will_conflict = later and bool(opposite.levels) and opposite.can_be_changed
             if in_service or will_conflict:
-                conflicts.setdefault(here.resource.id, {})[there.resource.id] = None
+                conflicts.setdefault(end.resource.id, {})[opposite.resource.id] = None
     return conflicts
 
 
@@ -97,6 +105,7 @@ def conflicting_sets(state: UpgradeState) -> dict[SetId, Reason]:
                 if not _lasting_sets(state, unchanged, request):
                     reason = _version_conflict(changed, unchanged)
                     conflicting = (
+                        # The first reason of a set is kept: it is the closest to the undone set.
                         dict.fromkeys(_lasting_sets(state, changed, request), reason) | conflicting
                     )
     for unit in state.resources.units.values():
@@ -106,8 +115,7 @@ def conflicting_sets(state: UpgradeState) -> dict[SetId, Reason]:
 
 def _version_conflict(changed: ResourceState, unchanged: ResourceState) -> Reason:
     names = changed.resource.id, unchanged.resource.id
-    pending = (work for level in unchanged.levels for work in level.works)
-    is_late = any(not work.undoing for work in pending)
+    is_late = any(not work.undoing for work in unchanged.pending_works)
     how = "changes too late" if is_late else "does not change"
     text = f"{names[0]} would be incompatible with {names[1]}, which {how}"
     return Reason("version-conflict", text)
@@ -156,6 +164,7 @@ def _sets_building_on_older(state: UpgradeState) -> Iterator[set[SetId]]:
     for changed, older_resource, tracked in _cross_request_dependencies(state):
         newer = {work.set for work in changed.forward_works}
         for work in older_resource.forward_works:
+            # What the older resource would have if its set were undone.
             before = dict(projected_components(older_resource))
             if work.before is None:
                 before.pop(work.component, None)
@@ -225,11 +234,7 @@ def completes_with(state: UpgradeState, status: ChangeSetStatus) -> set[SetId]:
         coupled = {set_ for pair in pairs if not found.isdisjoint(pair) for set_ in pair}
         grows = not coupled <= found
         found |= coupled
-    return {
-        set_
-        for set_ in found
-        if set_ == status.id or state.requests.set_status[set_].progress is SetProgress.SCHEDULED
-    }
+    return {set_ for set_ in found if set_ == status.id or state.requests.is_scheduled(set_)}
 
 
 def _coupled_sets(state: UpgradeState) -> Iterator[set[SetId]]:
@@ -301,7 +306,7 @@ def _is_applied(state: UpgradeState, resource_state: ResourceState, request: int
 
 def _lasting_sets(state: UpgradeState, resource_state: ResourceState, request: int) -> list[SetId]:
     """Return the sets of a request that change a resource and are not undone on it."""
-    pending = [work for level in resource_state.levels for work in level.works]
+    pending = resource_state.pending_works
     undone = {(work.set, work.component) for work in pending if work.undoing}
     lasting = [
         work.set for work in resource_state.applied if (work.set, work.component) not in undone
@@ -314,9 +319,42 @@ def _lasting_sets(state: UpgradeState, resource_state: ResourceState, request: i
 
 def _open_sets(state: UpgradeState, resource_state: ResourceState) -> list[SetId]:
     """Return the sets that have not ended and have applied or pending work on a resource."""
-    pending = [work.set for level in resource_state.levels for work in level.works]
-    applied = [work.set for work in resource_state.applied]
-    sets = (set_ for set_ in dict.fromkeys((*pending, *applied)))
+    works = (*resource_state.pending_works, *resource_state.applied)
     return [
-        set_ for set_ in sets if state.requests.set_status[set_].progress is not SetProgress.ENDED
+        set_
+        for set_ in dict.fromkeys(work.set for work in works)
+        if state.requests.set_status[set_].progress is not SetProgress.ENDED
     ]
+
+
+def set_goals(state: UpgradeState, status: ChangeSetStatus) -> Iterator[WorkGoal]:
+    """Yield the goals of a set: resource, component and version."""
+    for change, ids in zip(status.set.changes, status.targets, strict=True):
+        for id_ in ids:
+            resource_state = state.resources.states.get(id_)
+            if resource_state is not None:
+                yield (
+                    id_,
+                    change.component or resource_state.own_component,
+                    target_version(change, resource_state),
+                )
+
+
+def target_version(change: RequestedChange, resource_state: ResourceState) -> str | None:
+    """Return the version to which a change leads; None means removed."""
+    if change.does is ChangeKind.REMOVE:
+        return None
+    return resource_state.resource.version if change.new else change.version
+
+
+def awaits_other_sets(state: UpgradeState, status: ChangeSetStatus) -> bool:
+    """Return whether another set still has to do work that a set requests as well."""
+    goals = set(set_goals(state, status))
+    for id_ in status.resources:
+        resource_state = state.resources.states.get(id_)
+        if resource_state is None or not resource_state.can_be_changed:
+            continue
+        works = (work for work in resource_state.pending_works if not work.undoing)
+        if any((id_, work.component, work.after) in goals for work in works):
+            return True
+    return False

@@ -2,7 +2,7 @@
 
 In service are either only old or only new versions of a unit. If old ones are, changed resources
 are off and are undone while off. If new ones are, resources that are off are undone first, and the
-others when these return.
+others when these return. Before that, work with the goal of another set passes to that set.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Collection
 
 from equipoise.model.quantity import ResourceId
 from equipoise.model.upgrade.catalog import ComponentId, ComponentOperation, Recipe
+from equipoise.model.upgrade.event import SetOutcome
 from equipoise.model.upgrade.request import SetId
 from equipoise.model.upgrade.work import (
     ExecutionLevel,
@@ -20,11 +21,10 @@ from equipoise.model.upgrade.work import (
     WorkItem,
 )
 from equipoise.model.value import FrozenMap
-from equipoise.upgrade.requests.set_conflicts import conflicting_sets
-from equipoise.upgrade.requests.work_transfer import transfer_work
+from equipoise.upgrade.requests.set_conflicts import WorkGoal, conflicting_sets, set_goals
 from equipoise.upgrade.state import UpgradeState
 from equipoise.upgrade.state.requests import SetProgress
-from equipoise.upgrade.state.resources import ResourceState
+from equipoise.upgrade.state.resources import ResourceState, operation_between
 
 
 def undo_units(
@@ -46,6 +46,7 @@ def undo_units(
             if id_ in state.resources.states and not state.resources.states[ResourceId(id_)].failed
         ]
         continuing = [id_ for id_ in members if _continues(state, id_, unit, request)]
+        # The unit has nothing of this set to undo.
         if not any(id_ in undone for id_ in members):
             continue
         # That set is undone next, and then the unit is divided once for both.
@@ -58,6 +59,7 @@ def undo_units(
         undo_unit = unit.but(
             id=UnitId(f"undo/{unit.id}"),
             partitions=_partitions(state, unit, own, back),
+            # An undo may use the reserve, so no spare hosts are required for it.
             degraded_hosts=None,
         )
         rest = unit.but(partitions=_in_unit_order(unit, continuing))
@@ -83,20 +85,18 @@ def _continues(state: UpgradeState, resource: ResourceId, unit: UpgradeUnit, req
     A member that another request changes with the unit continues as well.
     """
     resource_state = state.resources.states[resource]
-    status_of_works = [state.requests.set_status[work.set] for work in resource_state.forward_works]
-    if any(
-        status.order == request and status.progress is SetProgress.SCHEDULED
-        for status in status_of_works
-    ):
-        return True
-    return any(level.unit == unit.id for level in resource_state.levels)
+    sets = (work.set for work in resource_state.forward_works)
+    return any(level.unit == unit.id for level in resource_state.levels) or any(
+        state.requests.is_scheduled(set_) and state.requests.set_status[set_].order == request
+        for set_ in sets
+    )
 
 
 def _is_undone(state: UpgradeState, resource: ResourceId, request: int) -> bool:
     """Return whether something of a request is undone on a resource."""
-    works = [work for level in state.resources.states[resource].levels for work in level.works]
     return any(
-        work.undoing and state.requests.set_status[work.set].order == request for work in works
+        work.undoing and state.requests.set_status[work.set].order == request
+        for work in state.resources.states[resource].pending_works
     )
 
 
@@ -122,6 +122,54 @@ def _in_unit_order(
     return tuple(partition for partition in kept if partition)
 
 
+def transfer_work(state: UpgradeState, set_: SetId) -> None:
+    """Assign applied and pending work of a set to other sets with the same goal."""
+    scheduled, complete = _goals_of_others(state, set_)
+    for id_ in state.requests.set_status[set_].resources:
+        resource_state = state.resources.states.get(id_)
+        if resource_state is None or not (scheduled or complete):
+            continue
+        levels = tuple(
+            level.but(works=tuple(_transferred(id_, work, set_, scheduled) for work in level.works))
+            for level in resource_state.levels
+        )
+        applied = tuple(
+            # A completed set takes over applied work only: it never starts work again.
+            _transferred(id_, work, set_, scheduled | complete)
+            for work in resource_state.applied
+        )
+        pending = (work for level in levels for work in level.works)
+        sets = (work.set for work in (*applied, *pending))
+        all_sets = tuple(dict.fromkeys((*resource_state.sets, *sets)))
+        state.resources.put(resource_state.but(levels=levels, applied=applied, sets=all_sets))
+
+
+def _transferred(
+    id_: ResourceId, work: WorkItem, set_: SetId, takers: dict[WorkGoal, SetId]
+) -> WorkItem:
+    taker = takers.get((id_, work.component, work.after))
+    return work if taker is None or work.set != set_ or work.undoing else work.but(set=taker)
+
+
+def _goals_of_others(
+    state: UpgradeState, set_: SetId
+) -> tuple[dict[WorkGoal, SetId], dict[WorkGoal, SetId]]:
+    """Return the goals of other scheduled sets, and of applied sets."""
+    scheduled: dict[WorkGoal, SetId] = {}
+    complete: dict[WorkGoal, SetId] = {}
+    for status in state.requests.set_status.values():
+        if status.id == set_:
+            continue
+        if (
+            status.progress is SetProgress.SCHEDULED
+            and status.id not in state.requests.refused_sets
+        ):
+            scheduled |= dict.fromkeys(set_goals(state, status), status.id)
+        elif status.outcome is SetOutcome.APPLIED:
+            complete |= dict.fromkeys(set_goals(state, status), status.id)
+    return scheduled, complete
+
+
 def drop_set(state: UpgradeState, set_: SetId) -> None:
     """Drop the pending work of a set, except work that another set requests as well."""
     transfer_work(state, set_)
@@ -134,6 +182,7 @@ def drop_set(state: UpgradeState, set_: SetId) -> None:
 
 def undo_set(state: UpgradeState, set_: SetId) -> None:
     """Drop the pending work of a set and schedule the undo of its applied work first."""
+    # First: work that another set takes over must not be undone.
     drop_set(state, set_)
     versions = _undo_versions(state, set_)
     works = {
@@ -149,7 +198,9 @@ def undo_set(state: UpgradeState, set_: SetId) -> None:
             state.resources.put(resource_state.but(applied=bridged, levels=levels))
     for id_, undo in works.items():
         resource_state = state.resources.states[id_]
+        # Order 0 comes before every request: the undo is the next work of the resource.
         level = ExecutionLevel(unit=UnitId(f"undo/{set_}/{id_}"), order=0, works=undo)
+        # The undo starts with fresh attempts; those of other sets still count.
         attempts = FrozenMap(
             {other: n for other, n in resource_state.attempts.items() if other != set_}
         )
@@ -191,6 +242,7 @@ def _undo_works(
     """
     undo_works: dict[ComponentId, WorkItem] = {}
     superseded: set[ComponentId] = set()
+    # The last change first, because each work starts from the version that the one before it left.
     for work in reversed(resource_state.applied):
         if work.set != set_:
             superseded.add(work.component)
@@ -221,10 +273,7 @@ def _undo_works(
 
 def _with_kind(work: WorkItem) -> WorkItem:
     """Return the work with the operation that matches its versions."""
-    operation = ComponentOperation.UPGRADE
-    if work.before is None or work.after is None:
-        operation = ComponentOperation.INSTALL if work.before is None else ComponentOperation.REMOVE
-    return work.but(does=operation)
+    return work.but(does=operation_between(work.before, work.after))
 
 
 def _undo_recipe(state: UpgradeState, component: ComponentId, version: str) -> Recipe:
@@ -257,6 +306,7 @@ def _without_superseded(applied: tuple[WorkItem, ...], set_: SetId) -> tuple[Wor
             continue
         for later in range(index + 1, len(chain)):
             if chain[later].component == work.component and chain[later].set != set_:
+                # The later set bridges the gap: its own undo now leads to the version before both.
                 chain[later] = chain[later].but(before=work.before)
                 superseded.add(index)
                 break

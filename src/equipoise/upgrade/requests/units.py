@@ -10,15 +10,15 @@ from equipoise.model.upgrade.catalog import ComponentId
 from equipoise.model.upgrade.graph import Edge, ResourceGraph, Vertex
 from equipoise.model.upgrade.infrastructure import Dependency, DependencyKind
 from equipoise.model.upgrade.work import UnitId, UpgradeUnit, WorkItem
-from equipoise.model.value import FrozenMap
+from equipoise.model.value import DisjointSets, FrozenMap
 from equipoise.upgrade.graph.dependencies import (
     CHANGED_TOGETHER,
     constituents_needed,
     presence,
     protection_groups,
 )
-from equipoise.upgrade.graph.disjoint_sets import DisjointSets
-from equipoise.upgrade.methods import make_unit, protection_shortfall
+from equipoise.upgrade.methods.degradation import protection_shortfall
+from equipoise.upgrade.methods.partitioning import make_unit
 from equipoise.upgrade.reason import Reason
 from equipoise.upgrade.requests.compatibility import are_compatible, projected_components
 from equipoise.upgrade.requests.feasibility import unit_shortage
@@ -89,6 +89,7 @@ def _join_cycles(
 ) -> bool:
     """Add resources that come both before and after a unit. Return whether a unit grew."""
     # Units and resources that change together are contracted to one node each.
+    # A copy of the units: the contraction below must not become part of them.
     nodes = DisjointSets(changed)
     for unit_members in units.classes().values():
         for member in unit_members[1:]:
@@ -138,6 +139,7 @@ def _postorder(start: T, after: dict[T, list[T]], seen: set[T]) -> list[T]:
         return []
     seen.add(start)
     nodes: list[T] = []
+    # An explicit stack, because a cluster of 100,000 resources exceeds Python's recursion limit.
     path = [(start, iter(after[start]))]
     while path:
         node, successors = path[-1]
@@ -164,6 +166,8 @@ def make_units(
         text = f"no method can change {', '.join(members)} together"
         reason: Reason | None = Reason("no-method", text)
         if unit is not None:
+            # Also for a unit that is refused below: the operator reads how many spare hosts it
+            # would need.
             state.requests.note_degraded_hosts(unit.degraded_hosts or 0)
             shortfall = protection_shortfall(graph, unit)
             reason = (
@@ -188,6 +192,7 @@ def _mark_incompatible(
         if tracked.dependency.dependent in works and tracked.dependency.sponsor in works:
             is_mixed = is_incompatible(state, tracked, works)
             found += [tracked.dependency] if is_mixed else []
+            # The mark is of the last request on both ends, so a compatible request clears it.
             if is_mixed or tracked.incompatible:
                 requests = (
                     (*tracked.incompatible_requests, state.requests.scheduled)
@@ -228,6 +233,7 @@ def is_incompatible(
         return False
     if presence(state, tracked) is None:
         return False
+    # The operator has declared it, whatever the catalog says.
     if dependency.incompatible:
         return True
     dependent, sponsor = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from equipoise.model.quantity import ResourceId
@@ -22,14 +23,21 @@ def remove_after_dependents(
     view: IterationView, candidates: dict[VertexId, None]
 ) -> dict[VertexId, Reason]:
     """Rule 2: a resource is removed after every resource that needs it."""
-    eliminated: dict[VertexId, Reason] = {}
-    for vertex in candidates:
-        group = view.control.groups[vertex]
-        if group.modification is REMOVE:
-            reason = removal_blocker(view, group)
-            if reason:
-                eliminated[vertex] = reason
-    return eliminated
+    return _blocked(view, candidates, REMOVE, removal_blocker)
+
+
+def _blocked(
+    view: IterationView,
+    candidates: dict[VertexId, None],
+    modification: Modification,
+    blocker: Callable[[IterationView, ChangeGroup], Reason | None],
+) -> dict[VertexId, Reason]:
+    """Return the candidates with one kind of change that something blocks, each with its reason."""
+    groups = [view.control.groups[vertex] for vertex in candidates]
+    reasons = {
+        group.id: blocker(view, group) for group in groups if group.modification is modification
+    }
+    return {vertex: reason for vertex, reason in reasons.items() if reason is not None}
 
 
 def removal_blocker(view: IterationView, group: ChangeGroup) -> Reason | None:
@@ -78,14 +86,7 @@ def add_after_sponsors(
     view: IterationView, candidates: dict[VertexId, None]
 ) -> dict[VertexId, Reason]:
     """Rule 3: a resource is added after the resources that it needs."""
-    eliminated: dict[VertexId, Reason] = {}
-    for vertex in candidates:
-        group = view.control.groups[vertex]
-        if group.modification is ADD:
-            reason = _not_ready(view, group)
-            if reason:
-                eliminated[vertex] = reason
-    return eliminated
+    return _blocked(view, candidates, ADD, _not_ready)
 
 
 def _not_ready(view: IterationView, group: ChangeGroup) -> Reason | None:
@@ -128,6 +129,7 @@ def order_by_dependency(
         if verdict is not None:
             vertex, reason = verdict
             if vertex in candidates:
+                # The first reason is enough; a group can wait along many edges.
                 eliminated.setdefault(vertex, reason)
     return eliminated
 

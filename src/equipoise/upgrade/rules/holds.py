@@ -84,6 +84,7 @@ def checkpoints_due(state: UpgradeState, status: ChangeSetStatus) -> int:
     done = total - sum(
         state.resources.states[id_].has_work_for(status.id) for id_ in status.resources
     )
+    # Multiplied out, so that no rounding moves a checkpoint.
     return sum(100 * done >= mark * total for mark in marks)
 
 
@@ -126,6 +127,7 @@ def groups_in_use(view: IterationView, candidates: dict[VertexId, None]) -> dict
         group = view.control.groups[vertex]
         if any(residents.get(host) for host in group.hosts):
             eliminated[vertex] = IN_USE_REASON
+        # Rules 2 and 3 handle removed and added resources.
         elif not group.hosts and group.modification is Modification.UPGRADE and group.active:
             busy = sorted(host for host in affected_hosts(view, vertex) if residents.get(host))
             if busy:

@@ -88,6 +88,8 @@ def _components_after_next(resource_state: ResourceState) -> dict[ComponentId, s
 def unit_order(view: IterationView, candidates: dict[VertexId, None]) -> dict[VertexId, Reason]:
     """Rule 5: remove groups outside the current partition of their unit, or of a newer request."""
     state = view.state
+    # Later entries overwrite earlier ones: the order of the unit is the reason that the operator
+    # can act on.
     eliminated = _incompatible_returns(view, candidates) | _on_new_partition(view, candidates)
     eliminated |= after_older_requests(view, candidates)
     for unit in state.resources.units.values():

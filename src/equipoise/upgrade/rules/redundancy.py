@@ -10,10 +10,9 @@ from equipoise.model.upgrade.work import UpgradeMethod, VertexId
 from equipoise.upgrade.graph.build import holds_now
 from equipoise.upgrade.graph.dependencies import is_down, protection_groups
 from equipoise.upgrade.graph.iteration_view import IterationView
-from equipoise.upgrade.reason import Reason
+from equipoise.upgrade.reason import Reason, set_undo_started
 from equipoise.upgrade.rules.dependency_order import removal_blocker, supports_vms
 from equipoise.upgrade.state import UpgradeState
-from equipoise.upgrade.state.requests import SetProgress
 
 
 def keep_protection_groups(
@@ -145,11 +144,8 @@ def _protection_rank(
     view: IterationView, vertex: VertexId, holders: set[ResourceId]
 ) -> tuple[bool, int, bool, int]:
     """Order undo work first, then urgent sets, then groups without an assignment."""
-    priority = max(
-        (view.state.requests.set_status[set_].priority for set_ in view.sets(vertex)), default=0
-    )
     holds = not holders.isdisjoint(view.control.groups[vertex].members)
-    return not view.is_undoing(vertex), -priority, holds, view.position[vertex]
+    return not view.is_undoing(vertex), -view.priority(vertex), holds, view.position[vertex]
 
 
 def _shortfall_reason(
@@ -186,22 +182,19 @@ def unspareable_set(state: UpgradeState) -> SetUndoStarted | None:
         lost = [
             member for member in group.members if not state.resources.states[member].operational
         ]
+        # Without a permanent loss the group can spare a member once another one has returned.
         if not lost or not group.in_service_min or group.spare:
             continue
         for member in group.in_service:
             levels = state.resources.states[member].levels
-            for work in levels[0].works if levels else ():
-                if state.requests.set_status[work.set].progress is SetProgress.SCHEDULED:
-                    reason = (
-                        f"{member} cannot be taken out: protection group {group.id} "
-                        f"needs all remaining members because {lost[0]} is lost"
-                    )
-                    return SetUndoStarted(
-                        at_ms=state.at_ms,
-                        set=work.set,
-                        reason=reason,
-                        code="protection-group-short",
-                    )
+            set_ = state.requests.first_scheduled(levels[0].works if levels else ())
+            if set_ is not None:
+                text = (
+                    f"{member} cannot be taken out: protection group {group.id} "
+                    f"needs all remaining members because {lost[0]} is lost"
+                )
+                reason = Reason("protection-group-short", text)
+                return set_undo_started(state.at_ms, set_, reason)
     return None
 
 
@@ -210,8 +203,11 @@ def keep_redundancy(
 ) -> dict[VertexId, Reason]:
     """Rule 6: remove peers of groups in the batch, and constituents that are needed."""
     eliminated = _peers(view, candidates)
+    # The thesis also removes what depends on a peer in the batch. By default rule 4 already orders
+    # those, and more groups can change per iteration.
     if view.state.settings.readings.peer_paths:
         eliminated |= _peer_paths(view, candidates, eliminated)
+    # What is already removed must not count as being in the batch.
     staying = {vertex: None for vertex in candidates if vertex not in eliminated}
     eliminated |= _redundant_links(view, staying) | _constituents(view, staying)
     return eliminated | keep_protection_groups(
@@ -232,7 +228,8 @@ def _peers(view: IterationView, candidates: dict[VertexId, None]) -> dict[Vertex
                 continue  # the method of their unit keeps them apart
             # Of two peers in the batch the later one waits.
             if peer in candidates and peer not in eliminated and is_taken_out(peer_group):
-                if _comes_later(view, vertex, peer):
+                # The peer changes first: by priority of the sets, then by position.
+                if _peer_rank(view, peer) < _peer_rank(view, vertex):
                     eliminated[vertex] = Reason("peer-in-batch", f"its peer {peer} is in the batch")
                     break
             elif _is_missing(view, peer_group) and not view.is_undoing(vertex):
@@ -250,16 +247,8 @@ def _is_missing(view: IterationView, group: ChangeGroup) -> bool:
     return view.present(group) and not view.operational(group)
 
 
-def _comes_later(view: IterationView, vertex: VertexId, peer: VertexId) -> bool:
-    """Return whether the peer changes first: by priority of the sets, then by position."""
-    return _peer_rank(view, peer) < _peer_rank(view, vertex)
-
-
 def _peer_rank(view: IterationView, vertex: VertexId) -> tuple[int, int]:
-    priority = max(
-        (view.state.requests.set_status[set_].priority for set_ in view.sets(vertex)), default=0
-    )
-    return -priority, view.position[vertex]
+    return -view.priority(vertex), view.position[vertex]
 
 
 def _peer_paths(
@@ -295,6 +284,8 @@ def _redundant_links(
         link = view.control.group_of[edge.link]
         if link not in candidates or link in eliminated:
             continue
+        # The first link found stays in the batch; the order of the edges makes it the same every
+        # time.
         first = staying.setdefault(edge.dependent, link)
         if first != link:
             text = f"{edge.dependent} needs it while {first} is out of service"

@@ -16,9 +16,8 @@ from equipoise.model.upgrade.campaign import UpgradeCampaign, UpgradeSettings
 from equipoise.model.upgrade.catalog import ComponentDescription, ComponentId
 from equipoise.model.upgrade.infrastructure import DependencyKind, DependencyPresence
 from equipoise.model.upgrade.work import VmBatch
-from equipoise.upgrade.state.attempts import UpgradeAttempts
 from equipoise.upgrade.state.cluster import UpgradeCluster
-from equipoise.upgrade.state.iteration import UpgradeIteration
+from equipoise.upgrade.state.iteration import UpgradeAttempts, UpgradeIteration
 from equipoise.upgrade.state.requests import UpgradeRequests
 from equipoise.upgrade.state.resources import (
     TrackedDependency,
@@ -65,6 +64,7 @@ def initial_state(campaign: UpgradeCampaign, check_removal: Any = None) -> Upgra
     )
     for dependency in inventory.dependencies:
         if (
+            # VMs and their hosts are tracked by placements, and future dependencies by requests.
             dependency.kind is not DependencyKind.MIGRATION
             and dependency.presence is not DependencyPresence.FUTURE
         ):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from equipoise.capacity.ledger import Claim, CommittedCapacity
+from equipoise.capacity.ledger import CONFIGURED_MEMORY, Claim, CommittedCapacity
 from equipoise.model.host import Host, HostState
 from equipoise.model.inventory import Inventory, Tenant
 from equipoise.model.quantity import GroupId, HostId, ResourceName, TenantId, VmId
@@ -21,6 +21,15 @@ VM_CAPACITY: Final = ResourceName("vms")
 """The capacity of a host, in VMs: ``capacity: {vms: 3}``."""
 ONE_VM: Final[Claim] = {VM_CAPACITY: 1}
 """What a VM claims of the capacity in VMs."""
+
+
+def claim_of_size(vm: Vm) -> Claim:
+    """Return what a VM that is known claims: a place, and its configured memory."""
+    return {VM_CAPACITY: 1, CONFIGURED_MEMORY.label: vm.memory_mib}
+
+
+def _limits(host: Host, vms_max: int) -> Claim:
+    return {VM_CAPACITY: vms_max, CONFIGURED_MEMORY.label: host.configured_memory_max_mib}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +68,8 @@ class UpgradeCluster:
     capacity: CommittedCapacity = field(
         default_factory=lambda: CommittedCapacity({}), compare=False
     )
-    """The ledger of the hosts, in VMs: an index of ``compute_hosts`` and ``placements``."""
+    """The ledger of the hosts, in VMs and their configured memory: an index of ``compute_hosts``
+    and ``placements``."""
     vm_counts: dict[TenantId, int] = field(default_factory=dict)
     """The VMs of each tenant: an index of ``placements``."""
     first_vms: dict[TenantId, Vm] = field(default_factory=dict)
@@ -78,6 +88,8 @@ class UpgradeCluster:
     @classmethod
     def of(cls, inventory: Inventory) -> UpgradeCluster:
         """Return the hosts and VMs of an inventory."""
+        hosts = [inventory.overcommitted(host) for host in inventory.hosts]
+        # The largest VM everywhere: whatever VM moves, the count of a host is never too high.
         largest_mib = max((vm.memory_mib for vm in inventory.vms), default=1)
         cluster = cls(
             tenants={tenant.id: tenant for tenant in inventory.tenants},
@@ -85,12 +97,13 @@ class UpgradeCluster:
                 host.id: ComputeHost(
                     host.id, _vms_max(host, largest_mib), host.state is HostState.ON
                 )
-                for host in inventory.hosts
+                for host in hosts
             },
-            hosts={host.id: host for host in inventory.hosts},
+            hosts={host.id: host for host in hosts},
         )
-        for compute_host in cluster.compute_hosts.values():
-            cluster.capacity.limits[compute_host.host] = {VM_CAPACITY: compute_host.vms_max}
+        for name, compute_host in cluster.compute_hosts.items():
+            limits = _limits(cluster.hosts[name], compute_host.vms_max)
+            cluster.capacity.limits[name] = limits
         group_of = _declared_groups(inventory)
         cluster.disturbed_max = dict.fromkeys(group_of.values(), 1)
         for tenant in inventory.tenants:
@@ -99,6 +112,7 @@ class UpgradeCluster:
                 cluster.disturbed_max[group.id] = group.disturbed_max
                 group_of |= dict.fromkeys(group.vms, group.id)
         for vm in inventory.vms:
+            # Only running VMs take capacity and have to move.
             host = vm.host if vm.state is VmState.RUNNING else None
             cluster._add(VmPlacement(vm.id, vm.tenant, group_of.get(vm.id), host), vm)
             if vm.tenant is not None:
@@ -119,11 +133,11 @@ class UpgradeCluster:
 
     def _occupy(self, host: HostId, vm: VmId) -> None:
         self.residents.setdefault(host, {})[vm] = None
-        self.capacity.commit(ONE_VM, host)
+        self.capacity.commit(claim_of_size(self.vms[vm]), host)
 
     def _vacate(self, host: HostId, vm: VmId) -> None:
         del self.residents[host][vm]
-        self.capacity.release(ONE_VM, host)
+        self.capacity.release(claim_of_size(self.vms[vm]), host)
 
     def add_vm(self, vm: Vm, host: HostId | None) -> None:
         """Add a VM. It joins the first anti-affinity group of its tenant."""
@@ -136,13 +150,13 @@ class UpgradeCluster:
     def remove_vm(self, vm: VmId) -> None:
         """Remove a VM."""
         placement = self.placements.pop(vm, None)
-        self.vms.pop(vm, None)
         if placement is None:
             return
         if placement.tenant is not None:
             self.vm_counts[placement.tenant] -= 1
         if placement.host is not None:
             self._vacate(placement.host, vm)
+        del self.vms[vm]
 
     def move_vm(self, vm: VmId, host: HostId | None, *, counts: bool) -> None:
         """Set the host of a VM. A move of the upgrade counts, a restart does not."""
@@ -159,6 +173,7 @@ class UpgradeCluster:
         """Return a copy in which VMs have moved; nothing else may change in the copy."""
         copy = replace(
             self,
+            # Only what ``move_vm`` writes is copied; selections make thousands of these copies.
             residents={host: dict(vms) for host, vms in self.residents.items()},
             placements=dict(self.placements),
             capacity=self.capacity.copy(),
@@ -182,15 +197,16 @@ class UpgradeCluster:
         self.pending_scaling = self.pending_scaling[1:]
         for vm, host in added.items():
             self.vms_added += 1
-            self.add_vm(self._vm_like_first(tenant, vm), host)
+            self.add_vm(self.vm_like_first(tenant, vm), host)
         for vm in removed:
             self.remove_vm(vm)
 
-    def _vm_like_first(self, tenant: TenantId, id_: VmId) -> Vm:
+    def vm_like_first(self, tenant: TenantId, id_: VmId) -> Vm:
         """Return a description for a VM of scaling: a copy of the first VM of its tenant."""
         first = self.first_vms.get(tenant)
         if first is None:  # the tenant had no VM to copy
             return Vm(id=id_, vcpus=1, memory_mib=1, tenant=tenant)
+        # A copy has no fault-tolerant partner, and scaling never starts platform VMs.
         return first.but(id=id_, ft_pair=None, agent=False)
 
     # Failures of hosts
@@ -214,7 +230,7 @@ class UpgradeCluster:
         """Add a host. Without a declared number of VMs it runs none."""
         vms_max = host.capacity.get(VM_CAPACITY, 0)
         self.compute_hosts.setdefault(host.id, ComputeHost(host.id, vms_max))
-        self.capacity.limits.setdefault(host.id, {VM_CAPACITY: vms_max})
+        self.capacity.limits.setdefault(host.id, _limits(host, vms_max))
         self.hosts.setdefault(host.id, host)
 
     def restarted(
@@ -236,7 +252,7 @@ class UpgradeCluster:
 def _vms_max(host: Host, largest_mib: int) -> int:
     """Return the capacity of a host in VMs: declared, or its memory divided by the largest VM."""
     declared = host.capacity.get(VM_CAPACITY)
-    return host.usable_memory_mib // largest_mib if declared is None else declared
+    return host.configured_memory_max_mib // largest_mib if declared is None else declared
 
 
 def _declared_groups(inventory: Inventory) -> dict[VmId, GroupId]:

@@ -1,6 +1,6 @@
-"""The current iteration of an upgrade: its phase, its batch, and its VM batches.
+"""The current iteration of an upgrade: its phase, its batch, its VM batches and its attempts.
 
-This module is the only writer of ``UpgradeIteration``.
+This module is the only writer of ``UpgradeIteration`` and ``UpgradeAttempts``.
 """
 
 from __future__ import annotations
@@ -9,8 +9,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from equipoise.model.quantity import HostId, VmId
-from equipoise.model.upgrade.work import BatchId, TaskBatch, VertexId, VmBatch, VmMove
+from equipoise.model.quantity import HostId, ResourceId, VmId
+from equipoise.model.upgrade.work import (
+    BatchId,
+    ExecutionLevel,
+    TaskBatch,
+    VertexId,
+    VmBatch,
+    VmMove,
+    WorkItem,
+)
 from equipoise.upgrade.reason import Reason
 
 
@@ -147,6 +155,8 @@ class UpgradeIteration:
 
     def decide_vm_batch(self, v: int, size: int) -> None:
         """Record the size of the next VM batch."""
+        # V is fixed for the iteration by its first VM batch; VMs that moved meanwhile would change
+        # it.
         self.vm_limit = v if self.vm_limit is None else self.vm_limit
         self.phase = IterationPhase.MOVING
         # An empty VM batch ends step 4 of the iteration.
@@ -161,8 +171,60 @@ class UpgradeIteration:
 
     def count_vm_move(self) -> None:
         """Count a move of step 4 towards the limit V. A move of a consolidation does not count."""
+        # Consolidation runs in the phase before the batch is selected.
         self.vms_moved += self.phase is IterationPhase.MOVING
 
     def fail_vm_move(self, vm: VmId, reason: str) -> None:
         """Record that the move of a VM failed."""
         self.unmovable[vm] = reason
+
+
+@dataclass
+class UpgradeAttempts:
+    """Applied work of this iteration and its failures: what to revert, to check or to isolate."""
+
+    applied_levels: dict[ResourceId, ExecutionLevel] = field(default_factory=dict)
+    """The levels that this iteration has applied."""
+    to_revert: dict[ResourceId, tuple[WorkItem, ...]] = field(default_factory=dict)
+    """Resources with works of a failed attempt that must be reverted."""
+    to_check: tuple[ResourceId, ...] = ()
+    """Resources that were changed and wait for their health check."""
+    health_checked: bool = False
+    """Whether the health check of this iteration is done. It runs once."""
+    to_isolate: dict[ResourceId, Reason] = field(default_factory=dict)
+    """Resources in an unknown state. The next review isolates them."""
+
+    def start_iteration(self) -> None:
+        """Forget the attempts of the last iteration. Resources to isolate stay."""
+        self.applied_levels, self.to_revert, self.to_check = {}, {}, ()
+        self.health_checked = False
+
+    def apply(self, resource: ResourceId, level: ExecutionLevel) -> None:
+        """Record an applied level, which waits for its health check."""
+        self.applied_levels[resource] = level
+        self.to_check = (*self.to_check, resource)
+
+    def reverted(self, resource: ResourceId) -> ExecutionLevel | None:
+        """Forget and return the level that was applied on a reverted resource, if any."""
+        return self.applied_levels.pop(resource, None)
+
+    def must_revert(self, resource: ResourceId, works: tuple[WorkItem, ...]) -> None:
+        """Record the works to revert; the resource becomes the last one to be reverted."""
+        self.to_revert.pop(resource, None)
+        self.to_revert[resource] = works
+
+    def start_revert(self, resource: ResourceId) -> None:
+        """Record that the engine reverts a resource."""
+        self.to_revert.pop(resource, None)
+
+    def must_isolate(self, resource: ResourceId, code: str, text: str) -> None:
+        """Record that the state of a resource is unknown."""
+        self.to_isolate[resource] = Reason(code, text)
+
+    def isolated(self, resource: ResourceId) -> None:
+        """Record that a resource is isolated."""
+        self.to_isolate.pop(resource, None)
+
+    def checked(self) -> None:
+        """Record that the health check of the iteration is done."""
+        self.health_checked = True

@@ -5,7 +5,7 @@ This module is the only writer of ``UpgradeRequests``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -19,7 +19,8 @@ from equipoise.model.upgrade.request import (
     UpgradeCommand,
     UpgradeRequest,
 )
-from equipoise.upgrade.reason import Reason
+from equipoise.model.upgrade.work import WorkItem
+from equipoise.upgrade.reason import NO_REASON, Reason
 
 
 class SetProgress(StrEnum):
@@ -42,9 +43,8 @@ class ChangeSetStatus:
     """The resources of each change."""
     progress: SetProgress = SetProgress.SCHEDULED
     outcome: SetOutcome | None = None
-    reason: str = ""
+    reason: Reason = NO_REASON
     """Why the set is undone or has ended."""
-    reason_code: str = ""
     paused: bool = False
     priority: int = 0
     checkpoints_approved: int = 0
@@ -114,6 +114,14 @@ class UpgradeRequests:
         """Add a change set."""
         self.set_status[status.id] = status
 
+    def is_scheduled(self, set_: SetId) -> bool:
+        """Return whether the changes of a set are neither undone nor ended."""
+        return self.set_status[set_].progress is SetProgress.SCHEDULED
+
+    def first_scheduled(self, works: Iterable[WorkItem]) -> SetId | None:
+        """Return the scheduled set of the first work that has one."""
+        return next((work.set for work in works if self.is_scheduled(work.set)), None)
+
     def change_set(self, set_: SetId, **changes: Any) -> None:
         """Change the status of a set."""
         self.set_status[set_] = replace(self.set_status[set_], **changes)
@@ -126,18 +134,12 @@ class UpgradeRequests:
         """End a change set. Its orders end with it."""
         self.pending_orders.pop(set_, None)
         self.refused_sets.pop(set_, None)
-        self.change_set(
-            set_,
-            progress=SetProgress.ENDED,
-            outcome=outcome,
-            reason=reason.text,
-            reason_code=reason.code,
-        )
+        self.change_set(set_, progress=SetProgress.ENDED, outcome=outcome, reason=reason)
 
     def start_undo(self, set_: SetId, reason: Reason) -> None:
         """Record why a set is undone. The order of an administrator is obeyed with it."""
         self.pending_orders.pop(set_, None)
-        self.change_set(set_, reason=reason.text, reason_code=reason.code)
+        self.change_set(set_, reason=reason)
 
     def defer(self, command: UpgradeCommand, number: int) -> None:
         """Keep a command until its set is scheduled."""
@@ -150,7 +152,7 @@ class UpgradeRequests:
 
     def order(self, set_: SetId, kind: CommandKind, reason: Reason) -> None:
         """Record that an administrator wants to undo or cancel a set."""
-        self.change_set(set_, reason=reason.text, reason_code=reason.code)
+        self.change_set(set_, reason=reason)
         self.pending_orders[set_] = kind
 
     def pause_all(self, *, paused: bool) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from equipoise.model.quantity import ResourceId
-from equipoise.model.upgrade.catalog import ComponentId
+from equipoise.model.upgrade.catalog import ComponentId, ComponentOperation
 from equipoise.model.upgrade.graph import Modification
 from equipoise.model.upgrade.infrastructure import Dependency, Resource
 from equipoise.model.upgrade.request import SetId
@@ -57,6 +57,11 @@ class ResourceState:
             not self.isolated or (bool(self.levels) and self.levels[0].order == 0)
         )
 
+    @property
+    def pending_works(self) -> tuple[WorkItem, ...]:
+        """The works of all levels, in their order."""
+        return tuple(work for level in self.levels for work in level.works)
+
     def has_work_for(self, set_: SetId) -> bool:
         """Return whether pending work belongs to a set."""
         return any(work.set == set_ for level in self.levels for work in level.works)
@@ -64,8 +69,8 @@ class ResourceState:
     @property
     def forward_works(self) -> tuple[WorkItem, ...]:
         """The pending and the applied works that are no undo."""
-        pending = (work for level in self.levels for work in level.works if not work.undoing)
-        return (*pending, *(work for work in self.applied if not work.undoing))
+        works = (*self.pending_works, *self.applied)
+        return tuple(work for work in works if not work.undoing)
 
     @property
     def modification(self) -> Modification:
@@ -95,6 +100,13 @@ def components_after(
         else:
             after[work.component] = work.after
     return after
+
+
+def operation_between(before: str | None, after: str | None) -> ComponentOperation:
+    """Return the operation that leads from one version to another; None means not installed."""
+    if before is None:
+        return ComponentOperation.INSTALL
+    return ComponentOperation.REMOVE if after is None else ComponentOperation.UPGRADE
 
 
 def main_component(resource: Resource) -> ComponentId:
@@ -186,6 +198,8 @@ class UpgradeResources:
 
     def replace_dependencies(self, kept: Iterable[TrackedDependency]) -> None:
         """Replace all dependencies."""
+        # Declared minimums are collected again, because a dropped dependency may have carried the
+        # largest.
         self.dependencies, self.declared_constituents_min = [], {}
         for tracked in kept:
             self.add_dependency(tracked)
@@ -199,6 +213,7 @@ class UpgradeResources:
 
     def switch_link(self, end: ResourceId, other: ResourceId, *, on: bool) -> None:
         """Record that a link is switched."""
+        # A link has no direction: both ends may report the switching.
         ends = (min(end, other), max(end, other))
         if on:
             self.links_off.pop(ends, None)

@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from equipoise.model.quantity import HostId, VmId
+from equipoise.model.quantity import HostId, TenantId, VmId
 from equipoise.model.upgrade.work import VmMove
 from equipoise.upgrade.graph.host_partitions import (
     HostPartitions,
-    growing_tenants,
-    tenants_on_old_only,
-    tenants_with_new,
+    scaling_areas,
     used_hosts,
 )
 from equipoise.upgrade.graph.iteration_view import IterationView, build_view
@@ -168,6 +166,8 @@ def consolidate(view: IterationView, selection: BatchSelection) -> tuple[VmMove,
         plan = _best_plan(view, pinned, len(selection.batch))
         moves = next_round(state, host_partitions, plan)
         admitted, _ = admit_moves(state, moves)
+        # A refused move changes the whole plan, so it is computed again with that VM pinned. Each
+        # round pins at least one VM, so the loop ends.
         if len(admitted) == len(moves):
             return admitted
         pinned |= {move.vm: None for move in moves if move not in admitted}
@@ -176,16 +176,12 @@ def consolidate(view: IterationView, selection: BatchSelection) -> tuple[VmMove,
 def _best_plan(view: IterationView, pinned: dict[VmId, None], batch: int) -> list[VmMove]:
     """Return the moves after which the most groups can change; of equal plans the shortest."""
     state, host_partitions = view.state, view.host_partitions
-    areas = (
-        [list(host_partitions.old), list(host_partitions.new)]
-        if host_partitions.divided
-        else [[*host_partitions.old, *host_partitions.new]]
-    )
     best: list[VmMove] = []
+    # A plan must beat the batch that is possible without any move.
     best_result = (batch, False)
-    for area in filter(None, areas):
-        for order in _host_orders(state, host_partitions, area, pinned):
-            for moves in _candidate_plans(view, order, pinned):
+    for area, tenants in scaling_areas(state, host_partitions):
+        for order in _host_orders(state, host_partitions, area, pinned) if area else ():
+            for moves in _candidate_plans(view, order, tenants, pinned):
                 after = build_view(after_moves(state, moves), with_vms=False)
                 possible = len(select_batch(after).batch)
                 can_continue = not batch and not possible and _can_empty_a_host(after)
@@ -195,6 +191,8 @@ def _best_plan(view: IterationView, pinned: dict[VmId, None], batch: int) -> lis
                 # The check is expensive, so it comes last.
                 if better and can_finish(state, host_partitions, moves):
                     best, best_result = moves, (possible, can_continue)
+                    # Candidate plans of one order come from few moves to many: the first that helps
+                    # is enough.
                     if possible > batch:
                         break
     return best
@@ -234,6 +232,8 @@ def _host_orders(
     )
     built_on = hosts_of_replaced_storage(state)
 
+    # A host with a pinned VM cannot become empty, so it stays in use before all others. A VM that
+    # an earlier round of this iteration moved is pinned only by that round.
     def keep_rank(host: HostId) -> tuple[bool, bool, bool]:
         here = state.cluster.residents.get(host, ())
         held = any(vm in pinned and vm not in state.iteration.consolidated_from for vm in here)
@@ -243,6 +243,7 @@ def _host_orders(
         return state.cluster.compute_hosts[host].vms_max
 
     by_use = sorted(hosts, key=lambda host: (*keep_rank(host), -began[host]))
+    # Between hosts of one size the order by size decides nothing.
     if len({capacity(host) for host in hosts}) <= 1:
         return [by_use]
     by_size = sorted(hosts, key=lambda host: (*keep_rank(host), -capacity(host), -began[host]))
@@ -256,7 +257,10 @@ def _host_orders(
 
 
 def _candidate_plans(
-    view: IterationView, order: list[HostId], pinned: dict[VmId, None]
+    view: IterationView,
+    order: list[HostId],
+    tenants: tuple[TenantId, ...],
+    pinned: dict[VmId, None],
 ) -> Iterator[list[VmMove]]:
     """Yield moves after which only the first hosts of an order are in use.
 
@@ -271,7 +275,7 @@ def _candidate_plans(
         for host in order
         for vm in state.cluster.residents.get(host, ())
     )
-    expected = _expected_vms(view, order)
+    expected = _expected_vms(view, tenants)
     enough = _hosts_in_use_max(state, view.host_partitions, order)
     seen: set[frozenset[tuple[VmId, HostId]]] = set()
     for growth in (expected, Counter[str]()) if expected else (expected,):
@@ -286,16 +290,9 @@ def _candidate_plans(
                 yield moves
 
 
-def _expected_vms(view: IterationView, order: list[HostId]) -> Counter[str]:
-    """Return the VMs that tenants may request on these hosts while one changes, by group."""
-    state, host_partitions = view.state, view.host_partitions
-    tenants = growing_tenants(state)
-    if host_partitions.divided:
-        tenants = (
-            tenants_on_old_only(state, host_partitions)
-            if order[0] in host_partitions.old
-            else tenants_with_new(state, host_partitions)
-        )
+def _expected_vms(view: IterationView, tenants: tuple[TenantId, ...]) -> Counter[str]:
+    """Return the VMs that tenants may request while a host changes, by group."""
+    state = view.state
     duration_s = longest_change_s(view, batch_candidates(view))
     expected: Counter[str] = Counter()
     for tenant, more in expected_growth(state, tenants, duration_s).items():

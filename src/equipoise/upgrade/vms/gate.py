@@ -46,6 +46,7 @@ def refusal_reason(state: UpgradeState, moves: Sequence[VmMove]) -> str:
         Step(
             id=StepId(f"move-{move.vm}"),
             action=Migrate(vm=move.vm, source=move.source, target=move.target),
+            # At least 1 ms: the gate judges the moment in which the VM is on both hosts.
             end_ms=max(1, state.settings.vm_move_s * 1000),
         )
         for move in moves

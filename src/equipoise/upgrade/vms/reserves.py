@@ -11,8 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from equipoise.model.quantity import GroupId, HostId, TenantId
+from equipoise.model.vm import Vm
 from equipoise.upgrade.state import UpgradeState
-from equipoise.upgrade.state.cluster import ONE_VM, VM_CAPACITY
+from equipoise.upgrade.state.cluster import ONE_VM, VM_CAPACITY, claim_of_size
 
 
 def ceil_div(amount: int, part: int) -> int:
@@ -23,6 +24,7 @@ def ceil_div(amount: int, part: int) -> int:
 def scaling_in(state: UpgradeState, tenant: TenantId, duration_s: int) -> int:
     """Return by how many VMs a tenant may scale within a duration, ignoring its limit."""
     sla = state.cluster.tenants[tenant].sla
+    # Without a cooldown period one scaling step is assumed.
     return sla.scaling_vms * (ceil_div(duration_s, sla.cooldown_s) if sla.cooldown_s else 1)
 
 
@@ -80,7 +82,7 @@ class FreeCapacity:
         self._groups: dict[HostId, set[GroupId]] = {}
         for vm, target in state.moving_vms():
             if target in self:
-                self.commit(target, state.cluster.placements[vm].group)
+                self.commit(target, state.cluster.placements[vm].group, state.cluster.vms[vm])
 
     def __contains__(self, host: HostId) -> bool:
         return host in self._ledger.limits
@@ -117,20 +119,22 @@ class FreeCapacity:
             (busy if committed(host, VM_CAPACITY) else empty).append(host)
         return busy, empty
 
-    def fits(self, host: HostId, group: GroupId | None) -> bool:
-        """Return whether a VM of a group can run on a host."""
-        return self._ledger.fits(ONE_VM, host) and (group is None or group not in self._on(host))
+    def fits(self, host: HostId, group: GroupId | None, vm: Vm | None = None) -> bool:
+        """Return whether a VM of a group can run on a host; its memory counts if it is known."""
+        claim = ONE_VM if vm is None else claim_of_size(vm)
+        return self._ledger.fits(claim, host) and (group is None or group not in self._on(host))
 
-    def commit(self, host: HostId, group: GroupId | None) -> None:
+    def commit(self, host: HostId, group: GroupId | None, vm: Vm | None = None) -> None:
         """Take capacity for a VM of a group on a host."""
-        self._ledger.commit(ONE_VM, host)
+        self._ledger.commit(ONE_VM if vm is None else claim_of_size(vm), host)
         if group is not None:
             self._on(host).add(group)
 
     def limit(self, host: HostId, vms: int) -> None:
         """Let a host take at most a number of further VMs."""
         further = min(vms, self.free(host))
-        self._ledger.limits[host] = {VM_CAPACITY: self.used(host) + further}
+        limits = self._ledger.limits[host]
+        self._ledger.limits[host] = {**limits, VM_CAPACITY: self.used(host) + further}
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +187,7 @@ def reserve_hosts(
     )
     with_capacity = deque(host for host in busy if capacity.free(host) > 0)
     rest = [host for host in reversed(empty) if host not in kept]
+    # The largest growth first: anti-affinity spreads it over the most hosts.
     for tenant, more in sorted(wanted.items(), key=lambda item: -item[1]):
         missing = more - _place_some(capacity, with_capacity, scaling_group(state, tenant), more)
         # Every further empty host takes at least one VM, also if anti-affinity keeps the rest away.
@@ -195,6 +200,7 @@ def reserve_hosts(
             missing -= _place_some(capacity, [host], scaling_group(state, tenant), 1)
         if missing > 0:
             short, unplaced[tenant] = True, missing
+        # Full hosts at the front are dropped, so that the next tenants do not visit them again.
         while with_capacity and capacity.free(with_capacity[0]) <= 0:
             with_capacity.popleft()
     return HostReservation(kept, short, unplaced)

@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from equipoise.model.quantity import GroupId, HostId, TenantId
+from equipoise.model.quantity import GroupId
 from equipoise.model.upgrade.work import VmMove
-from equipoise.upgrade.graph.host_partitions import (
-    HostPartitions,
-    growing_tenants,
-    tenants_on_old_only,
-    tenants_with_new,
-)
+from equipoise.upgrade.graph.host_partitions import HostPartitions, scaling_areas
 from equipoise.upgrade.state import UpgradeState
 from equipoise.upgrade.vms.reserves import FreeCapacity, ceil_div, expected_growth, reserve_hosts
 from equipoise.upgrade.vms.vm_batch import failover_reserve, vm_batch_risk_s
@@ -38,8 +33,9 @@ def with_free_target(state: UpgradeState, moves: Sequence[VmMove]) -> list[VmMov
     now: list[VmMove] = []
     for move in moves:
         group = state.cluster.placements[move.vm].group
-        if capacity.fits(move.target, group):
-            capacity.commit(move.target, group)
+        vm = state.cluster.vms[move.vm]
+        if capacity.fits(move.target, group, vm):
+            capacity.commit(move.target, group, vm)
             now.append(move)
     return now
 
@@ -52,6 +48,8 @@ def within_reserves(
     A moving VM takes capacity on two hosts, but only the failure of its source affects it. So the
     reserve for failures is computed with the VMs at their targets.
     """
+    # Moves are measured against the present shortage: reserves that are short already must not
+    # block the moves that could restore them.
     missing, short = _reserve_shortage(state, host_partitions, ())
 
     def is_safe(prefix: tuple[VmMove, ...]) -> bool:
@@ -97,15 +95,7 @@ def _reserve_shortage(
 ) -> tuple[int, bool]:
     """Return how many VMs of scaling find no host, and whether any reserve is short."""
     missing, short = 0, False
-    areas: list[tuple[list[HostId], tuple[TenantId, ...]]] = (
-        [
-            (list(host_partitions.old), tenants_on_old_only(state, host_partitions)),
-            (list(host_partitions.new), tenants_with_new(state, host_partitions)),
-        ]
-        if host_partitions.divided
-        else [([*host_partitions.old, *host_partitions.new], growing_tenants(state))]
-    )
-    for hosts, tenants in areas:
+    for hosts, tenants in scaling_areas(state, host_partitions):
         capacity = FreeCapacity(state, hosts)
         for move in moves:
             if move.target in capacity:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from equipoise.model.quantity import GroupId, HostId, TenantId, VmId
+from equipoise.model.quantity import HostId, TenantId, VmId
 from equipoise.model.upgrade.event import ScalingAnswered, VmsRestarted
 from equipoise.upgrade.graph.host_partitions import HostPartitions, unused_hosts, used_hosts
 from equipoise.upgrade.graph.iteration_view import partition_hosts
@@ -17,17 +17,20 @@ def answer_scaling(state: UpgradeState, tenant: TenantId, vms: int) -> ScalingAn
     if vms < 0:
         removed = _vms_to_remove(state, host_partitions, tenant, -vms)
         return ScalingAnswered(at_ms=state.at_ms, tenant=tenant, removed=removed)
+    # Beyond the limit of the SLA a refusal is no violation, so it does not count as refused.
     number = min(vms, vms_left_to_scale(state, tenant))
     group = scaling_group(state, tenant)
     hosts = _start_hosts(state, host_partitions, tenant)
     capacity = FreeCapacity(state, hosts)
     added: dict[VmId, HostId] = {}
     for count in range(number):
-        target = next((host for host in hosts if capacity.fits(host, group)), None)
+        name = VmId(f"{tenant}-new-{state.cluster.vms_added + count + 1}")
+        vm = state.cluster.vm_like_first(tenant, name)
+        target = next((host for host in hosts if capacity.fits(host, group, vm)), None)
         if target is None:
             break
-        capacity.commit(target, group)
-        added[VmId(f"{tenant}-new-{state.cluster.vms_added + count + 1}")] = target
+        capacity.commit(target, group, vm)
+        added[name] = target
     return ScalingAnswered(
         at_ms=state.at_ms, tenant=tenant, added=added, refused=number - len(added)
     )
@@ -77,9 +80,7 @@ def _vms_to_remove(
     # The sort is stable: within a partition the latest VMs come first.
     own.reverse()
     own.sort(
-        key=lambda placement: (
-            placement.host is None or not host_partitions.vms_must_leave(placement.host)
-        )
+        key=lambda placement: placement.host is None or placement.host not in host_partitions.old
     )
     return tuple(placement.vm for placement in own[:count])
 
@@ -89,21 +90,24 @@ def restart_vms(state: UpgradeState, host: HostId) -> VmsRestarted:
     host_partitions = partition_hosts(state)
     placed: dict[VmId, HostId] = {}
     unplaced: list[VmId] = []
-    taken: dict[HostId, list[GroupId | None]] = {}
+    taken: dict[HostId, list[VmId]] = {}
     for vm in state.cluster.vms_to_restart[host]:
         placement = state.cluster.placements.get(vm)
         if placement is None:
             continue
         hosts = _start_hosts(state, host_partitions, placement.tenant)
         capacity = FreeCapacity(state, hosts)
-        for other, groups in taken.items():
-            for group in groups:
-                if other in capacity:
-                    capacity.commit(other, group)
-        target = next((host for host in hosts if capacity.fits(host, placement.group)), None)
+        # The candidate hosts depend on the tenant, so capacity is read again for each VM and
+        # earlier restarts are committed again.
+        for other, restarted in taken.items():
+            for name in restarted if other in capacity else ():
+                group = state.cluster.placements[name].group
+                capacity.commit(other, group, state.cluster.vms[name])
+        known = state.cluster.vms[vm]
+        target = next((host for host in hosts if capacity.fits(host, placement.group, known)), None)
         if target is None:
             unplaced.append(vm)
         else:
-            taken.setdefault(target, []).append(placement.group)
+            taken.setdefault(target, []).append(vm)
             placed[vm] = target
     return VmsRestarted(at_ms=state.at_ms, host=host, placed=placed, unplaced=tuple(unplaced))

@@ -54,6 +54,7 @@ def vm_candidates(
                 else sys.maxsize
             )
         residents += [(order, rank, vm) for vm in movable]
+    # Stable: VMs of one host keep their order.
     residents.sort(key=lambda candidate: candidate[:2])
     if number is not None:
         residents = _on_whole_hosts(state, residents, number)
@@ -127,8 +128,6 @@ REASONS_MAX: Final = 3
 class VmBatchSelection:
     """The result of one sub-iteration."""
 
-    v: int
-    """How many VMs may move in this iteration."""
     wanted: int
     """How many VMs could move if only their groups limited them."""
     moves: tuple[VmMove, ...]
@@ -151,6 +150,7 @@ def vm_batch_risk_s(state: UpgradeState, host_partitions: HostPartitions) -> int
         (ceil_div(count, state.cluster.disturbed_max[group]) for group, count in counts.items()),
         default=1,
     )
+    # Twice: a move that fails at its end is moved back.
     return 2 * state.settings.vm_move_s * rounds
 
 
@@ -185,6 +185,7 @@ def vm_limit_of(state: UpgradeState, host_partitions: HostPartitions) -> int:
         reverse=True,
     )
     capacity -= growth + sum(largest[: failover_reserve(state, host_partitions)])
+    # Clamped at 0, as equation 6 (design, section 7).
     return max(0, min(capacity, sum(state.cluster.vms_free(host) for host in new)))
 
 
@@ -234,14 +235,12 @@ class RefusedMoves:
         refused = self._hosts.get(vm)
         if refused is None:
             return True
-        capacity, group = (
-            FreeCapacity(state, host_partitions.new),
-            state.cluster.placements[vm].group,
-        )
+        capacity = FreeCapacity(state, host_partitions.new)
+        group = state.cluster.placements[vm].group
         targets = (
             host
             for host in host_partitions.new
-            if host not in refused and capacity.fits(host, group)
+            if host not in refused and capacity.fits(host, group, state.cluster.vms[vm])
         )
         return len(refused) < TARGETS_TRIED_MAX and next(targets, None) is not None
 
@@ -257,47 +256,40 @@ def _select(
 ) -> VmBatchSelection:
     remaining = max(0, v - state.iteration.vms_moved)
     if not state.settings.readings.drop_last_only:
-        selection = _select_among(
-            state,
-            v,
-            remaining,
-            vm_candidates(state, host_partitions, remaining),
-            refused,
-            host_partitions,
-        )
+        on_whole_hosts = vm_candidates(state, host_partitions, remaining)
+        selection = _select_among(state, host_partitions, on_whole_hosts, remaining, refused)
+        # Whole hosts first. If none can be emptied, single VMs still make progress.
         if selection.moves:
             return selection
-    return _select_among(
-        state, v, remaining, vm_candidates(state, host_partitions), refused, host_partitions
-    )
+    candidates = vm_candidates(state, host_partitions)
+    return _select_among(state, host_partitions, candidates, remaining, refused)
 
 
 def _select_among(
     state: UpgradeState,
-    v: int,
-    remaining: int,
-    candidates: list[VmId],
-    refused: RefusedMoves,
     host_partitions: HostPartitions,
+    candidates: list[VmId],
+    remaining: int,
+    refused: RefusedMoves,
 ) -> VmBatchSelection:
-    """Select as many of the candidates as may move."""
+    """Select as many of the candidates as may move, at most the remaining number."""
     movable = [vm for vm in candidates if refused.has_target_left(state, host_partitions, vm)]
     wanted = movable[:remaining]
     if state.settings.readings.reserve_whole_hosts:
         # W of the thesis: what equation 6 leaves now; if it leaves nothing, all are refused below.
         wanted = wanted[: vm_limit_of(state, host_partitions) or None]
     if not movable:
-        return VmBatchSelection(v, 0, (), "no VM is left to move", "no-vm-left")
+        return VmBatchSelection(0, (), "no VM is left to move", "no-vm-left")
     if not wanted:
         text = "the limit of VM moves in this iteration is reached"
-        return VmBatchSelection(v, len(movable), (), text, "vm-limit-reached")
+        return VmBatchSelection(len(movable), (), text, "vm-limit-reached")
     moves = _largest_fit(state, host_partitions, wanted, refused)
     if len(moves) < len(wanted) and not state.settings.readings.drop_last_only:
         moves = _best_partial(state, host_partitions, wanted, moves, refused)
     if len(moves) == len(wanted):
-        return VmBatchSelection(v, len(wanted), moves)
+        return VmBatchSelection(len(wanted), moves)
     reason = _shortage_reason(state, host_partitions)
-    return VmBatchSelection(v, len(wanted), moves, reason, "reserve-needed")
+    return VmBatchSelection(len(wanted), moves, reason, "reserve-needed")
 
 
 def _best_partial(
@@ -408,14 +400,16 @@ def _place_in_order(
     """Place each VM on the first host that fits, or return None if one VM fits nowhere."""
     moves: list[VmMove] = []
     for vm in vms:
-        group = state.cluster.placements[vm].group
+        group, known = state.cluster.placements[vm].group, state.cluster.vms[vm]
         fitting = (
-            host for host in order if capacity.fits(host, group) and refused.is_allowed(vm, host)
+            host
+            for host in order
+            if capacity.fits(host, group, known) and refused.is_allowed(vm, host)
         )
         target = next(fitting, None)
         if target is None:
             return None
-        capacity.commit(target, group)
+        capacity.commit(target, group, known)
         source = _host_of(state, vm)
         moves.append(VmMove(vm=vm, source=source, target=target, converted=host_partitions.divided))
         if capacity.free(target) == 0:

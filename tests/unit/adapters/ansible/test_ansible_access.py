@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builders import coded, suggested
 from equipoise.adapters.access_file import FileContext
 from equipoise.adapters.ansible.access import (
     AnsibleAccess,
@@ -102,32 +103,54 @@ def test_a_host_overrides_the_defaults() -> None:
     assert (host.port, host.become, host.variables) == (5, False, {"a": 1, "b": 3})
 
 
+VARIABLE = "hosts:\n  h1:\n    variables: {{{}: a}}\n"
+VARIABLE_KEY = "hosts.h1.variables.{}"
+
+
 @pytest.mark.parametrize(
-    ("text", "line", "what"),
+    ("text", "line", "key", "code"),
     [
-        ("hosts: {}\n", 1, "the file lists no host"),
-        ("hosts:\n  h1: {adress: a}\n", 2, 'did you mean "address"'),
-        ("hosts:\n  h1: {port: 0}\n", 2, "hosts.h1.port"),
-        ("hosts:\n  h1:\n    variables: {x: [1]}\n", 3, "hosts.h1.variables.x"),
-        ("hosts:\n  h1:\n    variables: {ansible_host: a}\n", 3, "use address"),
+        ("hosts: {}\n", 1, "hosts", "empty-value"),
+        ("hosts:\n  h1: {adress: a}\n", 2, "hosts.h1.adress", "unknown-key"),
+        ("hosts:\n  h1: {port: 0}\n", 2, "hosts.h1.port", "out-of-range"),
+        ("hosts:\n  h1:\n    variables: {x: [1]}\n", 3, "hosts.h1.variables.x", "wrong-type"),
+        (VARIABLE.format("ansible_host"), 3, VARIABLE_KEY.format("ansible_host"), "reserved-word"),
         (
-            "hosts:\n  h1:\n    variables: {ansible_ssh_args: a}\n",
+            VARIABLE.format("ansible_ssh_args"),
             3,
-            "cannot change how connections",
+            VARIABLE_KEY.format("ansible_ssh_args"),
+            "reserved-word",
         ),
-        ("hosts:\n  h1:\n    variables: {equipoise_to: a}\n", 3, "the engine sets"),
-        ("hosts:\n  h1:\n    variables: {db-name: a}\n", 3, "is not the name of a variable"),
-        ("hosts:\n  h1:\n    secrets: {a: A}\n    variables: {a: 1}\n", 3, "is also given by"),
-        ("defaults: {address: a}\nhosts:\n  h1: {}\n", 1, "hosts cannot share an address"),
-        ("hosts:\n  h1: {address: h2}\n  h2: {}\n", 3, "is also the address of hosts.h1 on line 2"),
-        ("task_playbooks: {sleep: x}\nhosts:\n  h1: {}\n", 1, "task_playbooks.sleep"),
-        ("hosts:\n  h1: {}\nerrands: {sleep: x}\n", 3, "task_playbooks.sleep"),
+        (VARIABLE.format("equipoise_to"), 3, VARIABLE_KEY.format("equipoise_to"), "reserved-word"),
+        (VARIABLE.format("db-name"), 3, 'hosts.h1.variables["db-name"]', "invalid-name"),
+        (
+            "hosts:\n  h1:\n    secrets: {a: A}\n    variables: {a: 1}\n",
+            3,
+            "hosts.h1.secrets.a",
+            "duplicate-name",
+        ),
+        ("defaults: {address: a}\nhosts:\n  h1: {}\n", 1, "defaults.address", "duplicate-name"),
+        ("hosts:\n  h1: {address: h2}\n  h2: {}\n", 3, "hosts.h2", "duplicate-name"),
+        (
+            "task_playbooks: {sleep: x}\nhosts:\n  h1: {}\n",
+            1,
+            "task_playbooks.sleep",
+            "unknown-key",
+        ),
+        ("hosts:\n  h1: {}\nerrands: {sleep: x}\n", 3, "task_playbooks.sleep", "unknown-key"),
     ],
 )
-def test_problems_are_reported_with_their_line(text: str, line: int, what: str) -> None:
-    message = problems(text)
-    assert f"access.yaml: line {line}: " in message
-    assert what in message
+def test_problems_are_reported_with_their_line(text: str, line: int, key: str, code: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse_access(text.encode(), "access.yaml")
+    assert [(problem.line, problem.key, problem.code) for problem in caught.value.problems] == [
+        (line, key, code)
+    ]
+
+
+def test_cures_name_the_key_of_the_file() -> None:
+    assert suggested(problems("hosts:\n  h1: {adress: a}\n")) == "address"
+    assert "use address" in problems(VARIABLE.format("ansible_host"))
 
 
 def test_a_file_with_the_old_key_of_task_playbooks_is_still_read() -> None:
@@ -153,10 +176,12 @@ def test_all_missing_files_and_variables_are_reported_at_once(tmp_path: Path) ->
     )
     with pytest.raises(InvalidInput) as caught:
         connections_to(access, ["h1", "h9"], around(tmp_path, NO_B=""))
-    message = str(caught.value)
-    assert f'hosts.h1.key_file: there is no file "{tmp_path / "id"}"' in message
-    assert "the environment variable NO_A is not set" in message
-    assert "the environment variable NO_B is empty" in message
-    assert 'there is no host "h9"' in message
-    with pytest.raises(InvalidInput, match="known_hosts: there is no file"):
+    assert {(problem.key, problem.code) for problem in caught.value.problems} == {
+        ("hosts.h1.key_file", "file-not-readable"),
+        ("hosts.h1.secrets.a", "secret-missing"),
+        ("hosts.h1.secrets.b", "secret-missing"),
+        ("hosts", "unknown-name"),
+    }
+    assert all(name in str(caught.value) for name in ("NO_A", "NO_B", '"h9"', str(tmp_path / "id")))
+    with pytest.raises(InvalidInput, check=coded("file-not-readable", "known_hosts")):
         run_options_of(access, around(tmp_path))

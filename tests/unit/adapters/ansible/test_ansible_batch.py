@@ -106,25 +106,29 @@ def test_the_end_marker_counts_despite_a_timeout() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("run_log", "reason"),
-    [
-        (
-            a_run(ending=RunEnding.DIED, stats=None, tail="Killed"),
-            "died; no step had started; Killed",
+UNFINISHED: list[tuple[RunLog, tuple[str, ...]]] = [
+    (a_run(ending=RunEnding.DIED, stats=None, tail="Killed"), ("Killed",)),
+    (
+        a_run(
+            an_event(RunnerEventKind.STARTED), ending=RunEnding.TIME_UP, stats=None, tail="hidden"
         ),
-        (
-            a_run(an_event(RunnerEventKind.STARTED), ending=RunEnding.TIME_UP, stats=None),
-            'reached its time limit before the playbook ended; the last step was "install"',
-        ),
-        (a_run(ending=RunEnding.INTERRUPTED, stats=None), "interrupted"),
-        (a_run(stats=None, rc=127, tail="not run_log"), "without a result (code 127); not run_log"),
-    ],
-)
-def test_an_unknown_outcome_has_a_reason(run_log: RunLog, reason: str) -> None:
-    assert result_of(run_log).outcome is JobOutcome.UNKNOWN
-    assert reason in result_of(run_log).reason
-    assert result_of(run_log).outcome.code == "outcome-unknown"
+        ('"install"',),
+    ),
+    (a_run(ending=RunEnding.INTERRUPTED, stats=None), ()),
+    (a_run(stats=None, rc=127, tail="not run_log"), ("127", "not run_log")),
+]
+
+
+@pytest.mark.parametrize(("run_log", "figures"), UNFINISHED)
+def test_an_unknown_outcome_has_a_reason(run_log: RunLog, figures: tuple[str, ...]) -> None:
+    result = result_of(run_log)
+    assert (result.outcome, result.outcome.code) == (JobOutcome.UNKNOWN, "outcome-unknown")
+    assert all(figure in result.reason for figure in figures)
+    assert "hidden" not in result.reason
+
+
+def test_each_end_of_a_run_has_its_own_reason() -> None:
+    assert len({result_of(run_log).reason for run_log, _ in UNFINISHED}) == len(UNFINISHED)
 
 
 def test_a_host_that_its_play_skipped_is_unknown() -> None:
@@ -136,7 +140,8 @@ def test_a_host_that_its_play_skipped_is_unknown() -> None:
     assert first is not None
     assert second is not None
     assert (first.outcome, second.outcome) == (JobOutcome.FAILED, JobOutcome.UNKNOWN)
-    assert second.reason == 'Ansible reports nothing about this host, after "install" failed on h1'
+    assert '"install"' in second.reason
+    assert "h1" in second.reason
 
 
 def test_only_a_playbook_that_never_started_runs_again() -> None:

@@ -152,7 +152,7 @@ def test_a_name_that_cannot_be_resolved_is_a_refusal() -> None:
     reading = nowhere.state()
     assert isinstance(reading, PowerRefusal)
     assert reading.cause is PowerRefusalCause.UNREACHABLE
-    assert "the name no.such.invalid cannot be resolved" in reading.reason
+    assert "no.such.invalid" in reading.reason
 
 
 def test_a_host_with_power_is_on_only_when_its_port_answers() -> None:
@@ -172,5 +172,5 @@ def test_a_host_with_power_is_on_only_when_its_port_answers() -> None:
     booting = host.state()
     assert isinstance(booting, PowerReading)
     assert booting.power is HostPower.CHANGING
-    assert "the host has power, but" in booting.note
+    assert booting.note
     assert host.wake() == host.sleep() == PowerAccepted(by="redfish")

@@ -23,8 +23,8 @@ from btrplace_trials import (
 from builders import a_host, a_step, a_vm
 from equipoise.adapters.btrplace.encode import CONSTRAINTS, encode_question
 from equipoise.adapters.btrplace.scheduler import TRIAL_OPTIONS
+from equipoise.adapters.targets.scheduler import UnsupportedTrial
 from equipoise.fuzz.generate import Generator
-from equipoise.fuzz.schedulers import UnsupportedTrial
 from equipoise.fuzz.trial import Trial
 from equipoise.model.action import Allocate, EnterMaintenance, Forge, Migrate, Reinstantiate
 from equipoise.model.host import HostState
@@ -303,7 +303,7 @@ def test_an_impossible_plan_is_encoded_if_btrplace_knows_why(trial: Trial) -> No
 @pytest.mark.parametrize("name", sorted(CONSTRAINTS))
 def test_most_trials_of_the_options_are_supported(name: str) -> None:
     maker = Generator(library_constraints()[name], name, TRIAL_OPTIONS, 0)
-    reasons = [_reason(maker.trial(number)) for number in range(40)]
+    reasons = [_reason(trial) for trial in maker.block(range(40)).trials]
     assert reasons.count(None) > len(reasons) // 2
     for reason in filter(None, reasons):
         is_late_kill = reason.code == "unsupported-plan" and "kills a VM later" in reason.reason

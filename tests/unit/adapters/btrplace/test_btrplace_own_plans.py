@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 
 from btrplace_trials import a_demand, a_trial, do, kill, move
+from builders import coded
 from equipoise.adapters.btrplace import scheduler
 from equipoise.adapters.btrplace.java_build import FALLBACK, PINNED, BtrPlaceBuild
 from equipoise.adapters.btrplace.scheduler import BtrPlace, btrplace_entry
-from equipoise.adapters.targets import PinnedTarget, Worker, environment
+from equipoise.adapters.targets import environment
+from equipoise.adapters.targets.environment import PinnedTarget
+from equipoise.adapters.targets.scheduler import SchedulerCrash, SchedulerTimeout, UnsupportedTrial
+from equipoise.adapters.targets.worker import Worker
 from equipoise.errors import WorldError
-from equipoise.fuzz.schedulers import SchedulerCrash, SchedulerTimeout, UnsupportedTrial
 from equipoise.model.action import Migrate
 
 FAKE = """
@@ -71,7 +74,7 @@ def test_plans_of_its_own_are_read_as_steps(btrplace: BtrPlace) -> None:
 
 
 def test_an_answer_to_another_question_is_an_error(btrplace: BtrPlace) -> None:
-    with btrplace, pytest.raises(WorldError, match="sent an invalid answer"):
+    with btrplace, pytest.raises(WorldError, check=coded("worker-answer-invalid")):
         btrplace.plans_many(TRIALS[5:])
 
 

@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 
 from btrplace_trials import a_demand, a_trial, do, kill
+from builders import coded
 from equipoise.adapters.btrplace import scheduler
 from equipoise.adapters.btrplace.scheduler import BtrPlace
-from equipoise.adapters.targets import MissingTarget, Worker, environment
+from equipoise.adapters.targets import environment
+from equipoise.adapters.targets.environment import MissingTarget
+from equipoise.adapters.targets.scheduler import SchedulerCrash, SchedulerTimeout, UnsupportedTrial
+from equipoise.adapters.targets.worker import Worker
 from equipoise.errors import WorldError
-from equipoise.fuzz.schedulers import SchedulerCrash, SchedulerTimeout, UnsupportedTrial
 from equipoise.fuzz.trial import TrialOutcome, judge
 
 LIMITS = [a_trial(a_demand("MaxOnline", ns=[], nb=nb)) for nb in range(5)]
@@ -88,7 +91,7 @@ def test_a_dead_worker_is_replaced(tmp_path: Path) -> None:
         return {"answers": [{"accepts": True}]}
     """
     with BtrPlace(repair=False, starter=beginning(tmp_path, body)) as btrplace:
-        with pytest.raises(WorldError, match="died"):
+        with pytest.raises(WorldError, check=coded("worker-died")):
             btrplace.accepts(LIMITS[2])
         assert btrplace.accepts(LIMITS[1])
 
@@ -115,7 +118,7 @@ def test_an_invalid_answer_is_an_error(tmp_path: Path, said: str) -> None:
         BtrPlace(
             repair=False, starter=beginning(tmp_path, f"return {{'answers': {said}}}")
         ) as btrplace,
-        pytest.raises(WorldError, match="sent an invalid answer"),
+        pytest.raises(WorldError, check=coded("worker-answer-invalid")),
     ):
         btrplace.accepts(LIMITS[0])
 
@@ -124,5 +127,5 @@ def test_without_its_build_there_is_no_btrplace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EQUIPOISE_TARGETS", str(tmp_path))
-    with pytest.raises(MissingTarget, match="BtrPlace is not available"):
+    with pytest.raises(MissingTarget, check=coded("scheduler-missing")):
         BtrPlace(repair=False)

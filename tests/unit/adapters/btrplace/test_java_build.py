@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from builders import coded
 from equipoise.adapters.btrplace import java_build
 from equipoise.adapters.btrplace.java_build import safeplace_tests_per_s
-from equipoise.adapters.targets import MissingTarget
 from equipoise.adapters.targets.__main__ import main
+from equipoise.adapters.targets.environment import MissingTarget
 from equipoise.errors import WorldError
 
 MAVEN = """#!/bin/sh
@@ -107,8 +109,9 @@ def test_another_failure_is_reported_without_addresses_or_older_versions(
     with pytest.raises(MissingTarget) as caught:
         java_build.make_build()
     said = str(caught.value)
-    assert "version 1.12.11 failed (Could not transfer artifact from an address" in said
-    assert "no route); run" in said
+    assert caught.value.code == "scheduler-missing"
+    for part in ("1.12.11", "Could not transfer artifact", "no route", java_build.PINNED.command):
+        assert part in said
     assert "secret" not in said
     assert len(machine.calls) == 1
     assert java_build.find_build() is None
@@ -149,15 +152,17 @@ def test_settings_of_maven_can_be_named(machine: Machine, monkeypatch: pytest.Mo
 
 
 def test_missing_tools_are_reported(machine: Machine, tmp_path: Path) -> None:
-    with pytest.raises(MissingTarget, match="'mvn' is not on the PATH"):
+    with pytest.raises(MissingTarget, match="'mvn'", check=coded("scheduler-missing")):
         java_build.make_build()
-    with pytest.raises(MissingTarget, match=r"no complete build.*\.targets btrplace'"):
+    cure = re.escape(java_build.PINNED.command)
+    with pytest.raises(MissingTarget, match=cure, check=coded("scheduler-missing")) as caught:
         java_build.require_build()
+    assert str(java_build.PINNED.folder) in str(caught.value)
     (tmp_path / "bin" / "java").unlink()
     put_jars(java_build.PINNED.folder / "lib", java_build.PINNED.version)
     assert java_build.find_build() is None
     for ask in (java_build.make_build, java_build.require_build):
-        with pytest.raises(MissingTarget, match="'java' is not on the PATH"):
+        with pytest.raises(MissingTarget, match="'java'", check=coded("scheduler-missing")):
             ask()
 
 
@@ -186,22 +191,24 @@ class TestSafePlace:
 
     def test_safeplace_is_missing_without_its_installation(self, machine: Machine) -> None:
         machine.has_maven("echo '[ERROR] Could not find artifact org.btrplace:safeplace'; exit 1")
-        with pytest.raises(MissingTarget, match=r"failed .*:safeplace\); install it"):
+        check = coded("scheduler-missing")
+        with pytest.raises(MissingTarget, match=r"org\.btrplace:safeplace", check=check) as caught:
             safeplace_tests_per_s(100)
+        assert str(java_build.PINNED.folder / "m2") in str(caught.value)
 
     @pytest.mark.parametrize(
-        ("says", "what"),
+        ("says", "code", "shown"),
         [
-            ("echo alas >&2; exit 1", "SafePlace failed:\nalas"),
-            ("echo hm", "sent an invalid answer: 'hm"),
-            ("echo '{}'", "sent an invalid answer"),
-            ('echo \'{"tests": 1, "seconds": 0}\'', "sent an invalid answer"),
+            ("echo alas >&2; exit 1", "worker-died", "alas"),
+            ("echo hm", "worker-answer-invalid", "hm"),
+            ("echo '{}'", "worker-answer-invalid", "{}"),
+            ('echo \'{"tests": 1, "seconds": 0}\'', "worker-answer-invalid", "seconds"),
         ],
     )
     def test_invalid_results_of_safeplace_are_errors(
-        self, machine: Machine, says: str, what: str
+        self, machine: Machine, says: str, code: str, shown: str
     ) -> None:
         machine.has_maven()
         machine.has("java", f"#!/bin/sh\n{says}\n")
-        with pytest.raises(WorldError, match=what):
+        with pytest.raises(WorldError, match=re.escape(shown), check=coded(code)):
             safeplace_tests_per_s(100)

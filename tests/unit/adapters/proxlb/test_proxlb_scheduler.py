@@ -10,9 +10,9 @@ import pytest
 from balancer_trials import FixedAnswerWorker, a_balancer_trial, guest, migrate, node
 from equipoise.adapters.proxlb.encode import CONSTRAINTS, encode_question
 from equipoise.adapters.proxlb.scheduler import PROXLB, ProxLb
+from equipoise.adapters.targets.scheduler import UnsupportedTrial
 from equipoise.fuzz.generate import Generator
 from equipoise.fuzz.registry import find_scheduler
-from equipoise.fuzz.schedulers import UnsupportedTrial
 from equipoise.fuzz.trial import Trial, TrialOutcome, TrialVerdict, judge
 from equipoise.model.host import HostState
 from equipoise.model.vm import VmState

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -11,29 +12,36 @@ from pathlib import Path
 
 import pytest
 
-from builders import a_cluster, a_host, a_vm
-from equipoise.adapters.targets import (
+from builders import a_cluster, a_host, a_vm, coded
+from equipoise.adapters.targets import environment
+from equipoise.adapters.targets.__main__ import main
+from equipoise.adapters.targets.environment import (
     PYTHON_TARGETS,
-    ClusterMessage,
     MissingTarget,
-    ProposedMove,
+    find_environment,
+    make_environment,
+)
+from equipoise.adapters.targets.worker import (
+    ClusterMessage,
     ProposedMoves,
     TargetCrash,
     Worker,
     encode_cluster,
-    environment,
-    find_environment,
-    make_environment,
     start_worker,
 )
-from equipoise.adapters.targets.__main__ import main
 from equipoise.errors import MissingExtra, WorldError
+from equipoise.model.action import Migrate
 from equipoise.model.host import HostState
+from equipoise.model.quantity import HostId, VmId
 from equipoise.model.vm import Demand
 
 SIDE = Path(environment.__file__).parent / "worker_path" / "equipoise_worker.py"
 EMPTY: ClusterMessage = {"hosts": [], "vms": [], "options": {}}
 HELLO = 'print(\'{"version": "1"}\', flush=True); input(); '
+
+
+def a_move(vm: str, source: str, target: str) -> Migrate:
+    return Migrate(vm=VmId(vm), source=HostId(source), target=HostId(target))
 
 
 def a_worker(folder: Path, text: str, *, start_s_max: float = 60.0) -> Worker:
@@ -62,7 +70,7 @@ class TestTheLoopOfAWorker:
         cluster = encode_cluster(a_cluster(a_host("a"), vms=[a_vm("v", "a")]))
         with a_serving_worker(tmp_path, plan) as worker:
             for _ in range(3):
-                assert worker.plan(cluster) == ProposedMoves((ProposedMove("v", "a", "b"),), 0.5)
+                assert worker.plan(cluster) == ProposedMoves((a_move("v", "a", "b"),), 0.5)
             assert worker.version == pytest.__version__
 
     def test_output_of_the_target_stays_out_of_the_pipe(self, tmp_path: Path) -> None:
@@ -93,7 +101,7 @@ class TestTheLoopOfAWorker:
         with a_serving_worker(tmp_path, "return {'moves': residents(cluster)}") as worker:
             answer = worker.plan({**cluster, "hosts": []})
         assert isinstance(answer, TargetCrash)
-        assert "VM v is on the unknown host a" in answer.what
+        assert {"v", "a"} <= set(answer.what.split())
 
 
 class TestALostWorker:
@@ -101,7 +109,7 @@ class TestALostWorker:
         with a_serving_worker(tmp_path, "print('alas', file=sys.stderr); os._exit(7)") as worker:
             with pytest.raises(WorldError, match=r"died \(exit code 7\):\nalas"):
                 worker.plan(EMPTY)
-            with pytest.raises(WorldError, match="died"):  # and stays dead
+            with pytest.raises(WorldError, check=coded("worker-died")):  # and stays dead
                 worker.plan(EMPTY)
 
     def test_a_worker_that_does_not_start_reports_why(self, tmp_path: Path) -> None:
@@ -109,14 +117,14 @@ class TestALostWorker:
             a_worker(tmp_path, "import no_such_package")
 
     def test_an_interpreter_that_is_not_there(self, tmp_path: Path) -> None:
-        with pytest.raises(WorldError, match="does not start"):
+        with pytest.raises(WorldError, check=coded("worker-not-started")):
             Worker([tmp_path / "python"], name="fake_worker")
 
     def test_a_silent_worker_is_killed(self, tmp_path: Path) -> None:
         plan = "import time; time.sleep(600)"
         with (
             a_serving_worker(tmp_path, plan) as worker,
-            pytest.raises(WorldError, match=r"no answer within 0\.3 s"),
+            pytest.raises(WorldError, check=coded("scheduler-timeout")),
         ):
             worker.plan(EMPTY, seconds_max=0.3)
 
@@ -125,12 +133,12 @@ class TestALostWorker:
         longer_than_a_pipe: ClusterMessage = {**EMPTY, "options": {"text": "x" * 1_000_000}}
         with (
             a_worker(tmp_path, text) as worker,
-            pytest.raises(WorldError, match=r"no answer within 0\.3 s"),
+            pytest.raises(WorldError, check=coded("scheduler-timeout")),
         ):
             worker.plan(longer_than_a_pipe, seconds_max=0.3)
 
     def test_a_worker_without_a_hello_is_killed(self, tmp_path: Path) -> None:
-        with pytest.raises(WorldError, match=r"no answer within 0\.3 s"):
+        with pytest.raises(WorldError, check=coded("scheduler-timeout")):
             a_worker(tmp_path, "import time; time.sleep(600)", start_s_max=0.3)
 
     @pytest.mark.parametrize("said", ["hm", "[]", "{}", '{"moves": [1], "seconds": 0}'])
@@ -138,7 +146,7 @@ class TestALostWorker:
         text = f"input(); {HELLO} print({said!r}, flush=True)"
         with (
             a_worker(tmp_path, text) as worker,
-            pytest.raises(WorldError, match="sent an invalid answer"),
+            pytest.raises(WorldError, check=coded("worker-answer-invalid")),
         ):
             worker.plan(EMPTY)
 
@@ -149,12 +157,12 @@ class TestALostWorker:
         worker.close()
         with pytest.raises(ProcessLookupError):
             os.kill(number, 0)
-        with pytest.raises(WorldError, match="closed"):
+        with pytest.raises(WorldError, check=coded("worker-closed")):
             worker.plan(EMPTY)
 
 
 def test_a_move_from_a_wrong_source_is_not_executed() -> None:
-    moves = (ProposedMove("v", "a", "b"), ProposedMove("v", "a", "c"), ProposedMove("w", "b", "a"))
+    moves = (a_move("v", "a", "b"), a_move("v", "a", "c"), a_move("w", "b", "a"))
     assert ProposedMoves(moves, 0).placement({"v": "a", "w": "b"}) == {"v": "b", "w": "a"}
 
 
@@ -250,7 +258,7 @@ class TestAnEnvironment:
         assert find_environment("proxlb") is None
 
     def test_a_python_that_is_not_there(self, tmp_path: Path) -> None:
-        with pytest.raises(MissingTarget, match="cannot be run"):
+        with pytest.raises(MissingTarget, match=re.escape(str(tmp_path / "nothing"))):
             make_environment("watcher", python=str(tmp_path / "nothing"))
 
     def test_a_folder_that_cannot_be_written(
@@ -269,15 +277,17 @@ class TestAnEnvironment:
 
     def test_the_command_lists_the_targets(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["drs"]) == 2
-        assert "the targets are watcher, proxlb, nova, btrplace" in capsys.readouterr().err
+        error = capsys.readouterr().err
+        assert all(name in error for name in (*PYTHON_TARGETS, "btrplace"))
 
 
 def test_every_target_pins_its_own_version() -> None:
     named: Mapping[str, str] = {
         "watcher": "python-watcher",
-        "proxlb": "proxlb",
-        "nova": "nova",
+        "pybatsim-5": "pybatsim",
     }
+    without_worker = {"pybatsim", "pybatsim-5", "evalys", "accasim"}
     for name, target in PYTHON_TARGETS.items():
-        assert f"\n{named[name]}=={target.version} \\\n" in target.lock.read_text()
-        assert target.script.exists()
+        pin = f"\n{named.get(name, name)}=={target.version} \\\n"
+        assert pin in "\n" + target.lock.read_text()
+        assert target.script.exists() == (name not in without_worker)

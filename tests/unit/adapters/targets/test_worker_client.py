@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from equipoise.adapters.targets import TargetCrash, Worker, environment
-from equipoise.adapters.targets.worker import WorkerClient
+from builders import coded
+from equipoise.adapters.targets import environment
+from equipoise.adapters.targets.scheduler import SchedulerTimeout
+from equipoise.adapters.targets.worker import TargetCrash, Worker, WorkerClient
 from equipoise.adapters.targets.worker_path.equipoise_worker import normalised
 from equipoise.errors import WorldError
-from equipoise.fuzz.schedulers import SchedulerTimeout
 
 SCRIPT = """
 import os, time
@@ -59,13 +60,13 @@ def test_each_question_is_answered_by_itself(begin: Callable[[], Worker]) -> Non
     with begin() as worker:
         said = worker.act([{"acts": [MOVE]}, {"crash": True}, {"acts": []}])
         assert said == ((MOVE,), TargetCrash("it broke"), ())
-        with pytest.raises(WorldError, match="sent an invalid answer"):
+        with pytest.raises(WorldError, check=coded("worker-answer-invalid")):
             worker.act([{"acts": [{"vm": "v"}]}])
 
 
 def test_a_lost_worker_is_replaced(begin: Callable[[], Worker]) -> None:
     with Acting(begin) as asked:
-        with pytest.raises(WorldError, match="exit code 3"):
+        with pytest.raises(WorldError, check=coded("worker-died")):
             asked.ask(leave=True)
         assert asked.ask(acts=[MOVE]) == ((MOVE,),)
         with pytest.raises(SchedulerTimeout):

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from balancer_trials import VM, FixedAnswerWorker, a_balancer_trial, guest, migrate, node
+from equipoise.adapters.targets.scheduler import UnsupportedTrial
 from equipoise.adapters.watcher.encode import CONSTRAINTS, STRATEGIES, encode_question
 from equipoise.adapters.watcher.scheduler import WATCHER, Watcher, effective_switches
 from equipoise.fuzz.generate import Generator
 from equipoise.fuzz.registry import find_scheduler
-from equipoise.fuzz.schedulers import UnsupportedTrial
 from equipoise.fuzz.trial import Trial, TrialOutcome, TrialVerdict, judge
 from equipoise.model.host import HostState
 from equipoise.model.vm import VmState

@@ -1,4 +1,4 @@
-"""Commands as people write them, and orders that are posted by several at once."""
+"""Commands as operators write them, and commands that several processes post at once."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from builders import a_host, a_plan, a_step, a_vm, an_inventory
+from equipoise.errors import InvalidInput
 from equipoise.files import find_problems, parse_inventory
 from equipoise.model.action import Kill
 from equipoise.model.host import HostReserve, HostState
@@ -450,3 +451,33 @@ def test_a_check_stops_after_a_thousand_problems() -> None:
 )
 def test_an_inconsistent_power_policy_is_reported(policy: str, expected: str) -> None:
     check_problem(with_hosts(f"power: {policy}\n"), f"line 4: power.{expected}")
+
+
+def test_names_and_figures_are_reported_together() -> None:
+    text = (
+        "hosts:\n"
+        "  - {id: h1, cores: 0, mhz_per_core: 1000, memory_mib: 8192}\n"
+        "vms:\n"
+        "  - {id: a, vcpus: 0, memory_mib: 1024, host: nowhere, pool: none, colour: red}\n"
+        "  - {id: b, memory_mib: 1024, host: h1, ft_pair: absent}\n"
+        "  - {id: c, vcpus: one, memory_mib: 1024, host: h1}\n"
+        "rules:\n"
+        "  - {kind: keep_apart, id: r, vms: [a, absent], continuous: perhaps}\n"
+        "  - {kind: stay_off, id: s, vms: [a, c], hosts: [h1, h9]}\n"
+    )
+    with pytest.raises(InvalidInput) as caught:
+        parse_inventory(text.encode(), "cluster.yaml")
+    found = {(problem.key, problem.code) for problem in caught.value.problems}
+    assert found == {
+        ("hosts[0].cores", "out-of-range"),
+        ("vms[0].vcpus", "out-of-range"),
+        ("vms[0].colour", "unknown-key"),
+        ("vms[0].host", "unknown-name"),
+        ("vms[0].pool", "unknown-name"),
+        ("vms[1].vcpus", "missing-key"),
+        ("vms[1].ft_pair", "unknown-name"),
+        ("vms[2].vcpus", "wrong-type"),
+        ("rules[0].continuous", "wrong-type"),
+        ("rules[0].vms[1]", "unknown-name"),
+        ("rules[1].hosts[1]", "unknown-name"),
+    }

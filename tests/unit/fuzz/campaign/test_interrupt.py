@@ -75,7 +75,7 @@ def test_no_case_is_shrunk_after_the_grace_period(monkeypatch: pytest.MonkeyPatc
 
 def test_trials_of_a_file_are_left_out_after_it() -> None:
     maker = Generator(library_constraints()["Spread"], "Spread")
-    trials = [maker.trial(number) for number in range(60)]
+    trials = maker.block(range(60)).trials
     with interruptible(lambda: None):
         report = FuzzCampaign("t", Blind(30), ("Spread",)).replay(trials)
     assert report.interrupted

@@ -1,9 +1,10 @@
-"""Options as a person asks for them."""
+"""Options as the user gives them."""
 
 from __future__ import annotations
 
 import pytest
 
+from builders import coded
 from equipoise.adapters.targets.trial import DEFAULT_OPTIONS, PlanSampling
 from equipoise.errors import InvalidInput
 from equipoise.fuzz.generate import Generator, TrialOptions
@@ -28,25 +29,24 @@ def test_there_can_be_other_resources() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "key", "code"),
     [
-        ("acton=[0,1]", "did you mean actions?"),
-        ("actions", "write KEY=VALUE"),
-        ("actions=[3,1]", "actions: [3, 1]"),
-        ('actions=[0,"x"]', "actions[1]: Expected int, got str"),
-        ("vm_states.awake=1", "Invalid enum value 'awake' (init, ready"),
-        ("plans=wild", "Invalid enum value 'wild' (careful, rejected, any)"),
-        ("hosts=5", "hosts: Expected array, got int (such as [1, 4])"),
-        ('vm_states={"running": 0}', "vm_states: has no possible value"),
-        ('resources={"gpus": {"capacity": [5, 1]}}', "resources.gpus.capacity"),
-        ("agents=2", "agents: Expected float <= 1.0"),
-        ("hosts=[1,1000000]", "hosts[1]: Expected int <= 10000"),
+        ("acton=[0,1]", "acton", "unknown-key"),
+        ("actions", "--set actions", "syntax-error"),
+        ("actions=[3,1]", "actions", "empty-range"),
+        ('actions=[0,"x"]', "actions[1]", "wrong-type"),
+        ("vm_states.awake=1", "vm_states", "invalid-value"),
+        ("plans=wild", "plans", "invalid-value"),
+        ("hosts=5", "hosts", "wrong-type"),
+        ('vm_states={"running": 0}', "vm_states", "empty-choice"),
+        ('resources={"gpus": {"capacity": [5, 1]}}', "resources.gpus.capacity", "empty-range"),
+        ("agents=2", "agents", "out-of-range"),
+        ("hosts=[1,1000000]", "hosts[1]", "out-of-range"),
     ],
 )
-def test_options_without_any_value_are_rejected(change: str, told: str) -> None:
-    with pytest.raises(InvalidInput) as caught:
+def test_options_without_any_value_are_rejected(change: str, key: str, code: str) -> None:
+    with pytest.raises(InvalidInput, check=coded(code, key)):
         override_options(DEFAULT_OPTIONS, [change])
-    assert told in str(caught.value)
 
 
 def test_a_parameter_with_an_unsupported_domain_is_rejected() -> None:
@@ -80,5 +80,5 @@ def test_clusters_may_have_no_tenants_labels_resources_or_kinds(change: str) -> 
 def test_given_values_of_a_wrong_type_are_rejected(given: str, text: str) -> None:
     home = custom_specification(text)
     (name,) = home.constraints
-    with pytest.raises(InvalidInput, match="is no value of"):
+    with pytest.raises(InvalidInput, check=coded("invalid-value")):
         Generator(home, name, override_options(DEFAULT_OPTIONS, [f"given={given}"]))

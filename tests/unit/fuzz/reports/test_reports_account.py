@@ -1,4 +1,4 @@
-"""An account of a campaign: what was asked, and what came of it by constraint."""
+"""An account of a campaign: the trials, and their outcomes by constraint."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from equipoise.adapters.targets.scheduler import UnsupportedTrial
 from equipoise.fuzz.campaign import CampaignLimits, FuzzCampaign
 from equipoise.fuzz.registry import find_scheduler
 from equipoise.fuzz.reports import CampaignAccount
 from equipoise.fuzz.reports.export import replay_command, stored_finding
-from equipoise.fuzz.schedulers import UnsupportedTrial
 from equipoise.fuzz.trial import Trial, TrialOutcome
 from equipoise.fuzz.trial.stored import StoredTrial, read_lines, trial_of, write_line
 from unit.fuzz.reports.accounts import a_finding, an_account

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from equipoise.adapters.targets.scheduler import Scheduler
 from equipoise.adapters.targets.trial import NetworkOptions, PlanSampling, TrialOptions
 from equipoise.fuzz.campaign import CampaignLimits, CampaignReport, FuzzCampaign
 from equipoise.fuzz.registry import find_scheduler
-from equipoise.fuzz.schedulers import Scheduler
 from equipoise.fuzz.schedulers.faulty import FAULTY_NETWORK, NETWORK_TRIALS
 from equipoise.fuzz.schedulers.planner import Planner
 from equipoise.fuzz.trial import Trial, TrialOutcome, judge

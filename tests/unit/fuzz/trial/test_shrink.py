@@ -488,15 +488,15 @@ class TestADefect:
             shrink(self.TRIAL, breaks)
 
     def test_the_number_of_questions_is_limited(self) -> None:
-        asked: list[Trial] = []
+        judged: list[Trial] = []
 
         def notes(trial: Trial) -> bool:
-            asked.append(trial)
+            judged.append(trial)
             return True
 
         found = shrink(self.TRIAL, notes, asks_max=3)
-        assert len(asked) == 3
-        assert found is asked[-1]
+        assert len(judged) == 3
+        assert found is judged[-1]
         assert shrink(self.TRIAL, everything, asks_max=0) is self.TRIAL
 
     def test_few_questions_are_enough(self) -> None:

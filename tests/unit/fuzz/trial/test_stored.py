@@ -35,30 +35,34 @@ def _cut_off(line: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "code", "key"),
     [
-        (b"{", "line 3: Input data was truncated"),
-        (b"[1]", "line 3: Expected object, got array"),
-        (bytes(range(128, 200)), "line 3: JSON is malformed"),
-        (b'{"version":' + b"[" * 100_000, "line 3: "),
-        (changed(lambda one: one.update(version=2)), "line 3: version: is not 1"),
-        (changed(lambda one: one.update(outcome="odd")), "line 3: outcome: Invalid enum value"),
-        (
-            changed(lambda one: one.update(constraint="Nix")),
-            "line 3: constraint: the constraint Nix does not exist",
-        ),
-        (changed(lambda one: one.update(specification="}")), "line 3: specification: "),
-        (changed(lambda one: one["case"].update(arguments={})), "is missing"),
-        (changed(_strangers), 'line 3: case.cluster.vms[0].host: there is no host "nowhere"'),
-        (changed(_twins), "line 3: case.cluster.hosts["),
-        (changed(_cut_off), "line 3: case.network.links: no link leads to "),
+        (b"{", "syntax-error", ""),
+        (b"[1]", "wrong-type", ""),
+        (bytes(range(128, 200)), "syntax-error", ""),
+        (b'"\xff"', "unreadable-file", ""),
+        (b'{"target":"\xff"}', "unreadable-file", ""),
+        (b'{"version":' + b"[" * 100_000, "too-large", ""),
+        (b'{"other":' + b"[" * 100_000, "too-large", ""),
+        (b"{}", "missing-key", ""),
+        (changed(lambda one: one.update(version=2)), "unsupported-feature", "version"),
+        (changed(lambda one: one.update(outcome="odd")), "invalid-value", "outcome"),
+        (changed(lambda one: one.update(seed="odd")), "wrong-type", "seed"),
+        (changed(lambda one: one.update(other=1)), "unknown-key", ""),
+        (changed(lambda one: one.update(constraint="Nix")), "unknown-constraint", "constraint"),
+        (changed(lambda one: one.update(specification="}")), "syntax-error", "specification"),
+        (changed(lambda one: one["case"].update(arguments={})), "missing-argument", "vs"),
+        (changed(_strangers), "unknown-name", "case.cluster.vms[0].host"),
+        (changed(_twins), "duplicate-name", "case.cluster.hosts[2].id"),
+        (changed(_cut_off), "disconnected", "case.network.links"),
     ],
 )
-def test_a_problem_names_its_line(line: bytes, told: str) -> None:
+def test_a_problem_names_its_line(line: bytes, code: str, key: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         list(read_lines(b"\n".join((GOOD, b"", line, GOOD)), "cases"))
-    assert str(caught.value).startswith("cases: line 3: ")
-    assert told in str(caught.value)
+    assert caught.value.source == "cases"
+    first = caught.value.problems[0]
+    assert (first.line, first.code, first.key) == (3, code, key)
 
 
 def test_line_ends_and_a_mark_of_order_are_no_part_of_a_case() -> None:

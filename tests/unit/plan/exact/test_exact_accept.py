@@ -32,7 +32,7 @@ from equipoise.plan.exact.model import PlanningModel
 from equipoise.plan.exact.task import PlanningTask, RuleCondition
 from equipoise.plan.exact.values import UnsupportedFormula
 from equipoise.plan.verify import replay_violations
-from equipoise.spec.judge import SpecificationJudge
+from equipoise.spec.judge import Charge, SpecificationJudge
 from planning import a_problem, a_rule
 
 HOSTS = [HostId(f"h{number}") for number in range(4)]
@@ -152,7 +152,7 @@ def test_a_host_that_is_switched_twice_is_not_supported() -> None:
         a_step("s2", PowerOn(host=HOSTS[0]), 1000, 2000),
     )
     task = PlanningTask.of(a_problem(map(a_host, HOSTS), []))
-    with pytest.raises(UnsupportedFormula, match="switched twice"):
+    with pytest.raises(UnsupportedFormula):
         accepts_plan(task, Plan(id=PlanId("p"), steps=steps))
 
 
@@ -175,7 +175,7 @@ def test_the_judge_misses_nothing_that_the_plan_does_not_touch(name: str) -> Non
         task = PlanningTask.of(problem)
         hard = (condition for condition in task.hard if isinstance(condition, RuleCondition))
         requirements = [condition.requirement for condition in hard]
-        every = SpecificationJudge(requirements, plan.steps, strict=True)
+        every = SpecificationJudge(requirements, plan.steps, charge=Charge.EVERYTHING)
         rules = {str(requirement) for requirement in requirements}
         found = [violation for violation in judge_plan(task, plan) if violation.constraint in rules]
         assert found == [

@@ -1,4 +1,4 @@
-"""The placement over time in letters, as a person reads it on a terminal."""
+"""The placement over time in letters, as it is printed on a terminal."""
 
 from __future__ import annotations
 

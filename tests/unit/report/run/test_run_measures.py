@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from equipoise.documents.simulation import read_simulation_document
-from equipoise.report.run.head import page_head
 from equipoise.report.run.measures import HIGHER, LOWER, RunMeasure, run_measures
+from equipoise.report.run.page import page_head
 from unit.report.parsed import Element, parsed
 from unit.report.synthetic import a_run, document_of
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from equipoise.report.run.data import RunData
-from equipoise.report.run.head import page_head
+from equipoise.report.run.page import page_head
 from equipoise.report.run.power import cost_table, power_section
 from equipoise.sim.measure.sampling import SampleTable
 from unit.report.parsed import Element, parsed

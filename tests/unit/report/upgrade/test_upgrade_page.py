@@ -9,8 +9,7 @@ from equipoise.model.upgrade.request import SetId
 from equipoise.model.upgrade.work import BatchId, TaskBatch, TaskKind, UpgradeTask, VertexId
 from equipoise.report.upgrade.compare import compare_method
 from equipoise.report.upgrade.history import campaign_history
-from equipoise.report.upgrade.iterations import ROWS_MAX
-from equipoise.report.upgrade.page import upgrade_page
+from equipoise.report.upgrade.page import ROWS_MAX, upgrade_page
 from equipoise.report.upgrade.penalties import campaign_penalties
 from upgrade_campaigns import campaign, moving
 

@@ -30,7 +30,7 @@ def test_a_move_is_a_violation_as_long_as_the_vm_does_not_answer() -> None:
     made = penalties(*moving(1, 0, {"a1": 3}))
     a, b = of(made, "a"), of(made, "b")
     assert (a.violations, a.impacted, a.violation_s) == (1, (1,), SECONDS)
-    assert a.delay_penalty == a.proportional_penalty == SECONDS
+    assert a.violation_s == a.proportional_s == SECONDS
     assert (b.violations, b.impacted, b.violation_s) == (0, (), 0.0)
     assert made.violation_s == SECONDS / 2
     assert made.moves == 1
@@ -40,8 +40,8 @@ def test_two_at_once_are_one_violation_that_costs_twice_in_proportion() -> None:
     made = penalties(*moving(1, 0, {"a1": 3, "a2": 4}))
     a = of(made, "a")
     assert (a.violations, a.impacted) == (1, (2,))
-    assert a.delay_penalty == SECONDS
-    assert a.proportional_penalty == pytest.approx(2 * SECONDS)
+    assert a.violation_s == SECONDS
+    assert a.proportional_s == pytest.approx(2 * SECONDS)
     assert a.application_s == SECONDS
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from builders import a_vm
+from builders import a_vm, coded, figures, suggested
 from equipoise.errors import InputProblem, InvalidInput, MissingExtra
 from equipoise.model.scenario.load import Load, TraceLoad
 from equipoise.sim.load import LoadDemands, TraceReader
@@ -150,26 +150,17 @@ def test_an_invalid_trace_leaves_the_demands_unchanged(tmp_path: Path) -> None:
 
 
 def test_a_trace_needs_a_folder() -> None:
-    with pytest.raises(InvalidInput, match="has no file"):
+    with pytest.raises(InvalidInput, check=coded("trace-unreadable")):
         TraceReader(None).read(TraceLoad(file="t.csv"))
 
 
 @pytest.mark.parametrize(
-    ("name", "what"),
-    [
-        ("none.csv", "does not exist"),
-        ("none.parquet", "does not exist"),
-        (".", "is a directory"),
-        ("sub/x.csv", "does not exist"),
-        ("a\0b", "does not exist"),
-        ("x" * 300, "File name too long"),
-        ("t.csv/x", "does not exist"),
-        ("/dev/null", "is not a regular file"),
-    ],
+    "name",
+    ["none.csv", "none.parquet", ".", "sub/x.csv", "a\0b", "x" * 300, "t.csv/x", "/dev/null"],
 )
-def test_a_path_without_a_regular_file_is_refused(tmp_path: Path, name: str, what: str) -> None:
+def test_a_path_without_a_regular_file_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "t.csv").write_text("")
-    with pytest.raises(InvalidInput, match=what):
+    with pytest.raises(InvalidInput, check=coded("trace-unreadable")):
         TraceReader(tmp_path).read(TraceLoad(file=name))
 
 
@@ -186,27 +177,27 @@ def test_a_file_without_read_permission_is_refused(tmp_path: Path) -> None:
     try:
         path.read_bytes()
     except PermissionError:
-        with pytest.raises(InvalidInput, match="cannot be read: Permission denied"):
+        with pytest.raises(InvalidInput, check=coded("trace-unreadable")):
             TraceReader(tmp_path).read(TraceLoad(file="t.csv"))
     else:
         pytest.skip("this user may read everything")
 
 
 @pytest.mark.parametrize(
-    ("content", "what"),
+    ("content", "code"),
     [
-        (b"", "is empty"),
-        (b"\n \n", "is empty"),
-        (b"at_s,value\n", "has no rows"),
-        (b"\xff\xfe\x00\x80junk", "is not text"),
-        (b"at_s,value\n\xe4,1\n", "is not text"),
-        (b"\x89PNG\r\n\x1a\n", "is not text"),
-        (b"\x00\x01\x02", "no column is named"),
-        (b'at_s,value\n0,"' + b"9" * 200_000, "is not a CSV file"),
+        (b"", "empty-trace"),
+        (b"\n \n", "empty-trace"),
+        (b"at_s,value\n", "empty-trace"),
+        (b"\xff\xfe\x00\x80junk", "trace-unreadable"),
+        (b"at_s,value\n\xe4,1\n", "trace-unreadable"),
+        (b"\x89PNG\r\n\x1a\n", "trace-unreadable"),
+        (b"\x00\x01\x02", "unknown-column"),
+        (b'at_s,value\n0,"' + b"9" * 200_000, "trace-unreadable"),
     ],
 )
-def test_a_file_that_is_not_a_trace_is_refused(tmp_path: Path, content: bytes, what: str) -> None:
-    assert what in messages(tmp_path, content)[0]
+def test_a_file_that_is_not_a_trace_is_refused(tmp_path: Path, content: bytes, code: str) -> None:
+    assert refusal(tmp_path, content)[0].code == code
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1junkPAR1", b"at_s,value\n0,1\n"])
@@ -214,36 +205,33 @@ def test_a_file_with_a_parquet_name_and_other_content_is_refused(
     tmp_path: Path, content: bytes
 ) -> None:
     pytest.importorskip("pyarrow")
-    found = messages(tmp_path, content, file="t.parquet")
-    assert "is not a Parquet file" in found[0]
+    (problem,) = refusal(tmp_path, content, file="t.parquet")
+    assert problem.code == "trace-unreadable"
 
 
 def test_missing_columns_are_reported_with_a_suggestion(tmp_path: Path) -> None:
     text = "\nAt_s,usage,x\n0,1,2\n"
-    assert messages(tmp_path, text, value="usgae") == [
-        'line 2: no column is named "at_s" (did you mean "At_s"?)',
-        'line 2: no column is named "usgae" (did you mean "usage"?)',
-    ]
-    assert messages(tmp_path, text, time="At_s", value="what is it") == [
-        'line 2: no column is named "what is it" (there are At_s, usage, x)'
-    ]
+    found = refusal(tmp_path, text, value="usgae")
+    assert codes(found) == [(2, "unknown-column")] * 2
+    assert [suggested(problem.cure) for problem in found] == ["At_s", "usage"]
+    (problem,) = refusal(tmp_path, text, time="At_s", value="what is it")
+    assert (problem.line, problem.code) == (2, "unknown-column")
+    assert all(column in problem.cure for column in ("At_s", "usage", "x"))
 
 
 def test_a_duplicate_column_is_refused(tmp_path: Path) -> None:
-    assert '"value" names 2 columns' in messages(tmp_path, "at_s,value,value\n0,1,2\n")[0]
+    (problem,) = refusal(tmp_path, "at_s,value,value\n0,1,2\n")
+    assert (problem.code, figures(problem.what)) == ("unknown-column", [2])
 
 
 def test_every_cell_that_is_not_a_number_is_named_with_its_line(tmp_path: Path) -> None:
     problems = refusal(tmp_path, "at_s,value\n0,one\n\n1,\nx,2\n3\n4,nan\n5,-inf\n6,1\n")
     assert {problem.code for problem in problems} == {"not-a-number"}
-    assert [(problem.line, problem.key, problem.what) for problem in problems] == [
-        (2, "value", '"one" is not a number'),
-        (4, "value", "the number is missing"),
-        (5, "at_s", '"x" is not a number'),
-        (6, "value", "the number is missing"),
-        (7, "value", "NaN is not a finite number"),
-        (8, "value", "-infinity is not a finite number"),
-    ]
+    assert [(problem.line, problem.key) for problem in problems] == [
+        (2, "value"), (4, "value"), (5, "at_s"), (6, "value"), (7, "value"), (8, "value")
+    ]  # fmt: skip
+    shown = ['"one"', "", '"x"', "", "NaN", "-infinity"]
+    assert all(problem.what.startswith(word) for problem, word in zip(problems, shown, strict=True))
 
 
 def test_an_invalid_time_is_a_problem_of_its_row_only(tmp_path: Path) -> None:
@@ -254,7 +242,8 @@ def test_an_invalid_time_is_a_problem_of_its_row_only(tmp_path: Path) -> None:
 
 def test_a_negative_level_is_refused_after_scaling(tmp_path: Path) -> None:
     assert codes(refusal(tmp_path, rows((0, 1), (1, -2.5)))) == [(3, "negative-demand")]
-    assert "2 times -3 is negative" in messages(tmp_path, rows((0, 0), (1, 2)), scale=-3)[0]
+    (problem,) = refusal(tmp_path, rows((0, 0), (1, 2)), scale=-3)
+    assert (problem.code, figures(problem.what)[:2]) == ("negative-demand", [2, 3])
     assert read(tmp_path, rows((0, -2), (1, 0)), scale=-3)[1] == [6, 0]
 
 
@@ -266,15 +255,12 @@ def test_a_level_above_the_limit_is_refused(tmp_path: Path) -> None:
 def test_times_must_increase(tmp_path: Path) -> None:
     problems = refusal(tmp_path, rows((0, 1), (5, 1), (4, 1), (4, 1), (4.0001, 1)))
     assert codes(problems) == [(line, "time-not-ascending") for line in (4, 5, 6)]
-    assert problems[0].what == "the time decreases: 4 after 5"
-    assert "4.0001 after 4 is less than a millisecond" in problems[2].what
 
 
 def test_a_gap_longer_than_allowed_is_refused(tmp_path: Path) -> None:
     text = rows((0, 1), (60, 1), (121, 1))
     (problem,) = refusal(tmp_path, text, gap_s_max=60)
     assert (problem.line, problem.code) == (4, "trace-gap")
-    assert problem.what == "a gap of 61 s: 121 after 60"
     assert read(tmp_path, text, gap_s_max=61)[0] == [0, 60_000, 121_000]
     for far in (1e300, -1e300, 1e18):
         assert len(refusal(tmp_path, rows((0, 1), (far, 1)), gap_s_max=10**9)) == 1
@@ -300,9 +286,9 @@ def test_problems_of_a_parquet_file_have_the_row(tmp_path: Path) -> None:
 
 def test_a_parquet_column_without_numbers_is_refused(tmp_path: Path) -> None:
     parquet(tmp_path, at_s=["0", "1"], value=[1, 2])
-    with pytest.raises(InvalidInput, match='column "at_s" holds string'):
+    with pytest.raises(InvalidInput, check=coded("not-a-number")):
         TraceReader(tmp_path).read(TraceLoad(file="t.parquet"))
-    with pytest.raises(InvalidInput, match='did you mean "value"'):
+    with pytest.raises(InvalidInput, check=coded("unknown-column")):
         TraceReader(tmp_path).read(TraceLoad(file="t.parquet", value="valeu"))
     parquet(tmp_path, at_s=[], value=[])
     with pytest.raises(InvalidInput):

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builders import coded
 from equipoise.errors import InvalidInput
 from equipoise.model.event import Event
 from equipoise.model.quantity import HostId, ResourceId, TenantId, VmId
@@ -189,15 +190,12 @@ def test_a_later_request_is_rolled_too() -> None:
 def test_unsupported_changes_are_refused() -> None:
     made = with_network(2)
     link = made.cluster.dependencies[0]
-    for change, words in (
-        (
-            RequestedChange(does=ChangeKind.REMOVE, dependencies=(link,)),
-            "dependencies by themselves",
-        ),
-        (RequestedChange(does=ChangeKind.REMOVE, resources=(ResourceId("missing"),)), "missing"),
+    for change in (
+        RequestedChange(does=ChangeKind.REMOVE, dependencies=(link,)),
+        RequestedChange(does=ChangeKind.REMOVE, resources=(ResourceId("missing"),)),
     ):
         request = UpgradeRequest(
             id=RequestId("r"), sets=(ChangeSet(id=SetId("s"), changes=(change,)),)
         )
-        with pytest.raises(InvalidInput, match=words):
+        with pytest.raises(InvalidInput, check=coded("rolling-unsupported")):
             count_rolling_units(made.but(requests=(request,)))

@@ -7,7 +7,7 @@ hour ahead.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -148,10 +148,11 @@ def _read_problem(instance: InstanceRecord, diagnostics: Diagnostics) -> Plannin
         Satisfy(id=RuleId(rule), constraint="ShareableResource", arguments={"id": name})
         for rule, name in views.capacity_rules
     ]
-    hosts = _hosts(placement, views, constraints_read)
+    vms = _vms(placement, views, model.attributes.vms)
+    hosts = _hosts(placement, views, constraints_read, vms)
     cluster = Inventory(
         hosts=hosts,
-        vms=_vms(placement, views, model.attributes.vms),
+        vms=vms,
         rules=(*capacity_rules, *constraints_read.rules),
         limits=NO_LIMITS,
     )
@@ -176,14 +177,19 @@ def _read_problem(instance: InstanceRecord, diagnostics: Diagnostics) -> Plannin
 
 
 def _hosts(
-    placement: InstancePlacement, views: InstanceViews, constraints_read: ConstraintReader
+    placement: InstancePlacement,
+    views: InstanceViews,
+    constraints_read: ConstraintReader,
+    vms: Iterable[Vm],
 ) -> tuple[Host, ...]:
+    # Nodes have no memory of their own in an instance: a host takes all VMs.
+    memory_mib = max(1, sum(vm.memory_mib for vm in vms))
     return tuple(
         Host(
             id=name,
             cores=HOST_CORES,
             mhz_per_core=1,
-            memory_mib=1,
+            memory_mib=memory_mib,
             state=HostState.ON if node in placement.online else HostState.STANDBY,
             labels=views.label_of("node", node),
             capacity=views.capacity_of(node, constraints_read.overbooked),

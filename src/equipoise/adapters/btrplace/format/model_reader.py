@@ -65,6 +65,7 @@ def read_mapping(mapping: MappingRecord, diagnostics: Diagnostics) -> InstancePl
     if not nodes:
         path = (*_MAPPING_PATH, "onlineNodes")
         diagnostics.add(path, "there is no node", "list at least one", code="empty-value")
+    # Counting tells whether there is a duplicate. Only then are the places searched, which is slow.
     if len(nodes) < len(mapping.online) + len(mapping.offline):
         _report_duplicates(
             _listed_nodes(mapping), "node", "list every node once, online or offline", diagnostics
@@ -175,6 +176,7 @@ class InstanceViews:
         for name, view in self.resources.items():
             amount = view.nodes.get(node, view.default_capacity)
             ratio = overbooked.get((name, node))
+            # Consumption is a whole number, so a capacity that is rounded down admits the same VMs.
             amounts.append(amount if ratio is None else int(amount * ratio))
         return self._amounts(tuple(amounts))
 
@@ -264,10 +266,10 @@ def _check_topology(network: Network, hosts: Sequence[Host], diagnostics: Diagno
     """Check the network of the model, and report its problems with the keys of BtrPlace."""
     local = Diagnostics()
     check_topology(network, NamedElements("host", (), hosts, None), local, {})
-    for full_path, what, cure, first, _, code in local.all():
-        *above, key = full_path
-        path = (*above, "physicalElement", "id") if key in ("host", "to") else full_path
-        diagnostics.add(path, what, cure, first, code=code)
+    for problem in local.all():
+        *above, key = problem.path
+        path = (*above, "physicalElement", "id") if key in ("host", "to") else problem.path
+        diagnostics.add(path, problem.what, problem.cure, problem.first, code=problem.code)
 
 
 def _read_link(link: LinkRecord, path: KeyPath, diagnostics: Diagnostics) -> NetworkLink:

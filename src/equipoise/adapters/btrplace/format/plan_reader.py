@@ -59,6 +59,7 @@ def find_reinstantiations(plan: ReconfigurationPlan) -> dict[int, Reinstantiatio
         forge, shutdown = forged.get(event.new_vm), stopped.get(event.vm)
         if forge is not None and shutdown is not None and boot.vm == event.new_vm:
             reinstantiation = ReinstantiationActions(forge, boot, shutdown)
+            # A shutdown ends one VM, so it completes one replacement at most.
             if reinstantiation.is_in_order and all(
                 reinstantiation.shutdown != earlier.shutdown
                 for earlier in reinstantiations.values()

@@ -20,7 +20,7 @@ from equipoise.adapters.btrplace.format.records import (
     assign_numbers,
     to_btrplace_resource,
 )
-from equipoise.errors import InputProblem, InvalidInput
+from equipoise.errors import InvalidInput
 from equipoise.model.action import (
     Allocate,
     Boot,
@@ -78,13 +78,13 @@ def _mapping(vms: Iterable[Vm], hosts: Iterable[Host], numbers: Numbering) -> Js
             key = "runningVMs" if vm.state is VmState.RUNNING else "sleepingVMs"
             online[vm.host][key].append(number)
         else:
-            problem = InputProblem(
+            raise InvalidInput.of(
+                "problem",
+                f"the VM {vm.id} is on {vm.host}, which is not on",
                 key=f"vms.{vm.id}",
-                what=f"the VM {vm.id} is on {vm.host}, which is not on",
                 cure="a node of BtrPlace that is not on has no VMs: move the VM or its state",
                 code="unsupported-feature",
             )
-            raise InvalidInput("problem", [problem])
     return {
         "readyVMs": ready,
         "onlineNodes": {str(numbers.hosts[host]): vms_on for host, vms_on in online.items()},
@@ -99,6 +99,7 @@ def _attributes(problem: PlanningProblem, vms: Iterable[Vm], numbers: Numbering)
         known: JsonRecord = {"template": vm.template} if vm.template else {}
         if vm.replaceable:
             known["clone"] = True
+        # 1 MiB is what the reader sets if the instance states no memory.
         if vm.memory_mib > 1 or problem.network is not None:
             known["memUsed"] = vm.memory_mib
         of_vms[vm.id] = known | _duration_attributes(problem, VM_DURATIONS, vm.id)
@@ -251,6 +252,7 @@ class _PlanWriter:
         old, new = self._vms[action.vm], max(self._vms.values()) + 1
         event = {"id": "substitutedVM", "vm": old, "newVm": new}
         stop = step.but(action=Shutdown(vm=action.vm, source=action.source))
+        # Recorded before the VM gets its new number, because it stops the old VM.
         stopped = self._record(stop, booted, end)
         self._vms[action.vm] = new
         yield self._record(step.but(action=Forge(vm=action.vm)), start, forged)
@@ -317,7 +319,6 @@ class _PlanWriter:
         return {} if host is None else {"on": self._numbers.hosts[host]}
 
     def _reject(self, step: Step, what: str, cure: str) -> NoReturn:
-        problem = InputProblem(
-            key=f"steps.{step.id}", what=what, cure=cure, code="unsupported-feature"
+        raise InvalidInput.of(
+            self._source, what, key=f"steps.{step.id}", cure=cure, code="unsupported-feature"
         )
-        raise InvalidInput(self._source, [problem])

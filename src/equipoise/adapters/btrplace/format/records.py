@@ -226,8 +226,10 @@ def _explain(content: bytes, source: str, record_type: type, verdict: str) -> No
 RENAMED_RESOURCES: Final = {
     "cpu": ResourceName("cpu_units"),
     "memory": ResourceName("memory_units"),
+    "configured_memory": ResourceName("configured_memory_units"),
+    "vcpus": ResourceName("vcpus_units"),
 }
-"""In rules of the model ``cpu`` and ``memory`` are reservations, not named resources."""
+"""In rules of the model these are sizes and reservations, not named resources."""
 _BTRPLACE_NAMES: Final[Mapping[str, str]] = {
     model_name: btrplace_name for btrplace_name, model_name in RENAMED_RESOURCES.items()
 }

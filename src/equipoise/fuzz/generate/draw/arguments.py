@@ -120,6 +120,7 @@ class _ArgumentDrawer:
 
     def _list(self, some: Array) -> Array:
         """The members of a set in random order: their indexes plus 1, then 0."""
+        # Random numbers have 31 bits, so members come before all others.
         rank = np.where(some > 0, self._rng.numbers(some.shape[1]), 1 << 40)
         order = np.argsort(rank, axis=1)
         return np.where(np.take_along_axis(some, order, axis=1) > 0, order + 1, 0)
@@ -141,6 +142,7 @@ class _ArgumentDrawer:
             if parameter.what == SOME_HOSTS:
                 figures += self._use(drawn[:, i], resource_of(parameters, self._options, drawn))
         figures = figures or [self._fullest(), self._count]
+        # The exact figure has double weight: at the limit a scheduler that is off by one is wrong.
         near = np.stack([figure + by for figure in figures for by in (-1, 0, 0, 1)], axis=1)
         small = self._rng.below(3)
         which = self._rng.below(near.shape[1])
@@ -164,6 +166,7 @@ class _ArgumentDrawer:
             np.take_along_axis(chosen, self._steps[:, :, column], axis=1)
             for column in (SOURCE, TARGET)
         )
+        # A VM that moves between two of the hosts is already counted.
         coming = target * (1 - source) * self._is_step
         # The last column: without a named resource, each VM counts as one.
         known = np.append(vms.consumption, np.ones((*vms.host.shape, 1), np.int64), axis=2)

@@ -93,6 +93,7 @@ def draw_vms(rng: KeyedRandom, options: TrialOptions, hosts: DrawnHosts, least: 
         present=present,
         state=WeightedChoice(options.vm_states, VM_CODES).chosen(rng.numbers(most)),
         host=np.full((len(count), most), NO_HOST),
+        # Agents are placed without a look at capacity, so they must not consume any.
         consumption=np.where(agent[:, :, None], 0, amounts),
         agent=agent,
         replaceable=rng.happens(options.replaceable, most),
@@ -112,6 +113,7 @@ def hosts_that_fit(hosts: DrawnHosts, vms: DrawnVms, trials: Array, which: Array
     """The hosts with capacity for a VM where its partner has never been: (trial, host)."""
     needs = vms.consumption[trials, which][:, None]
     pair = vms.pair[trials, which]
+    # Partners may never meet on a host, at whatever times they are there.
     met = vms.visited[trials, np.maximum(pair, 0)] & (pair != NONE)[:, None]
     fits: Array = (needs <= hosts.free[trials]).all(axis=2) & ~met
     return fits
@@ -141,6 +143,7 @@ def _place_vm(rng: KeyedRandom, hosts: DrawnHosts, vms: DrawnVms, vm: int) -> No
         hosts, vms, trials, which
     )
     host = one_of(rng.about(vm, trials).numbers(), is_open)
+    # No host has capacity: ``ready`` needs no host, and the plan can still boot the VM.
     vms.state[trials[host == NO_HOST], vm] = READY
     is_placed = host != NO_HOST
     trials, which, host = trials[is_placed], which[is_placed], host[is_placed]
@@ -157,6 +160,7 @@ def _overcommit(rng: KeyedRandom, options: TrialOptions, hosts: DrawnHosts) -> N
     taken = np.maximum(0, hosts.capacity) - hosts.free
     short = (chosen & hosts.present)[:, :, None] & (taken > 0)
     hosts.capacity[:] = np.where(short, taken - 1, hosts.capacity)
+    # Negative, so that not even a VM that consumes nothing fits.
     hosts.free[:] = np.where(short, -1, hosts.free)
 
 

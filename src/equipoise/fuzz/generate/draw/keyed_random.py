@@ -47,6 +47,8 @@ class KeyedRandom:
         count = int(np.prod(shape, dtype=int))
         counters = np.arange(self._drawn + 1, self._drawn + count + 1, dtype=np.uint64)
         self._drawn += count
+        # SplitMix64 in counter form: the n-th number needs no earlier ones, so trials draw in any
+        # order.
         mixed = mix(self._keys[:, None] + counters * _STEP)
         # 31 bits are enough, and signed integers avoid the pitfalls of unsigned arithmetic.
         return (mixed >> np.uint64(33)).astype(np.int64).reshape(len(self._keys), *shape)

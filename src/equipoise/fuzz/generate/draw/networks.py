@@ -53,6 +53,8 @@ def draw_networks(rng: KeyedRandom, network: NetworkOptions, hosts: DrawnHosts) 
     for turn, wanted in ((0, np.ones_like(second)), (1, second)):
         rows = slice(most + turn * (width - 1), most + (turn + 1) * (width - 1))
         links[:, rows, AT] = np.arange(1, width)
+        # Each switch links to an earlier one, so the switches are connected; the second turn adds
+        # detours.
         links[:, rows, TO] = rng.below(np.arange(1, width), width - 1)
         speeds = _speeds(rng, network.trunks_mbps, width - 1)
         links[:, rows, MBPS] = np.where(wanted & present[:, 1:], speeds, 0)
@@ -113,6 +115,7 @@ class DrawnRoutes:
             & (self._distance[each, trunks[:, :, far], goal] < distance)
             for near, far in ((AT, TO), (TO, AT))
         ]
+        # The first such link, as ``plan.network`` chooses it: the judge must find the same path.
         first = np.argmax(closer[0] | closer[1], axis=1)
         paths = np.arange(len(rows))
         is_forward = closer[0][paths, first]

@@ -86,6 +86,8 @@ def draw_plans(
     drawer = _PlanDrawer(rng, options, hosts, vms, networks, limits)
     for host in range(hosts.state.shape[1]):
         drawer.power_on(host)
+    # Random order, because committed capacity is never freed: VMs that act early find more of it.
+    # Absent rows come last.
     order = np.argsort(np.where(vms.present, rng.numbers(vms.state.shape[1]), 1 << 40), axis=1)
     for position in range(vms.state.shape[1]):
         drawer.move(position, order[:, position])
@@ -173,6 +175,7 @@ class _PlanDrawer:
         step = _StepArrays(
             kind, none, none, none, np.full_like(kind, host), none, np.zeros_like(kind)
         )
+        # Topics of hosts are negative, those of actions are not.
         rng = self._rng.about(-1 - host, trials)
         return trials, self._add(rng, trials, step, self._busy_s[trials, host])
 
@@ -188,6 +191,8 @@ class _PlanDrawer:
             trials = trials[number < actions[trials]]
             rng = self._rng.about(position * ACTIONS_MAX + number, trials)
             step = self._choose(rng, trials, vm[trials])
+            # A VM whose action is not possible stops: its later actions would start from another
+            # state.
             may = self._may_add(trials, step.kind)
             trials, step = trials[may], step.only(may)
             free_s[trials] = self._take(rng.only(may), trials, step, free_s[trials])
@@ -215,6 +220,7 @@ class _PlanDrawer:
         )
         changes = ~allocates
         self._state[trials[changes], step.vm[changes]] = _STATE_AFTER[step.kind[changes]]
+        # A suspended VM keeps its host: its image is there.
         relocates = changes & (step.kind != SUSPEND)
         self._host[trials[relocates], step.vm[relocates]] = step.target[relocates]
         return ends_s
@@ -222,6 +228,8 @@ class _PlanDrawer:
     def _choose(self, rng: KeyedRandom, trials: Array, vm: Array) -> _StepArrays:
         """Choose an action that is possible in the current state of a VM."""
         state, host = self._state[trials, vm], self._host[trials, vm]
+        # All numbers are drawn at once, used or not: a trial must not depend on the others in its
+        # batch.
         drawn = rng.numbers(8).T
         end = self._ends.chosen(drawn[0])
         runs, sleeps = state == RUNNING, state == SLEEPING
@@ -231,9 +239,11 @@ class _PlanDrawer:
         target = one_of(drawn[1], np.where(meets[:, None], busy, targets))
         stays = sleeps & happens(drawn[2], 0.5) & self._may_resume(trials, host)
         target = np.where(stays, host, target)
+        # A VM resumes from the image on its host, so that host must be usable too.
         target = np.where(sleeps & (self._usable_from_s[trials, host] < 0), NO_HOST, target)
         has_target = target != NO_HOST
         recreated = happens(drawn[3], 0.5) & self._vms.replaceable[trials, vm]
+        # A VM must leave a host that is emptied, so an action is not spent on an allocation.
         allocates = happens(drawn[4], self._allocated) & ~self._emptied[trials, host]
         kind = np.select(
             [
@@ -353,6 +363,8 @@ class _PlanDrawer:
             running &= steps[END, rows] > start[late, None]
             many = running.sum(axis=1)
             is_late = many >= self._limits.actions_total
+            # A host cannot have more actions than the whole plan, so only these plans are counted
+            # by host.
             crowded = np.flatnonzero(many >= self._limits.actions_per_host)
             for hosts in at:
                 host = hosts[late[crowded]]
@@ -370,6 +382,7 @@ class _PlanDrawer:
 
 def _of_kinds(*kinds: int) -> Array:
     """For each kind of action whether it is one of some kinds; False for no action (-1)."""
+    # One entry more than kinds: the index -1 reads the last one.
     is_kind = np.zeros(max(KIND_CODES.values()) + 2, np.bool_)
     is_kind[list(kinds)] = True
     return is_kind

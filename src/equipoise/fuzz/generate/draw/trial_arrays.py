@@ -9,6 +9,7 @@ from equipoise.model.quantity import HostId, VmId
 from equipoise.model.vm import Vm, VmState
 from equipoise.spec.batch.cases import HOST_CODES, KIND_CODES, VM_CODES, Array
 
+# The largest trial has 64 VMs: their configured memory fits on one host.
 DEFAULT_HOST: Final = Host(id=HostId("h"), cores=8, mhz_per_core=1000, memory_mib=65_536)
 DEFAULT_VM: Final = Vm(id=VmId("v"), vcpus=1, memory_mib=1024, template="image")
 

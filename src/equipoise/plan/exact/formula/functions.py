@@ -194,6 +194,7 @@ class SymbolicOperators:
         options = [(value, literal) for value, literal in options if literal != FALSE]
         first = options[0][0]
         if all(literal == TRUE for _, literal in options) or all(
+            # In Python ``True == 1``: a truth value and a number must not merge.
             is_known(value) and value == first and type(value) is type(first)
             for value, _ in options
         ):
@@ -244,6 +245,7 @@ def as_upper_bound(operator: str, left: Any, right: Any) -> tuple[Any, int]:
     if isinstance(left, OneOf | SymbolicBool) or isinstance(right, OneOf | SymbolicBool):
         raise UnsupportedFormula("values other than numbers are ordered")
     smaller, larger = (left, right) if operator in ("<=", "<") else (right, left)
+    # In whole numbers ``a < b`` is ``a - b <= -1``.
     return smaller - larger, 0 if operator in ("<=", ">=") else -1
 
 

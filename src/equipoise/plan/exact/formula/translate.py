@@ -81,6 +81,7 @@ class FormulaTranslator:
 
     def function(self, owner: Specification, call: syntax.Call) -> Callable[..., Any] | None:
         """Return the function of a call; ``None`` for a call of another constraint."""
+        # By identity: comparing trees would take longer than the lookup saves.
         key = id(call)
         if key not in self._calls:
             is_constraint = owner.owner(call.function) is not None
@@ -208,6 +209,7 @@ class _Formula:
         parameters = (parameter.name for parameter in constraint.parameters)
         arguments = dict(zip(parameters, values, strict=True))
         context = replace(self._context, now=self._context.at(term.moment))
+        # Without ``idle``, which was found for the formula that calls this one.
         return _Formula(self._translator, owner, context), constraint.formula, arguments
 
     def _for_each_option(self, function: Callable[..., Any], arguments: list[Any]) -> Any:
@@ -236,6 +238,7 @@ class _Formula:
         return self._combined(term.operator, left, right)
 
     def _connected(self, term: syntax.Operation, left: Literal, names: BoundNames) -> Any:
+        # The right side is not translated where the left side decides: it may have no value there.
         first = -left if term.operator == "-->" else left
         if term.operator == "&":
             if first == FALSE:

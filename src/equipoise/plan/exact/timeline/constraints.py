@@ -1,7 +1,7 @@
 """What hosts and links allow: capacity, host switching, fault-tolerant pairs, limits and traffic.
 
-A running VM holds its reservation and its resources on the target from the start of its arrival,
-and on the source until it has left. Migrations share what links and switches carry.
+A running VM holds its size, its reservation and its resources on the target from the start of its
+arrival, and on the source until it has left. Migrations share what links and switches carry.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from equipoise.capacity.ledger import NO_LIMIT, RESOURCES, Claim, host_limits, vm_claim
 from equipoise.model.host import Host, HostState
 from equipoise.model.problem.problem import ActionKind
 from equipoise.model.quantity import HostId, VmId
@@ -33,7 +34,6 @@ from equipoise.plan.exact.timeline.schedules import (
 )
 from equipoise.plan.exact.timeline.timeline import Timeline, possible_hosts
 from equipoise.plan.exact.values import options_of
-from equipoise.spec.evaluate.view import CPU, MEMORY, capacity_of, consumption_of
 
 
 @dataclass(slots=True, eq=False)
@@ -69,8 +69,10 @@ class HostConstraints:
         self._occupancies: dict[HostId, list[tuple[Occupancy, Literal]]] = {}
         self._resident_until: dict[HostId, list[tuple[IntExpression | None, Literal]]] = {}
         self._fixed: dict[HostId, list[Vm]] = {}
+        self._permanent: dict[HostId, list[Claim]] = {}
         for vm in self._snapshot.vms.values():
             schedule = timeline.schedules.get(vm.id)
+            # An agent follows its host and never moves: it counts among the fixed VMs.
             if schedule is not None and schedule.candidates[0].by_host is None:
                 self._note(vm, schedule)
             elif vm.host is not None:
@@ -80,8 +82,11 @@ class HostConstraints:
         """Add all constraints."""
         self._require_sources()
         for host in self._snapshot.hosts.values() if with_capacity else ():
+            limits = host_limits(host)
             for resource in self._resources(host.id):
-                self._require_capacity(host, resource)
+                limit = limits.get(resource, 0)
+                if limit < NO_LIMIT:
+                    self._require_capacity(host, resource, limit)
         for schedule in self._timeline.host_schedules.values():
             self._require_switch(schedule)
         self._require_pairs_apart()
@@ -108,7 +113,7 @@ class HostConstraints:
         comes: CandidateAction | None,
         leaves: CandidateAction | None,
     ) -> Occupancy:
-        # A migrating VM holds its reservation on both hosts: on the target from the start of the
+        # A migrating VM holds its claim on both hosts: on the target from the start of the
         # migration, on the source until its end. A shrinking VM frees its amount at the end.
         start: IntExpression = 0
         if comes is not None:
@@ -117,7 +122,7 @@ class HostConstraints:
         if leaves is not None:  # a growing VM holds its new amount from the start of the action
             grows = leaves.kind is ActionKind.ALLOCATE and not leaves.shrinks
             end = leaves.start if grows else leaves.end
-        needs: dict[str, int] = {CPU: vm.cpu.reservation_mhz, MEMORY: vm.memory.reservation_mib}
+        needs = {resource.label: resource.of_vm(vm) for resource in RESOURCES}
         needs.update((str(name), amount) for name, amount in segment.amounts.items())
         return Occupancy(vm.id, needs, start, end, comes, leaves is None)
 
@@ -129,19 +134,23 @@ class HostConstraints:
 
     def _permanent_use(self, host: HostId, resource: str) -> int:
         """Return the use of VMs that neither arrive nor leave; a sleeping agent keeps its share."""
-        fixed = self._fixed.get(host, ())
-        return sum(consumption_of(vm, resource) for vm in fixed if _holds_capacity(vm))
+        claims = self._permanent.get(host)
+        if claims is None:
+            fixed = self._fixed.get(host, ())
+            claims = [vm_claim(vm) for vm in fixed if _holds_capacity(vm)]
+            self._permanent[host] = claims
+        return sum(claim.get(resource, 0) for claim in claims)
 
     # Capacity
 
-    def _require_capacity(self, host: Host, resource: str) -> None:
+    def _require_capacity(self, host: Host, resource: str, limit: int) -> None:
         occupancies = [
             (occupancy, literal)
             for occupancy, literal in self._occupancies[host.id]
             if occupancy.needs.get(resource)
         ]
         # VMs that stay for the whole plan reduce the capacity; they need no interval.
-        free = capacity_of(host, resource) - self._permanent_use(host.id, resource)
+        free = limit - self._permanent_use(host.id, resource)
         if all(occupancy.arrival_of(resource) is None for occupancy, _ in occupancies):
             return  # a host that VMs only leave needs no constraint
         at_first = sum(
@@ -275,6 +284,7 @@ class HostConstraints:
                     continue
                 if other in fixed:
                     self._keep_off(own)
+                # Each pair once.
                 elif vm < other:
                     self._keep_apart(own, by_vm.get(other, []))
 
@@ -370,6 +380,7 @@ class NetworkConstraints:
         self, lane: Lane, candidates: dict[CandidateAction, dict[int, list[Literal]]]
     ) -> None:
         capacity = self._routes.capacity[lane]
+        # All migrations together fit on the lane: most lanes need no constraint.
         if sum(max(by_need) for by_need in candidates.values()) <= capacity:
             return
         spans: list[OptionalUse] = []

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from typing import Any, Final, NamedTuple
 
+from equipoise.model.action import HOST_TRANSITIONS
 from equipoise.model.host import HostState
 from equipoise.model.problem import Network, ObjectiveMeasure
-from equipoise.model.problem.problem import ActionKind, ProblemDurations
+from equipoise.model.problem.problem import HOST_ACTIONS, ActionKind, ProblemDurations
 from equipoise.model.quantity import HostId, ResourceName, VmId
 from equipoise.model.vm import Vm, VmState
 from equipoise.plan.exact.solver import FALSE, TRUE, CpModelBuilder, IntExpression, Literal
@@ -45,6 +46,7 @@ class Routes:
         for link in network.links:
             near, far = _switch(link.switch), _end(link.host, link.to)
             for here, there, way in ((near, far, "down"), (far, near, "up")):
+                # Links are full duplex: each direction has the whole capacity.
                 lane = (link.id, way)
                 self.capacity[lane] = link.capacity_mbps
                 self._steps.setdefault(here, []).append((there, lane))
@@ -201,14 +203,8 @@ _VM_ACTION_KINDS: Final[Mapping[tuple[VmState, VmState], tuple[ActionKind, ...]]
 """The shortest way from one state of a VM to another."""
 
 
-def host_action_kind(before: HostState, after: HostState) -> ActionKind | None:
-    """Return the action that leads a host from one state to another; ``None`` if none does."""
-    return {
-        (HostState.STANDBY, HostState.ON): ActionKind.POWER_ON,
-        (HostState.ON, HostState.STANDBY): ActionKind.POWER_OFF,
-        (HostState.ON, HostState.MAINTENANCE): ActionKind.ENTER_MAINTENANCE,
-        (HostState.MAINTENANCE, HostState.ON): ActionKind.LEAVE_MAINTENANCE,
-    }.get((before, after))
+HOST_ACTION_KINDS: Final = {HOST_TRANSITIONS[action]: kind for kind, action in HOST_ACTIONS.items()}
+"""The action that leads a host from one state to another."""
 
 
 def move_kinds_of(
@@ -242,8 +238,8 @@ def order_moves(schedule: VmSchedule, builder: CpModelBuilder) -> None:
     literals = [candidate.present for candidate in moves]
     times = [literals[first : first + choices] for first in range(0, len(literals), choices)]
     for choice in times:
-        for left, right in combinations(choice, 2):
-            builder.require(FALSE, (left, right))
+        for first, second in combinations(choice, 2):
+            builder.require(FALSE, (first, second))
     for earlier, later in pairwise(times):
         for moved in later:
             builder.require(builder.any(earlier), (moved,))

@@ -13,7 +13,7 @@ from equipoise.plan.exact.solver import FALSE, TRUE, IntExpression, Literal, wei
 from equipoise.plan.exact.timeline.schedules import CandidateAction, VmSchedule
 from equipoise.plan.exact.timeline.timeline import Timeline
 from equipoise.plan.exact.values import one_of, options_of, symbolic_list, symbolic_set
-from equipoise.spec.evaluate.view import CPU, MEMORY, consumption_of
+from equipoise.spec.evaluate.view import HOST_RESOURCES, consumption_of
 
 Members = Mapping[VmId, Literal]
 
@@ -104,7 +104,7 @@ class TimelineState(ABC):
     def consumption(self, vm: VmId, resource: str) -> IntExpression:
         """Return the amount of a resource that a VM takes."""
         schedule = self._timeline.schedules.get(vm)
-        if schedule is None or resource in (CPU, MEMORY):
+        if schedule is None or resource in HOST_RESOURCES:
             return consumption_of(self.snapshot.vms[vm], resource)
         name = ResourceName(resource)
         return weighted_sum(
@@ -179,6 +179,7 @@ class TimelineState(ABC):
     def _residents(self) -> Mapping[HostId, Members]:
         return self._by_host(lambda _state: True)
 
+    # One pass over all VMs serves every host; a pass for each host would be quadratic.
     def _by_host(self, counts: Any) -> Mapping[HostId, Members]:
         by_host: dict[HostId, dict[VmId, list[Literal]]] = {}
         for vm in self.snapshot.vms.values():

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from math import gcd
-from typing import Any
+from typing import Any, Final
 
+from equipoise.model.action import VM_TRANSITIONS, kind_of
 from equipoise.model.host import Host, HostState
 from equipoise.model.problem.problem import ActionKind, ProblemDurations
 from equipoise.model.quantity import HostId, ResourceName, VmId
@@ -33,13 +34,13 @@ from equipoise.plan.exact.task import (
     VmCondition,
 )
 from equipoise.plan.exact.timeline.schedules import (
+    HOST_ACTION_KINDS,
     MOVE_KINDS,
     CandidateAction,
     HostSchedule,
     Routes,
     VmSchedule,
     VmSegment,
-    host_action_kind,
     move_kinds_of,
     order_moves,
     vm_action_kinds,
@@ -147,7 +148,7 @@ class Timeline:
         after = conditions[0].state if conditions else self._free_state(host)
         if after is None or after is host.state:
             return
-        kind = host_action_kind(host.state, after)
+        kind = HOST_ACTION_KINDS.get((host.state, after))
         if kind is None:
             why = f"{host.id} is {host.state}, and no action leads to {after}"
             raise UnreachableState(tuple(conditions), why)
@@ -176,6 +177,7 @@ class Timeline:
                 about_host = () if vm.host is None else self.task.host_conditions.get(vm.host, ())
                 why = f"{vm.id} is an agent of {vm.host} and follows its state"
                 raise UnreachableState((condition, *about_host), why, "agent-pinned")
+            # A condition on an agent decides whether its host is switched.
             if schedule is not None and vm.state is not after:
                 held = (
                     schedule.candidate.present
@@ -185,6 +187,8 @@ class Timeline:
                 self.builder.require(held)
         if schedule is None or after is vm.state:
             return
+        # The agent has no decision of its own: its action is present exactly if that of the host
+        # is.
         follows = self._new_candidate(
             schedule.candidate.kind,
             vm=vm.id,
@@ -371,6 +375,7 @@ class Timeline:
         least, _ = builder.bounds(candidate.size)
         # An action outside the plan takes no time, so it may lie at the horizon itself.
         latest = self.horizon - least if candidate.present == TRUE else self.horizon
+        # The action is longer than the horizon; the domain of a variable must not be empty.
         if latest < 0:
             builder.require(FALSE)
             latest = 0
@@ -406,14 +411,8 @@ def _require_one_state(name: str, conditions: Sequence[VmCondition | HostConditi
         raise UnreachableState(tuple(conditions), why, "condition-conflict")
 
 
-_STATE_AFTER: Mapping[ActionKind, VmState] = {
-    ActionKind.MIGRATE: VmState.RUNNING,
-    ActionKind.REINSTANTIATE: VmState.RUNNING,
-    ActionKind.BOOT: VmState.RUNNING,
-    ActionKind.RESUME: VmState.RUNNING,
-    ActionKind.SHUTDOWN: VmState.READY,
-    ActionKind.SUSPEND: VmState.SLEEPING,
-    ActionKind.FORGE: VmState.READY,
+_STATE_AFTER: Final = {
+    **{ActionKind(kind_of(action)): after for action, (_, after) in VM_TRANSITIONS.items()},
     ActionKind.KILL: VmState.TERMINATED,
 }
 
