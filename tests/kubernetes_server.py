@@ -37,8 +37,6 @@ class ServedApi:
         trace: TracebackType | None,
     ) -> None:
         self.run(self.server.stop())
-        # Connections that were accepted at the end are closed in the next turns of the loop.
-        self.run(self.server.turn())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import socket
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -152,3 +155,22 @@ def test_without_the_extra_the_error_names_it(
     with pytest.raises(MissingExtra) as missing:
         api.run(ApiServer(ObjectStore(lambda: 0)).start())
     assert "equipoise[kube]" in str(missing.value)
+
+
+@pytest.mark.parametrize("turns", range(8))
+def test_a_connection_that_arrives_as_the_server_stops_is_closed(turns: int) -> None:
+    """Whatever turn of the loop the server stops in, the client sees the end of the connection."""
+    server = ApiServer(ObjectStore(lambda: 0))
+
+    async def stop_after() -> socket.socket:
+        await server.start()
+        opened = socket.create_connection(server.listening_socket().getsockname(), timeout=20)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await server.stop()
+        return opened
+
+    with asyncio.run(stop_after()) as opened, suppress(ConnectionResetError):
+        assert opened.recv(1) == b""
+    # A transport that was left open says so when it is collected.
+    gc.collect()

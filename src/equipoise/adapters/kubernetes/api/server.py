@@ -27,6 +27,7 @@ _TURNS: Final = 6
 _BACKLOG: Final = 512
 _STOP_S: Final = 5.0
 _ACCEPT_TURNS: Final = 5
+"""Turns from the acceptance of a connection until it is made, and some more."""
 
 Address = tuple[str, int]
 
@@ -84,18 +85,21 @@ class ApiServer:
         self._watches.close()
         if self._server is None or self._state is None:
             return
+        # asyncio leaves a connection open that it accepted just before its server was closed, so
+        # no more are accepted first, and the last of them are made.
+        asyncio.get_running_loop().remove_reader(self.listening_socket())
+        for _ in range(_ACCEPT_TURNS):
+            await asyncio.sleep(0)
         self._server.close()
         state = self._state
         for connection in list(state.connections):
             connection.shutdown()
         if state.tasks:
             await asyncio.wait(list(state.tasks), timeout=_STOP_S)
-        # A connection that was just accepted is made some turns of the loop later.
-        for _ in range(_ACCEPT_TURNS):
-            for connection in list(state.connections):
-                transport: Any = connection.transport
-                transport.abort()
-            await asyncio.sleep(0)
+        for connection in list(state.connections):
+            transport: Any = connection.transport
+            transport.abort()
+        await asyncio.sleep(0)
         self._server = None
 
     # What a simulation asks
