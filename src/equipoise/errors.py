@@ -183,6 +183,8 @@ CODES: Final[Mapping[str, str]] = {
     # Upgrade.
     "host-down": "The host of the resource is down.",
     "paused-by-command": "An administrator has paused the change set or the campaign.",
+    "batch-limit": "A brake of the change set limits the batch: batch_max, canary or checkpoint.",
+    "too-many-failures": "Too many attempts of the change set failed; it stops until a resume.",
     "waits-for-approval": "The change set has reached a checkpoint and waits for an approval.",
     "outside-window": "The change set waits for its maintenance window.",
     "no-spare-host": "Taking out a further host would use capacity that is reserved.",

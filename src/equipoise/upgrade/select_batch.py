@@ -18,6 +18,7 @@ from equipoise.upgrade.graph.host_partitions import (
 )
 from equipoise.upgrade.graph.iteration_view import IterationView, affected_hosts, next_partition
 from equipoise.upgrade.reason import Reason
+from equipoise.upgrade.requests.brakes import BatchBrakes
 from equipoise.upgrade.role_coverage import RoleCoverage
 from equipoise.upgrade.rules import eliminate
 from equipoise.upgrade.state import UpgradeState
@@ -108,10 +109,14 @@ def _fill_batch(
     out: set[HostId] = set()
     batch: list[VertexId] = []
     capped: dict[VertexId, Reason] = {}
-    coverage = RoleCoverage(view)
+    coverage, brakes = RoleCoverage(view), BatchBrakes(view)
     for vertex in ordered:
         more = hosts[vertex]
-        short = _spare_shortage(view, vertex, len(out)) or coverage.missed(vertex)
+        short = (
+            brakes.missed(vertex)
+            or _spare_shortage(view, vertex, len(out))
+            or coverage.missed(vertex)
+        )
         if short:
             capped[vertex] = short
             continue
@@ -123,6 +128,7 @@ def _fill_batch(
         if undo_alone or spared_for_it or _fits(view, together, more, spare_hosts):
             batch.append(vertex)
             coverage.take_out(vertex)
+            brakes.take(vertex)
             out |= more
         else:
             capped[vertex] = no_spare or _cap_reason(together, spare_hosts, more)

@@ -322,6 +322,7 @@ def on_task_failed(state: UpgradeState, event: past.TaskFailed) -> None:
             # The attempt counts for the set of the work that failed.
             set_ = task.works[min(event.done, len(task.works) - 1)].set
             state.resources.count_attempt(task.resource, set_)
+            state.requests.count_failure(set_)
             # Nothing is known about an unreachable resource, so a revert could break it further.
             if event.unreachable:
                 attempts.must_isolate(task.resource, "unreachable", reason)
@@ -332,6 +333,7 @@ def on_task_failed(state: UpgradeState, event: past.TaskFailed) -> None:
             level = attempts.applied_levels.get(task.resource)
             if level is not None:
                 state.resources.count_attempt(task.resource, level.works[-1].set)
+                state.requests.count_failure(level.works[-1].set)
                 attempts.must_revert(task.resource, level.works)
         case TaskKind.REVERT:
             text = f"the revert of a failed attempt failed: {reason}"

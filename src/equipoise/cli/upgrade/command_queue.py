@@ -32,8 +32,9 @@ from equipoise.model.upgrade.infrastructure import Resource
 from equipoise.model.upgrade.request import CommandKind, SetId, UpgradeCommand
 from equipoise.store import Journal
 from equipoise.upgrade import Coordinator
+from equipoise.upgrade.requests.brakes import waits_for_approval
 from equipoise.upgrade.requests.commands import ORDERS_FOR_ALL, command_text
-from equipoise.upgrade.rules.holds import hold_reason, waits_for_approval
+from equipoise.upgrade.rules.holds import hold_reason
 from equipoise.upgrade.state import UpgradeState
 
 QUEUE_JOURNAL: Final = "main.orders"

@@ -33,6 +33,8 @@ from equipoise.upgrade.summary import CampaignSummary, IterationSummary, SpareHo
 
 NAMES_SHOWN = 8
 GROUPS_MAX = 20
+_CONTINUED_BY = {"waits-for-approval": "approve", "too-many-failures": "resume"}
+"""The command that continues a set after a pause, by the code of the pause."""
 DRY_RUN_NOTE = (
     "Prediction: no task fails, no tenant scales and each checkpoint is approved at once. "
     "Nothing was executed."
@@ -125,8 +127,12 @@ def _total_lines(made: CampaignSummary) -> Iterable[str]:
     )
     if made.status is CampaignStatus.PAUSED:
         codes = made.iterations[-1].pause_codes if made.iterations else ()
-        approve = ", and --command approve:SET" if "waits-for-approval" in codes else ""
-        yield f"to continue: fix the cause, then run the same command with --journal{approve}"
+        orders = [
+            f", and --command {_CONTINUED_BY[code]}:SET" for code in codes if code in _CONTINUED_BY
+        ]
+        yield (
+            f"to continue: fix the cause, then run the same command with --journal{''.join(orders)}"
+        )
     if made.moves:
         yield (
             f"{format_count(sum(made.moves.values()), 'move')} "

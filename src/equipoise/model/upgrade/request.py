@@ -11,6 +11,7 @@ from equipoise.model.quantity import (
     ID_PATTERN,
     Attempt,
     Count,
+    PositiveCount,
     PositiveSeconds,
     ResourceKey,
     Seconds,
@@ -84,7 +85,15 @@ class ChangeSet(Value):
     windows: tuple[MaintenanceWindow, ...] = ()
     """The times for work on the set; none for any time."""
     checkpoints_pct: tuple[Percent, ...] = ()
-    """Percentages of changed resources at which the administrator must approve the next ones."""
+    """Percentages of changed hosts (or resources without a host) at which the administrator must
+    approve the next ones. A batch never goes beyond the next checkpoint."""
+    canary: PositiveCount | None = None
+    """So many hosts (or resources without a host) change first; when they are healthy, the
+    administrator must approve the others."""
+    batch_max: PositiveCount | None = None
+    """The most hosts (or resources without a host) that one batch changes for the set."""
+    failures_max: PositiveCount | None = None
+    """After so many failed attempts in total the set stops, until ``resume`` continues it."""
 
 
 class UpgradeRequest(Value):

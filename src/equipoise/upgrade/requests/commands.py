@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from equipoise.model.upgrade.request import CommandKind, UpgradeCommand, UpgradeRequest
 from equipoise.upgrade.reason import Reason
+from equipoise.upgrade.requests.brakes import checkpoint_marks, has_too_many_failures
 from equipoise.upgrade.state import UpgradeState
 from equipoise.upgrade.state.requests import ChangeSetStatus, SetProgress, UpgradeRequests
 
@@ -58,13 +59,14 @@ def _objection_to_one(
         pending = state.requests.pending_orders.get(status.id, CommandKind.UNDO)
         how = "cancelled" if pending is CommandKind.CANCEL else "undone"
         return Reason("no-effect", f"set {status.id} is being {how}")
-    if order in ORDERS_FOR_ALL and (order is CommandKind.PAUSE) == status.paused:
+    is_restart = order is CommandKind.RESUME and has_too_many_failures(status)
+    if order in ORDERS_FOR_ALL and (order is CommandKind.PAUSE) == status.paused and not is_restart:
         campaign_only = state.requests.paused_by_command and not status.paused
         hint = "; the whole campaign is paused" if campaign_only else ""
         paused = "already" if status.paused else "not"
         return Reason("no-effect", f"set {status.id} is {paused} paused{hint}")
     if order is CommandKind.APPROVE and status.checkpoints_approved >= len(
-        status.set.checkpoints_pct
+        checkpoint_marks(state, status)
     ):
         text = f"set {status.id} has no checkpoint that waits for approval"
         return Reason("no-checkpoint", text)
@@ -82,8 +84,11 @@ def execute_command(requests: UpgradeRequests, command: UpgradeCommand) -> None:
         requests.pause_all(paused=command.order is CommandKind.PAUSE)
         return
     match command.order:
-        case CommandKind.PAUSE | CommandKind.RESUME:
-            requests.change_set(set_, paused=command.order is CommandKind.PAUSE)
+        case CommandKind.PAUSE:
+            requests.change_set(set_, paused=True)
+        case CommandKind.RESUME:
+            failures = requests.set_status[set_].failures
+            requests.change_set(set_, paused=False, failures_excused=failures)
         case CommandKind.APPROVE:
             approved = requests.set_status[set_].checkpoints_approved
             requests.change_set(set_, checkpoints_approved=approved + 1)

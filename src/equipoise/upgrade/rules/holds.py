@@ -7,6 +7,7 @@ from equipoise.model.upgrade.request import SetId
 from equipoise.model.upgrade.work import VertexId
 from equipoise.upgrade.graph.iteration_view import IterationView, affected_hosts
 from equipoise.upgrade.reason import Reason
+from equipoise.upgrade.requests.brakes import has_too_many_failures, waits_for_approval
 from equipoise.upgrade.rules.redundancy import held_by_failures
 from equipoise.upgrade.state import UpgradeState
 from equipoise.upgrade.state.requests import ChangeSetStatus, SetProgress
@@ -43,6 +44,9 @@ def hold_reason(state: UpgradeState, status: ChangeSetStatus) -> Reason | None:
         return Reason("paused-by-command", f"set {status.id} is paused by command")
     if status.progress is SetProgress.UNDOING:
         return None  # an undo does not wait for checkpoints and windows
+    if has_too_many_failures(status):
+        text = f"set {status.id} is stopped: {status.failures} of its attempts failed"
+        return Reason("too-many-failures", text)
     if waits_for_approval(state, status):
         text = f"set {status.id} waits for approval at a checkpoint"
         return Reason("waits-for-approval", text)
@@ -66,26 +70,6 @@ def is_all_held(state: UpgradeState) -> bool:
         if next(iter(state.resources.pending_for(status.id)), None) is not None
     ]
     return bool(with_work) and all(hold_reason(state, status) for status in with_work)
-
-
-def waits_for_approval(state: UpgradeState, status: ChangeSetStatus) -> bool:
-    """Return whether a set has reached a checkpoint that is not approved."""
-    if status.progress is not SetProgress.SCHEDULED:
-        return False  # an approval would have no effect
-    return checkpoints_due(state, status) > status.checkpoints_approved
-
-
-def checkpoints_due(state: UpgradeState, status: ChangeSetStatus) -> int:
-    """Return how many checkpoints of a set are reached."""
-    marks = status.set.checkpoints_pct
-    if not marks:
-        return 0
-    total = len(status.resources)
-    done = total - sum(
-        state.resources.states[id_].has_work_for(status.id) for id_ in status.resources
-    )
-    # Multiplied out, so that no rounding moves a checkpoint.
-    return sum(100 * done >= mark * total for mark in marks)
 
 
 def window_opens_ms(state: UpgradeState, status: ChangeSetStatus, now_ms: int) -> int:

@@ -49,6 +49,10 @@ class ChangeSetStatus:
     priority: int = 0
     checkpoints_approved: int = 0
     """The number of approved checkpoints."""
+    failures: int = 0
+    """How many attempts on its resources have failed."""
+    failures_excused: int = 0
+    """How many of them an administrator has accepted by ``resume``."""
     partitions_hosts: bool = False
     """Whether hosts before and after the change cannot run each other's VMs."""
 
@@ -125,6 +129,10 @@ class UpgradeRequests:
     def change_set(self, set_: SetId, **changes: Any) -> None:
         """Change the status of a set."""
         self.set_status[set_] = replace(self.set_status[set_], **changes)
+
+    def count_failure(self, set_: SetId) -> None:
+        """Count a failed attempt of a set."""
+        self.change_set(set_, failures=self.set_status[set_].failures + 1)
 
     def refuse(self, refused: Mapping[SetId, Reason]) -> None:
         """Record sets that can never succeed."""
