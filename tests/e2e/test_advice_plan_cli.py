@@ -254,3 +254,8 @@ def test_the_list_fits_a_terminal_of_80_columns(monkeypatch: pytest.MonkeyPatch)
     # No name and no figure is cut off.
     assert "old-1" in text
     assert "…" not in text
+    # Each action has its reason, in the table below the list.
+    steps = [step["step"] for step in answer("recommend", NIGHT, "--with", "power")["actions"]]
+    assert steps
+    rows = [line.split()[0] for line in text.splitlines() if line.strip()]
+    assert all(rows.count(step) == 2 for step in steps)

@@ -242,7 +242,7 @@ def show_advice(
 
 
 def _show_actions(actions: AdvicePlan, *, wide: bool) -> None:
-    """Print the actions in the order of execution; a wide terminal also shows the reasons."""
+    """Print the actions in the order of execution, with reasons; below on a narrow terminal."""
     columns = ["step", "action", "prio", "start", "takes", "benefit", "cost", "after"]
     rows = []
     for step, worth in zip(actions.plan.steps, actions.worth, strict=True):
@@ -260,6 +260,9 @@ def _show_actions(actions: AdvicePlan, *, wide: bool) -> None:
     columns += ["reason"] * wide
     out, totals = console(), actions.totals
     out.print(_compact_table(columns, rows, right=("start", "takes", "benefit", "cost")))
+    if not wide:
+        reasons = [(step.id, step.reason) for step in actions.plan.steps]
+        out.print(_compact_table(("step", "reason"), reasons))
     out.print(
         f"{format_count(totals.moves, 'move')}, {totals.moved_gib:,.1f} GiB; all done after "
         f"{_seconds(totals.ends_s)}. Benefit and cost are in host-seconds;\n"
