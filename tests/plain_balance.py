@@ -11,7 +11,7 @@ from itertools import pairwise
 from statistics import NormalDist, pstdev
 from typing import NamedTuple
 
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.host import Host, HostState
 from equipoise.model.inventory import Pool
 from equipoise.model.quantity import HostId, ResourceName, VmId

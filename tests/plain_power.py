@@ -13,7 +13,7 @@ from math import inf, sqrt
 from statistics import fmean, pstdev
 from typing import NamedTuple
 
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.host import Host, HostState
 from equipoise.model.policy.balance import HostOverride
 from equipoise.model.quantity import HostId, VmId

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from builders import a_cluster, a_host, a_vm
 from equipoise.balance import BalanceDecider
 from equipoise.control.arbitrate import arbitrate, ask_deciders
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.event import ActionFinished, ActionStarted, DemandObserved, Event
 from equipoise.model.host import Host, HostReserve, HostState, PowerProfile, RequestedHostState
 from equipoise.model.plan import Plan, Proposal

@@ -8,7 +8,7 @@ from typing import Any, cast, get_args
 from hypothesis import strategies as st
 
 from equipoise.model import event
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.host import Host, HostReserve, HostState
 from equipoise.model.inventory import Inventory, Sla, Tenant
 from equipoise.model.quantity import HostId, TenantId, VmId

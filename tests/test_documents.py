@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from command import call_here
-from equipoise.api.loading import read_inventory, read_plan
+from equipoise.api.loading import read_inventory_with_warnings, read_plan
 from equipoise.cli.commands import app
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.plan import VerifiedPlan, verify
@@ -134,7 +134,7 @@ def test_every_command_that_the_documents_name_exists() -> None:
 
 
 def test_the_examples_are_right_and_the_plan_fits_the_cluster() -> None:
-    inventory = read_inventory(ROOT / "examples" / "small.yaml")
+    inventory, _ = read_inventory_with_warnings(ROOT / "examples" / "small.yaml")
     plan = read_plan(ROOT / "examples" / "drain.yaml")
     assert isinstance(verify(Snapshot.of(inventory), plan), VerifiedPlan)
 

@@ -20,7 +20,7 @@ from equipoise.capacity import admission
 from equipoise.capacity.admission import PoolReservations
 from equipoise.capacity.entitlement import vm_entitlements
 from equipoise.model.action import Migrate
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.event import DemandObserved
 from equipoise.model.host import Host
 from equipoise.model.inventory import Pool

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from builders import a_cluster, a_host, a_vm
 from equipoise.balance.run_pass import run_balance_pass
 from equipoise.model.action import Migrate
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.event import DemandObserved
 from equipoise.model.plan import Plan
 from equipoise.model.policy.balance import BalancePolicy

@@ -13,7 +13,7 @@ from equipoise.control import ControlLoop
 from equipoise.control.config import ControlConfig
 from equipoise.control.ports import Decider
 from equipoise.model.action import Boot, Migrate
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.event import (
     ActionStarted,
     Event,

@@ -15,7 +15,7 @@ from equipoise.balance import BalanceDecider
 from equipoise.balance.advice import snapshot_after_moves
 from equipoise.balance.run_pass import run_balance_pass
 from equipoise.model.action import Migrate
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.plan import Plan
 from equipoise.model.quantity import HostId, PlanId, RuleId, VmId
 from equipoise.model.rule import KeepApart, Satisfy

@@ -14,7 +14,7 @@ from equipoise.balance.placement import place_vms
 from equipoise.balance.propose import BalanceDecider
 from equipoise.balance.run_pass import run_whatif
 from equipoise.model.action import Boot, Migrate
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.host import Host, HostState, RequestedHostState
 from equipoise.model.plan import Intent, Plan, Step
 from equipoise.model.policy.balance import BalancePolicy

@@ -12,7 +12,7 @@ from builders import a_cluster, a_host, a_vm
 from equipoise.balance.advice import snapshot_after_moves
 from equipoise.balance.placement import PlacementAdvice, place_vms
 from equipoise.balance.run_pass import run_balance_pass
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.host import HostState
 from equipoise.model.inventory import Pool
 from equipoise.model.policy.balance import BalancePolicy

@@ -10,7 +10,7 @@ from equipoise.balance import run_pass
 from equipoise.balance.propose import BalanceDecider
 from equipoise.control.arbitrate import ask_deciders, keeps_hosts_on
 from equipoise.control.ports import Decider
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.quantity import RuleId, VmId
 from equipoise.model.rule import KeepApart
 from equipoise.model.state.snapshot import Snapshot

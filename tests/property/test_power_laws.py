@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from equipoise.balance.run_pass import run_balance_pass
 from equipoise.model.action import PowerOff, PowerOn
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.host import HostState
 from equipoise.model.plan import Plan, Proposal
 from equipoise.model.policy.balance import Automation

@@ -13,7 +13,7 @@ from builders import a_cluster, a_host, a_vm
 from equipoise.balance.rebalance.assess import assess
 from equipoise.balance.rules import read_rules
 from equipoise.capacity.waterfill import NO_INDEX
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.policy.balance import BalancePolicy
 from equipoise.model.quantity import HostId, RuleId, VmId
 from equipoise.model.rule import KeepApart, KeepTogether

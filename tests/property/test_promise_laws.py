@@ -9,7 +9,7 @@ from builders import a_cluster, a_host, a_vm
 from equipoise.api.advice import recommend
 from equipoise.balance.advice import BalanceAdvice
 from equipoise.balance.run_pass import measure_fall, measure_imbalance, run_balance_pass
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.event import PlanOutcome
 from equipoise.model.plan import Plan
 from equipoise.model.scenario.scenario import MeasurementSettings, Scenario

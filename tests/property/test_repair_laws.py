@@ -15,7 +15,7 @@ from equipoise.balance.repair.repair_search import RepairSearchResult, search_re
 from equipoise.balance.repair.rule_repair import RepairResult, repair_rules
 from equipoise.balance.rules import read_rules
 from equipoise.model.action import EnterMaintenance, Migrate, PowerOff
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.event import ActionStarted
 from equipoise.model.host import Host, HostState, RequestedHostState
 from equipoise.model.plan import Plan, Proposal

@@ -11,7 +11,7 @@ from builders import a_cluster, a_host, a_vm
 from equipoise.balance.advice import IntentBuilder
 from equipoise.balance.placement import place_vms
 from equipoise.model.action import Boot
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.plan import Plan
 from equipoise.model.quantity import HostId, PlanId, RuleId, StepId, VmId
 from equipoise.model.rule import KeepApart, Satisfy

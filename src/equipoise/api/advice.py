@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from equipoise.api.loading import Loaded
 from equipoise.errors import InputProblem, InvalidInput
+from equipoise.model.action_durations import Estimates
 from equipoise.model.diagnostics import closest_match
-from equipoise.model.estimate import Estimates
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan
 from equipoise.model.quantity import HostId, PlanId, VmId, format_count
@@ -306,7 +306,7 @@ def solve(
     :param repair: move only VMs that may be misplaced, unless no such plan exists.
     :param optimise: search for the best plan by the objective of the problem.
     """
-    from equipoise.plan.exact.old_faults import solve_with_old_faults
+    from equipoise.plan.exact.broken_rules import solve_with_broken_rules
     from equipoise.plan.exact.solver import SearchBudget
 
     if isinstance(problem, Inventory):
@@ -316,7 +316,7 @@ def solve(
         cure = "load an inventory or a problem"
         raise InvalidInput.of("solve", what, cure=cure, code="wrong-type")
     budget = SearchBudget.of(time_limit_s, perf_counter)
-    return solve_with_old_faults(problem, budget, repair=repair, optimise=optimise)
+    return solve_with_broken_rules(problem, budget, repair=repair, optimise=optimise)
 
 
 def verify(cluster: Cluster, plan: Plan | Loaded) -> VerifiedPlan | Refusal:

@@ -56,7 +56,7 @@ class JobsRun:
 
     def frame(self) -> Any:
         """Return a pandas ``DataFrame``: one row per job, with the columns of ``jobs.csv``."""
-        from equipoise.adapters.batsim.job_table import job_table
+        from equipoise.adapters.batsim.outputs import job_table
 
         return import_pandas("the jobs of a run as a DataFrame").DataFrame(job_table(self.jobs))
 
@@ -65,7 +65,7 @@ class JobsRun:
 
         A prefix that is a folder gives ``jobs.parquet`` and ``machine_states.parquet`` in it.
         """
-        from equipoise.adapters.batsim.job_table import job_table
+        from equipoise.adapters.batsim.outputs import job_table
         from equipoise.report.jobs import write_job_tables
         from equipoise.sim.jobs.hosts import JobHostState
 

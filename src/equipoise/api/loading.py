@@ -87,11 +87,6 @@ def check_cluster(inventory: Inventory, diagnostics: Diagnostics) -> None:
     report_layout_errors(inventory, diagnostics)
 
 
-def read_inventory(path: Path) -> Inventory:
-    """Read a cluster."""
-    return files.parse_inventory(read_bytes(path), str(path), check_cluster)
-
-
 def read_inventory_with_warnings(path: Path) -> tuple[Inventory, list[InputProblem]]:
     """Read a cluster, and find values in it that are probably in another unit."""
     content, source = read_bytes(path), str(path)

@@ -18,8 +18,8 @@ from equipoise.api.loading import read_bytes
 from equipoise.control.drift import drift
 from equipoise.control.loop import ControlLoop
 from equipoise.errors import InputProblem, InvalidInput
+from equipoise.model.action_durations import Estimates
 from equipoise.model.diagnostics import closest_match, quoted
-from equipoise.model.estimate import Estimates
 from equipoise.model.event import ClusterLoaded, DemandObserved, Event
 from equipoise.model.problem.problem import MIB_PER_S_BY_MBPS
 from equipoise.model.quantity import VmId

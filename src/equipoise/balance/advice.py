@@ -13,7 +13,7 @@ from typing import Final
 
 from equipoise.balance.repair.faults import BalanceFault
 from equipoise.model.action import Action, EnterMaintenance, Migrate, PowerOff
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.host import RequestedHostState
 from equipoise.model.plan import Intent, Rejection
 from equipoise.model.quantity import HostId, RuleId, StepId, VmId

@@ -30,7 +30,7 @@ from equipoise.balance.rules import PlacementRules, read_rules
 from equipoise.balance.start_rules import StartRules, VmChange
 from equipoise.capacity.admission import CPU_RESERVATIONS, MEMORY_RESERVATIONS, PoolReservations
 from equipoise.model.action import Boot, PowerOn
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.host import HostState
 from equipoise.model.plan import Intent, Violation
 from equipoise.model.quantity import HostId, RuleId, StepId, VmId

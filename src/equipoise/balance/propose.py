@@ -14,7 +14,7 @@ from equipoise.balance.advice import (
 )
 from equipoise.balance.rebalance.forecast import DemandForecaster, with_forecast_demand
 from equipoise.balance.run_pass import PassResult, measure_fall, run_balance_pass
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.plan import Intent, Proposal, Purpose, Rejection
 from equipoise.model.quantity import format_count
 from equipoise.model.scenario.scenario import Scenario

@@ -39,7 +39,7 @@ from equipoise.capacity.arrays import claim_row
 from equipoise.capacity.imbalance import contended_lately, contended_resources, resource_weights
 from equipoise.capacity.overload import DEMANDED
 from equipoise.capacity.waterfill import Floats
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.event import HostFailed
 from equipoise.model.host import HostState, RequestedHostState
 from equipoise.model.policy.balance import Automation, BalancePolicy

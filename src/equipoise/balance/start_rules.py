@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from equipoise.model.action import Boot
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.event import ActionFinished, ActionStarted
 from equipoise.model.host import HostState
 from equipoise.model.plan import Step

@@ -20,7 +20,7 @@ from equipoise.bench.measure import BenchmarkRow, best_time_s, skewed_cluster
 from equipoise.capacity.imbalance import imbalance
 from equipoise.errors import MissingExtra
 from equipoise.model.action import Migrate
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.plan import Plan
 from equipoise.model.policy.balance import BalancePolicy
 from equipoise.model.quantity import HostId, PlanId, RuleId, VmId

@@ -7,7 +7,7 @@ from time import perf_counter
 
 from equipoise.bench.measure import BenchmarkRow, best_time_s, skewed_cluster
 from equipoise.model.action import Migrate, PowerOff, PowerOn
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.host import PowerProfile
 from equipoise.model.policy.power import PowerPolicy
 from equipoise.model.scenario.scenario import Scenario

@@ -11,8 +11,8 @@ from equipoise.errors import InvalidInput
 from equipoise.files.check.inventory import ClusterCheck
 from equipoise.files.parse import OLD_KEYS_BY_TYPE, parse_scenario
 from equipoise.files.type_check import check_types
+from equipoise.model.action_durations import Estimates
 from equipoise.model.diagnostics import Diagnostics, closest_match, describe_value
-from equipoise.model.estimate import Estimates
 from equipoise.model.scenario.old_keys import replace_old_steps
 from equipoise.model.scenario.scenario import Scenario
 from equipoise.model.value import Value

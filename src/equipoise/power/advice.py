@@ -9,7 +9,7 @@ from enum import StrEnum
 from equipoise.balance.advice import IntentBuilder, switch_step_id
 from equipoise.balance.repair.rule_repair import Transfer
 from equipoise.model.action import PowerOff, PowerOn
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.plan import Intent
 from equipoise.model.quantity import HostId, RuleId, VmId
 from equipoise.model.state.snapshot import Snapshot

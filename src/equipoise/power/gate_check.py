@@ -15,7 +15,7 @@ from equipoise.balance.repair.move_order import passes_in_any_order
 from equipoise.balance.repair.placement_state import PlacementState
 from equipoise.balance.repair.rule_repair import Transfer, repair_rules
 from equipoise.balance.rules import PlacementRules, read_rules
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.host import HostState
 from equipoise.model.plan import Intent
 from equipoise.model.quantity import HostId, RuleId, VmId

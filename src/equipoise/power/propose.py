@@ -15,7 +15,7 @@ from equipoise.balance.rules import read_rules
 from equipoise.balance.run_pass import PassResult
 from equipoise.capacity.waterfill import Floats
 from equipoise.model.action import Migrate, PowerOff, PowerOn
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.plan import Intent, Proposal, Purpose, Rejection, Step
 from equipoise.model.quantity import HostId, format_count
 from equipoise.model.scenario.scenario import Scenario

@@ -20,7 +20,7 @@ from equipoise.balance.rebalance.greedy_kernels import find_obstacle
 from equipoise.balance.rebalance.rebalancer import OBSTACLE_CODES
 from equipoise.balance.repair.faults import join_names
 from equipoise.capacity.waterfill import NO_INDEX, Floats, Ints
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.policy.power import PowerPolicy
 from equipoise.model.quantity import HostId, VmId, format_count
 from equipoise.model.state.move_record import DAY_MS

@@ -12,7 +12,7 @@ from equipoise.balance.advice import MANDATORY_PRIORITY
 from equipoise.balance.repair.rule_repair import Transfer
 from equipoise.balance.run_pass import run_balance_pass
 from equipoise.capacity.waterfill import NO_INDEX, Ints
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.host import HostState
 from equipoise.model.policy.power import PowerAutomation
 from equipoise.model.quantity import HostId, VmId

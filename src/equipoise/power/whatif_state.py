@@ -15,7 +15,7 @@ from equipoise.balance.rules import PinReason, pinned_vms, read_rules
 from equipoise.balance.run_pass import PassResult, run_balance_pass
 from equipoise.capacity.waterfill import Floats, Ints
 from equipoise.model.action import PowerOn
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.host import HostState
 from equipoise.model.quantity import HostId, RuleId, VmId
 from equipoise.model.state.snapshot import Snapshot

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from equipoise.capacity.ledger import CONFIGURED_MEMORY, CommittedCapacity, vm_claim
 from equipoise.model.action import Action, Boot, Migrate, PowerOff, PowerOn
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.host import HostState
 from equipoise.model.plan import Intent, Proposal, Purpose
 from equipoise.model.quantity import HostId, StepId

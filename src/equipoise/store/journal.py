@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
-from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from equipoise.errors import InputProblem, InvalidInput, WorldError
@@ -88,12 +87,7 @@ class Journal(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _entries(self, events: Sequence[Event]) -> list[JournalEntry]:

@@ -12,7 +12,7 @@ import pytest
 from command import COMMAND, call, call_here
 from equipoise.adapters.kubernetes.api.resources import NODES, PODS
 from equipoise.adapters.kubernetes.api.server import ServerOptions
-from equipoise.api.loading import read_inventory
+from equipoise.api.loading import read_inventory_with_warnings
 from kubernetes_api import a_node, a_pod
 from kubernetes_server import ServedApi
 
@@ -99,7 +99,7 @@ def test_a_cluster_is_imported_and_simulated(tmp_path: Path) -> None:
         assert api.store.version == version, "nothing is written"
     unreachable = imported("--server", api.url, code=3)
     assert unreachable["code"] == "api-unreachable"
-    assert [vm.host for vm in read_inventory(inventory).vms] == ["n1", None]
+    assert [vm.host for vm in read_inventory_with_warnings(inventory)[0].vms] == ["n1", None]
     outcome = run("-w", str(output), "--scheduler", scheduler("least-loaded"))
     assert (outcome["bindings"], outcome["pending_count"]) == (1, 0), "one has its node already"
 

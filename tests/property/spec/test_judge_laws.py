@@ -11,13 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import formulas
+from batch_verdicts import judge_cases
 from equipoise.errors import InvalidInput
 from equipoise.model.event import ActionFinished, ActionStarted, Event
 from equipoise.model.state import transition
 from equipoise.model.state.draft import Draft
 from equipoise.model.state.snapshot import RunningAction
 from equipoise.plan.interleavings import OverlayDraft
-from equipoise.spec.batch.judge import CaseBatch, judge_cases
+from equipoise.spec.batch.judge import CaseBatch
 from equipoise.spec.evaluate import incremental
 from equipoise.spec.judge import SpecificationJudge
 from equipoise.spec.language.print import print_file

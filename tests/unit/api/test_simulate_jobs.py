@@ -11,7 +11,7 @@ import pytest
 
 import equipoise as eq
 from command import call_here
-from equipoise.adapters.batsim.job_table import JOB_COLUMNS, job_table
+from equipoise.adapters.batsim.outputs import JOB_COLUMNS, job_table
 from equipoise.sim.jobs.policies import Fcfs
 from equipoise.sim.jobs.work import DelayWork, Job, JobState
 

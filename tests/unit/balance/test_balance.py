@@ -18,7 +18,7 @@ from equipoise.balance.rebalance.greedy import GreedySearch
 from equipoise.balance.rules import read_rules
 from equipoise.capacity.imbalance import imbalance, resource_weights
 from equipoise.model.action import Migrate
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.event import DemandObserved
 from equipoise.model.host import HostState
 from equipoise.model.plan import Intent, Plan, Proposal, Purpose

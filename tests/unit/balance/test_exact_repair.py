@@ -7,7 +7,7 @@ import pytest
 from builders import a_cluster, a_host, a_vm
 from equipoise.balance import BalanceDecider
 from equipoise.model.action import Migrate
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.policy.balance import BalancePolicy, HostOverride
 from equipoise.model.quantity import HostId, RuleId, VmId
 from equipoise.model.rule import Satisfy

@@ -13,7 +13,7 @@ from equipoise.balance.explain import BalanceExplainer
 from equipoise.balance.placement import PlacementAdvice, place_vms
 from equipoise.balance.run_pass import run_balance_pass
 from equipoise.documents.advice import place_document, recommend_document
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.host import HostState, RequestedHostState
 from equipoise.model.policy.balance import BalancePolicy, VmOverride
 from equipoise.model.quantity import HostId, RuleId, VmId

@@ -19,7 +19,7 @@ from equipoise.balance.rules import read_rules
 from equipoise.balance.run_pass import run_balance_pass
 from equipoise.capacity.imbalance import resource_weights
 from equipoise.model.action import Boot, Migrate
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.event import (
     ActionFinished,
     ActionStarted,

@@ -17,7 +17,7 @@ from equipoise.balance.repair.repair_search import search_repair
 from equipoise.balance.rules import read_rules
 from equipoise.balance.run_pass import run_balance_pass
 from equipoise.model.action import Action, Boot, EnterMaintenance, Migrate, PowerOff
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.event import ActionStarted
 from equipoise.model.host import HostState, RequestedHostState
 from equipoise.model.plan import Plan, Proposal, Purpose

@@ -12,7 +12,7 @@ from equipoise.balance.explain import BalanceExplainer
 from equipoise.balance.run_pass import run_balance_pass
 from equipoise.control import ControlLoop
 from equipoise.control.config import ControlConfig
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.event import ActionFailed, ActionFinished, ActionStarted, ActionTimedOut
 from equipoise.model.host import PowerProfile
 from equipoise.model.policy.balance import BalancePolicy

@@ -7,7 +7,7 @@ from typing import Any
 from builders import a_cluster, a_host, a_vm
 from equipoise.balance.placement import PlacementAdvice, place_vms
 from equipoise.balance.run_pass import run_whatif
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.host import HostState
 from equipoise.model.policy.balance import BalancePolicy, HostOverride
 from equipoise.model.quantity import HostId, RuleId, VmId

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from equipoise.files import parse_scenario, to_yaml
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.scenario import faults, load, physics, scenario
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "files.md").read_text()

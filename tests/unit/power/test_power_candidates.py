@@ -9,7 +9,7 @@ import pytest
 
 from builders import a_cluster, a_step, a_vm, figures
 from equipoise.model.action import Migrate
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.event import ActionStarted, RolesFound, SlotsFilled
 from equipoise.model.host import PowerProfile, RequestedHostState
 from equipoise.model.policy.balance import BalancePolicy, VmOverride

@@ -11,7 +11,7 @@ import pytest
 from builders import a_cluster, a_host
 from equipoise.balance.rebalance.assess import assess
 from equipoise.balance.rules import read_rules
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.host import Host, HostReserve, PowerProfile
 from equipoise.model.policy.balance import BalancePolicy
 from equipoise.model.policy.power import (

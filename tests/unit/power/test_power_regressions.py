@@ -10,7 +10,7 @@ from builders import a_cluster, a_step, a_vm
 from equipoise.control import ControlLoop
 from equipoise.control.arbitrate import arbitrate
 from equipoise.model.action import Migrate, PowerOff, PowerOn
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.event import ActionStarted
 from equipoise.model.host import Host, PowerProfile, RequestedHostState
 from equipoise.model.plan import Intent, Plan, Proposal, Purpose

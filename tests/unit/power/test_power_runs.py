@@ -9,7 +9,7 @@ import pytest
 
 from builders import a_host, a_vm, an_inventory
 from equipoise.model.action import PowerOff, PowerOn
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.event import (
     ActionFailed,
     ActionFinished,

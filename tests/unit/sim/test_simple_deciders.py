@@ -8,7 +8,7 @@ import pytest
 
 from builders import a_cluster, a_host, a_vm, an_inventory, figures
 from equipoise.model.action import Boot, Migrate, PowerOff, PowerOn, describe
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.host import HostState
 from equipoise.model.plan import Proposal, Purpose
 from equipoise.model.quantity import HostId, PlanId, RuleId, VmId

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from batch_verdicts import judge_cases
 from builders import a_cluster, a_host, a_vm
 from equipoise.errors import InvalidInput
-from equipoise.spec.batch.judge import judge_cases
 from equipoise.spec.requirement import Case, Requirement, judge_case
 from equipoise.spec.specification import Specification
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from equipoise.adapters.batsim.json_numbers import read_seconds
+from equipoise.adapters.batsim.quantities import read_seconds
 from equipoise.errors import InputProblem, InvalidInput
 from equipoise.sim.jobs.host_changes import AvailabilityChange
 from equipoise.sim.jobs.host_set import parse_host_set

@@ -1,17 +1,17 @@
-"""Writes the result files of Batsim: ``jobs.csv``, ``schedule.csv``, ``machine_states.csv``.
+"""The result files of Batsim, and the rows of ``jobs.csv`` as a table for pandas.
 
-The layout of version 4 has an underscore after the prefix. That of version 5 has none, writes
-``schedule.json`` and ``real_exec_info.json``, and makes the folder of the prefix.
+The files are ``jobs.csv``, ``schedule.csv`` and ``machine_states.csv``. The layout of version 4 has
+an underscore after the prefix. That of version 5 has none, writes ``schedule.json`` and
+``real_exec_info.json``, and makes the folder of the prefix.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from math import inf
+from math import inf, nan
 from pathlib import Path
-from types import TracebackType
-from typing import Final, TextIO
+from typing import Any, Final, TextIO
 
 from equipoise.adapters.batsim.v5.events import BATSIM_VERSION
 from equipoise.sim.jobs.host_set import format_host_set
@@ -30,11 +30,12 @@ STATE_NAMES: Final = {
 _LAYOUT_5: Final = 5
 _SPECIAL: Final = frozenset(',"\n\r')
 """What makes quotes necessary in a cell."""
-_JOB_COLUMNS: Final = (
-    "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,"
-    "success,final_state,starting_time,execution_time,finish_time,waiting_time,turnaround_time,"
-    "stretch,allocated_resources,consumed_energy,metadata\n"
-)
+JOB_COLUMNS: Final = (
+    "job_id", "workload_name", "profile", "submission_time", "requested_number_of_resources",
+    "requested_time", "success", "final_state", "starting_time", "execution_time", "finish_time",
+    "waiting_time", "turnaround_time", "stretch", "allocated_resources", "consumed_energy",
+    "metadata",
+)  # fmt: skip
 _HOST_COLUMNS: Final = "time,nb_sleeping,nb_switching_on,nb_switching_off,nb_idle,nb_computing\n"
 
 
@@ -82,6 +83,32 @@ def job_line(job: Job, profile: str) -> str:
     )
 
 
+def job_row(job: Job) -> tuple[Any, ...]:
+    """Return the row of a job; a rejected job has no times."""
+    limit_s = -1.0 if job.walltime_s == UNLIMITED else job.walltime_s
+    first = (
+        job.name, job.workload, job.work.name, job.submit_s, job.hosts_requested, limit_s,
+        int(job.state is JobState.SUCCEEDED), STATE_NAMES[job.state],
+    )  # fmt: skip
+    if job.state is JobState.REJECTED:
+        return (*first, nan, nan, nan, nan, nan, nan, "", -1.0, job.label)
+    turnaround_s = job.end_s - job.submit_s
+    return (
+        *first, job.start_s, job.run_s, job.end_s, job.start_s - job.submit_s, turnaround_s,
+        turnaround_s / job.run_s, format_host_set(job.hosts), job.energy_j, job.label,
+    )  # fmt: skip
+
+
+def job_table(jobs: Iterable[Job]) -> dict[str, list[Any]]:
+    """Return the columns of jobs by name, in Batsim's order."""
+    columns: dict[str, list[Any]] = {name: [] for name in JOB_COLUMNS}
+    cells = list(columns.values())
+    for job in jobs:
+        for column, value in zip(cells, job_row(job), strict=True):
+            column.append(value)
+    return columns
+
+
 class BatsimOutputs:
     """Writes rows while the simulation runs."""
 
@@ -92,18 +119,13 @@ class BatsimOutputs:
         if layout >= _LAYOUT_5:
             Path(f"{prefix}jobs.csv").parent.mkdir(parents=True, exist_ok=True)
         self._files = ExitStack()
-        self._jobs = self._open("jobs", _JOB_COLUMNS)
+        self._jobs = self._open("jobs", ",".join(JOB_COLUMNS) + "\n")
         self._hosts = self._open("machine_states", _HOST_COLUMNS) if host_states else None
 
     def __enter__(self) -> BatsimOutputs:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._files.close()
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from typing import Final, NoReturn
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from equipoise.adapters.batsim.units import parse_bandwidth, parse_seconds, parse_speed
+from equipoise.adapters.batsim.quantities import parse_bandwidth, parse_seconds, parse_speed
 from equipoise.adapters.batsim.zones import RouteFinder, Zone
 from equipoise.errors import InputProblem, InvalidInput
 from equipoise.sim.jobs.platform import JobHost, Link, Platform, PowerState, SleepState

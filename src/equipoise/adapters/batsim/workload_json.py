@@ -11,12 +11,12 @@ from typing import Any, Final
 
 import msgspec
 
-from equipoise.adapters.batsim.json_numbers import (
+from equipoise.adapters.batsim.mpi_trace import read_trace
+from equipoise.adapters.batsim.quantities import (
     read_amount,
     read_seconds,
     read_whole,
 )
-from equipoise.adapters.batsim.mpi_trace import read_trace
 from equipoise.adapters.batsim.v5.profiles import (
     convert_profile,
     is_version_5,

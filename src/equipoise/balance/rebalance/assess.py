@@ -20,7 +20,7 @@ from equipoise.capacity.ledger import claimed_resources
 from equipoise.capacity.overload import DEMANDED, overload
 from equipoise.capacity.waterfill import NO_INDEX, Floats, Ints
 from equipoise.model.action import Boot, Migrate, Resume
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.host import Host, HostState
 from equipoise.model.policy.balance import BalancePolicy, HostOverride
 from equipoise.model.quantity import HostId, ResourceName, VmId

@@ -36,7 +36,7 @@ from equipoise.balance.rebalance.relief import OverloadRelief
 from equipoise.balance.repair.move_order import passes_in_any_order
 from equipoise.balance.repair.rule_repair import RepairResult
 from equipoise.capacity.waterfill import Floats
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.plan import Intent, Rejection
 from equipoise.model.quantity import StepId
 from equipoise.model.state.snapshot import Snapshot

@@ -29,7 +29,7 @@ from equipoise.balance.repair.placement_state import (
 from equipoise.balance.repair.repair_search import RepairSearchResult, search_repair
 from equipoise.balance.rules import PlacementRules
 from equipoise.capacity.ledger import Claim
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.host import Host, HostState
 from equipoise.model.plan import Intent
 from equipoise.model.quantity import HostId, RuleId, VmId

@@ -34,7 +34,7 @@ from equipoise.documents.json_document import ProblemRow, warning_rows
 from equipoise.errors import InputProblem, InvalidInput
 from equipoise.files import override_estimates
 from equipoise.model.action import Migrate, describe
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.plan import Rejection
 from equipoise.model.problem import PlanningProblem
 from equipoise.model.quantity import HostId, VmId, format_count

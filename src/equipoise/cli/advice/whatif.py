@@ -16,8 +16,8 @@ from equipoise.cli.output import console, print_document, print_warnings, printa
 from equipoise.documents.advice import place_document, whatif_document
 from equipoise.documents.json_document import warning_rows
 from equipoise.errors import InputProblem, InvalidInput
+from equipoise.model.action_durations import Estimates
 from equipoise.model.diagnostics import closest_match
-from equipoise.model.estimate import Estimates
 from equipoise.model.inventory import amend
 from equipoise.model.quantity import HostId, VmId, format_count
 from equipoise.model.state.snapshot import Snapshot

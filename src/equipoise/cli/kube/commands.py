@@ -301,9 +301,9 @@ def kube_import(  # noqa: PLR0913, PLR0917  (a parameter is an option of the com
     json: Json = False,
 ) -> None:
     """Read the nodes and pods of a live cluster; nothing is changed there."""
-    from equipoise.cli.kube import import_cluster as command
+    from equipoise.cli.kube import live_cluster as command
 
-    raise typer.Exit(command.run(context.params, as_json=json))
+    raise typer.Exit(command.run_import(context.params, as_json=json))
 
 
 @kube_app.command("schedule")
@@ -329,6 +329,6 @@ def kube_schedule(  # noqa: PLR0913, PLR0917  (a parameter is an option of the c
     It also works in a simulation: equipoise kube run --clock stock --scheduler "equipoise kube
     schedule --server {url}".
     """
-    from equipoise.cli.kube import schedule as command
+    from equipoise.cli.kube import live_cluster as command
 
-    raise typer.Exit(command.run(context.params))
+    raise typer.Exit(command.run_scheduler(context.params))

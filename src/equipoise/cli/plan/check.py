@@ -55,9 +55,9 @@ def _violations(problem: PlanningProblem, snapshot: Snapshot, plan: Plan) -> tup
     if problem == PlanningProblem(cluster=problem.cluster):
         verdict = verify(snapshot, plan)
         return verdict.violations if isinstance(verdict, Refusal) else ()
-    from equipoise.plan.exact.old_faults import judge_despite_old_faults
+    from equipoise.plan.exact.broken_rules import judge_with_broken_rules
 
-    return judge_despite_old_faults(problem, plan)
+    return judge_with_broken_rules(problem, plan)
 
 
 def show_violations(violations: tuple[Violation, ...]) -> None:

@@ -32,8 +32,8 @@ from equipoise.model.problem import DesiredHostState, PlanningProblem
 from equipoise.model.problem.problem import problem_reaching
 from equipoise.model.quantity import PlanId, format_count
 from equipoise.model.value import pause_gc
+from equipoise.plan.exact.broken_rules import solve_with_broken_rules
 from equipoise.plan.exact.judge import RefusedPlan
-from equipoise.plan.exact.old_faults import solve_with_old_faults
 from equipoise.plan.exact.result import ConditionConflict, PlanningResult
 from equipoise.plan.exact.solve import JudgedPlan
 from equipoise.plan.exact.solver import SearchBudget, SearchProgress
@@ -302,7 +302,7 @@ class _InterruptibleSolve:
 
     def _work(self) -> None:
         try:
-            self._result = solve_with_old_faults(
+            self._result = solve_with_broken_rules(
                 self._problem,
                 self._budget,
                 repair=self._options.repair,

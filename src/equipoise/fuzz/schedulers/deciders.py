@@ -24,7 +24,7 @@ from equipoise.balance.propose import BalanceDecider
 from equipoise.control.arbitrate import arbitrate, ask_deciders
 from equipoise.control.ports import Decider
 from equipoise.fuzz.trial.stored import written_arguments
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.host import Host, HostState, PowerProfile, RequestedHostState
 from equipoise.model.plan import Step
 from equipoise.model.quantity import OVERCOMMIT_MAX, HostId, PlanId, ResourceName, RuleId, VmId

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, get_args
 from msgspec import Meta
 
 from equipoise.model.action import HOST_TRANSITIONS, HostAction, VmAction, kind_of
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.host import HostState
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.host import Host
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Plan

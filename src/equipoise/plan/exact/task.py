@@ -241,7 +241,7 @@ class PlanningTask:
         if kept is not None:
             parts = RequirementParts(snapshot)
             conditions = [
-                _with_old_fault(condition, parts, kept, broken) for condition in conditions
+                _with_existing_fault(condition, parts, kept, broken) for condition in conditions
             ]
         task = cls(problem, snapshot, tuple(conditions), tuple(invalid))
         return replace(task, broken_rules=frozenset(broken)) if broken else task
@@ -453,7 +453,7 @@ def _rule_conditions(
         yield RuleCondition(rule, replace(requirement, title=rule.id), weight)
 
 
-def _with_old_fault(
+def _with_existing_fault(
     condition: PlanCondition,
     parts: RequirementParts,
     kept: Collection[RuleId],

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from equipoise.spec.batch.cases import Array, CaseArrays, Unbatchable
+from equipoise.spec.batch.cases import Array, CaseArrays
 from equipoise.spec.batch.compile import BatchCompiler, BatchView
 from equipoise.spec.batch.moments import execute_plans
 from equipoise.spec.batch.values import (
@@ -40,31 +40,8 @@ class BatchVerdicts:
     """When it is first violated; -1 where it holds."""
 
 
-def judge_cases(
-    specification: Specification,
-    name: str,
-    cases: Sequence[Case],
-    arguments: Sequence[Arguments],
-    *,
-    continuous: bool,
-) -> BatchVerdicts:
-    """Judge any number of cases by a constraint: as arrays where possible, else one by one."""
-    chunks = []
-    for first in range(0, len(cases), CHUNK_CASES):
-        chunk, given = cases[first : first + CHUNK_CASES], arguments[first : first + CHUNK_CASES]
-        try:
-            verdicts = CaseBatch(chunk).judge(specification, name, given, continuous=continuous)
-            chunks.append(verdicts.broken_ms)
-        except Unbatchable:
-            requirements = [
-                Requirement(specification, name, values, continuous) for values in given
-            ]
-            chunks.append(np.array(list(map(_broken_ms, requirements, chunk)), np.int64))
-    broken_ms = np.concatenate([np.empty(0, np.int64), *chunks])
-    return BatchVerdicts(broken_ms < 0, broken_ms)
-
-
-def _broken_ms(requirement: Requirement, case: Case) -> int:
+def broken_ms_of(requirement: Requirement, case: Case) -> int:
+    """Return when a case first violates a requirement; -1 if it never does."""
     violation = judge_case(requirement, case)
     return -1 if violation is None else violation.at_ms
 
@@ -113,7 +90,7 @@ class CaseBatch:
         # Where a term had no value, the evaluator of single cases decides whether it mattered.
         for case in np.flatnonzero(timeline.uncertain).tolist():
             requirement = Requirement(specification, name, arguments[case], continuous)
-            broken_ms[case] = _broken_ms(requirement, self.cases.cases[case])
+            broken_ms[case] = broken_ms_of(requirement, self.cases.cases[case])
         return BatchVerdicts(broken_ms < 0, broken_ms)
 
     def _view(self, *, starts: bool) -> BatchView:

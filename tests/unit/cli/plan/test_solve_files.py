@@ -31,7 +31,7 @@ def never(monkeypatch: pytest.MonkeyPatch) -> None:
     def search(*_: Any, **__: Any) -> None:
         pytest.fail("it searched before it looked")
 
-    monkeypatch.setattr(command, "solve_with_old_faults", search)
+    monkeypatch.setattr(command, "solve_with_broken_rules", search)
 
 
 def refusal(folder: Path, problem: PlanningProblem, **options: Any) -> str:

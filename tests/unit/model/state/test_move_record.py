@@ -9,7 +9,7 @@ import pytest
 
 from builders import a_cluster, a_host, a_step, a_vm
 from equipoise.model.action import Boot, Migrate
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.event import (
     ActionFailed,
     ActionFinished,

@@ -8,7 +8,7 @@ import pytest
 
 from builders import a_host, a_vm
 from equipoise.model.action import Migrate
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.plan import Plan, Step
 from equipoise.model.problem import ActionDuration, Network, PlanningProblem
 from equipoise.model.problem.problem import ActionKind, NetworkLink, NetworkSwitch

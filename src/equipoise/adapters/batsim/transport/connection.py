@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from time import perf_counter
-from types import TracebackType
 from typing import Any, Final, Self
 
 from equipoise.adapters.batsim.protocol.messages import SchedulerError
@@ -69,12 +68,7 @@ class SchedulerConnection:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._socket.disable_monitor()
         self._context.destroy(linger=0)
 

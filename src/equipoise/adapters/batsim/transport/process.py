@@ -11,7 +11,6 @@ from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 from threading import Event, Thread
-from types import TracebackType
 from typing import Final, Self
 
 from equipoise.errors import InputProblem, InvalidInput
@@ -65,12 +64,7 @@ class SchedulerProcess:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop(grace_s=0)
 
     @property

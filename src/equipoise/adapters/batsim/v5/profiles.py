@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from equipoise.adapters.batsim.json_numbers import read_amount, read_seconds, read_whole
+from equipoise.adapters.batsim.quantities import read_amount, read_seconds, read_whole
 from equipoise.sim.jobs.work import (
     DelayWork,
     MergedTaskWork,

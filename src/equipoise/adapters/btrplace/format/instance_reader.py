@@ -39,8 +39,8 @@ from equipoise.adapters.btrplace.format.records import (
     tagged_record,
     union_of,
 )
+from equipoise.model.action_durations import Estimates
 from equipoise.model.diagnostics import Diagnostics, TooManyDiagnostics
-from equipoise.model.estimate import Estimates
 from equipoise.model.host import Host, HostState
 from equipoise.model.inventory import Inventory
 from equipoise.model.plan import ConcurrencyLimits

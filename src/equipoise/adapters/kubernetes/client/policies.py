@@ -22,7 +22,7 @@ from equipoise.adapters.kubernetes.client.pod_view import (
 )
 from equipoise.balance.placement import place_vms
 from equipoise.balance.run_pass import run_balance_pass
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.inventory import Inventory
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.sim.pods.spec import CPU, MEMORY

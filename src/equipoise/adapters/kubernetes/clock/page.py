@@ -12,7 +12,6 @@ import os
 from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from equipoise.adapters.kubernetes.clock.threads import ThreadStates
@@ -167,12 +166,7 @@ class VirtualClockPage:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 

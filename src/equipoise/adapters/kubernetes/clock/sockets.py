@@ -11,7 +11,6 @@ import socket
 import struct
 from collections.abc import Iterable
 from functools import lru_cache
-from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from equipoise.errors import WorldError
@@ -100,12 +99,7 @@ class SocketQueues:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _ask(self, requests: list[bytes]) -> list[_Counts | None]:

@@ -1,4 +1,7 @@
-"""``equipoise kube import``: the nodes and pods of a live cluster, read only."""
+"""Commands on a live cluster: ``equipoise kube import`` and ``equipoise kube schedule``.
+
+The first only reads nodes and pods. The second is the placement of Equipoise as a scheduler.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any
 from equipoise.adapters.kubernetes.client.connection import ApiAddress, address_of
 from equipoise.adapters.kubernetes.client.importer import import_cluster
 from equipoise.adapters.kubernetes.client.kubeconfig import read_kubeconfig
+from equipoise.adapters.kubernetes.client.own_scheduler import OwnScheduler, OwnSchedulerOptions
 from equipoise.cli.file_io import check_writable, write_file
 from equipoise.cli.output import (
     EXIT_OK,
@@ -23,7 +27,7 @@ from equipoise.errors import InputProblem, InvalidInput
 from equipoise.files.write import plain_to_yaml, to_yaml
 
 
-def run(given: Mapping[str, Any], *, as_json: bool) -> int:
+def run_import(given: Mapping[str, Any], *, as_json: bool) -> int:
     """Import a cluster and write the files that the options name."""
     output: Path | None = given["output"]
     inventory: Path | None = given["inventory"]
@@ -49,6 +53,19 @@ def run(given: Mapping[str, Any], *, as_json: bool) -> int:
     return EXIT_OK
 
 
+def run_scheduler(given: Mapping[str, Any]) -> int:
+    """Schedule until the command is interrupted, or the API ends."""
+    options = OwnSchedulerOptions(
+        policy=given["policy"], name=given["name"], deschedule_s=given["deschedule"]
+    )
+    scheduler = OwnScheduler(read_address(given), options, _print_line)
+    try:
+        scheduler.run()
+    finally:
+        scheduler.close()
+    return EXIT_OK
+
+
 def read_address(given: Mapping[str, Any]) -> ApiAddress:
     """Return the API that the options name: by a kubeconfig, or by its URL."""
     kubeconfig, server = given["kubeconfig"], given["server"]
@@ -69,3 +86,7 @@ def read_address(given: Mapping[str, Any]) -> ApiAddress:
 def _problem(key: str, what: str, cure: str) -> InvalidInput:
     problem = InputProblem(key=key, what=what, cure=cure, code="option-conflict")
     return InvalidInput("kube", [problem])
+
+
+def _print_line(line: str) -> None:
+    progress_console().print(printable(line), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Old faults: the gate charges a plan with what it breaks or makes worse, element by element."""
+"""Existing faults: the gate charges a plan with what it breaks or worsens, element by element."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from builders import a_vm
-from equipoise.model.estimate import Estimates
+from equipoise.model.action_durations import Estimates
 from equipoise.model.vm import Demand
 
 VM = a_vm("v", "h", memory_mib=1000, demand=Demand(cpu_mhz=2000, memory_mib=400))

@@ -1,4 +1,4 @@
-"""Laws of old faults: the gate compares with the empty plan, and unrelated work goes on."""
+"""Laws of existing faults: the gate compares with the empty plan, and unrelated work goes on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from equipoise.model.rule import KeepApart, KeepTogether, Rule, Satisfy, StayOff
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import MemorySettings, Vm
 from equipoise.plan import VerifiedPlan, verify
-from equipoise.plan.exact.old_faults import judge_despite_old_faults, solve_with_old_faults
+from equipoise.plan.exact.broken_rules import judge_with_broken_rules, solve_with_broken_rules
 from equipoise.plan.exact.result import PlanningStatus
 from equipoise.spec.evaluate.breaches import worse_breaches
 from equipoise.spec.requirement import Requirement
@@ -198,13 +198,13 @@ def test_a_start_is_solved_although_an_unrelated_rule_stays_broken(
         vms={VmId("new"): DesiredVmState.RUNNING},
         hosts=dict.fromkeys(HOSTS, DesiredHostState.ONLINE),
     )
-    result = solve_with_old_faults(problem)
+    result = solve_with_broken_rules(problem)
     assert result.status is PlanningStatus.SOLVED
     assert result.plan is not None
     state = Snapshot.of(problem.cluster)
     broken = {rule_id for rule_id, _ in broken_rules(state, [R])}
     assert set(result.unrepaired) == broken
-    assert judge_despite_old_faults(problem, result.plan) == ()
+    assert judge_with_broken_rules(problem, result.plan) == ()
     assert is_accepted(state, result.plan)
 
 
@@ -217,10 +217,10 @@ def test_a_plan_of_the_planner_passes_the_gate_with_the_repairs_that_it_names(
     rule = some_rule(chance, name)
     vms = [a_vm(vm, chance.choice(HOSTS)) for vm in VMS]
     problem = a_problem([a_host(host) for host in HOSTS], vms, rule)
-    result = solve_with_old_faults(problem)
+    result = solve_with_broken_rules(problem)
     if result.plan is None:
         return
-    assert judge_despite_old_faults(problem, result.plan) == ()
+    assert judge_with_broken_rules(problem, result.plan) == ()
     assert is_accepted(Snapshot.of(problem.cluster), result.plan)
     assert result.unrepaired or not any(broken_rules(after(problem.cluster, result.plan), [R]))
 

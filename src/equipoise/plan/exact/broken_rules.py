@@ -1,4 +1,4 @@
-"""Old faults in planning: rules that are broken before the plan.
+"""Planning with rules that are broken before the plan.
 
 A campaign demands that a continuous rule holds from the start, so no plan exists if it does not.
 An operator wants the rule repaired, and unrelated work done where no plan repairs it. So a plan
@@ -20,7 +20,7 @@ from equipoise.plan.exact.solver import SearchBudget
 from equipoise.plan.exact.task import PlanningTask, RuleCondition
 
 
-def solve_with_old_faults(
+def solve_with_broken_rules(
     problem: PlanningProblem,
     budget: SearchBudget | None = None,
     *,
@@ -52,7 +52,7 @@ def solve_with_old_faults(
         kept |= more
 
 
-def judge_despite_old_faults(problem: PlanningProblem, plan: Plan) -> tuple[Violation, ...]:
+def judge_with_broken_rules(problem: PlanningProblem, plan: Plan) -> tuple[Violation, ...]:
     """Return what a plan for a problem violates.
 
     The rules of a problem are goals, so the plan has to repair those that are broken before it. A
