@@ -265,6 +265,7 @@ CODES: Final[Mapping[str, str]] = {
     # Simulation, control, journal and adapters.
     "world-failed": "An outside system refused or broke.",
     "action-interrupted": "The host or VM of a running action failed or was removed.",
+    "action-lost": "An action was cancelled, and the world gave no answer.",
     "address-invalid": "The address of a journal is neither a path nor a known database URL.",
     "concurrency-limit": "The limit of concurrent actions is reached.",
     "database-busy": "Another process holds the lock of the database.",

@@ -18,6 +18,7 @@ from command import call, call_here
 from equipoise.cli import commands
 from equipoise.documents.advice import PlaceDocument, RecommendDocument, WhatIfDocument
 from equipoise.documents.cluster import ClusterDocument, JournalDocument, WakeDocument
+from equipoise.documents.execution import ExecuteDocument
 from equipoise.documents.fuzz import (
     BenchDocument,
     ExperimentDocument,
@@ -63,6 +64,7 @@ COMMANDS: dict[str, tuple[Any, int]] = {
     "whatif {examples}/small.yaml --fail r1": (WhatIfDocument, 0),
     "solve {examples}/swap.yaml": (SolveDocument, 0),
     "check {examples}/drain.yaml --instance {examples}/small.yaml": (CheckDocument, 0),
+    "execute {examples}/drain.yaml --world {examples}/small.yaml": (ExecuteDocument, 0),
     "simulate first-steps": (SimulationDocument, 0),
     "demo --out demo": (DemoDocument, 0),
     "jobs -w jobs.swf --hosts 2": (JobsDocument, 0),

@@ -25,6 +25,9 @@ _MIB: Final = 1024 * 1024
 _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json", ".gz"})
 _TOP_KEY: Final = re.compile(r"^([A-Za-z_]+)\s*:", re.MULTILINE)
 
+_SIMULATED_S: Final = 86_400
+"""The length of the simulation of an inventory; a plan that takes longer runs to its end."""
+
 Loaded = Inventory | Scenario | PlanningProblem | Plan | UpgradeCampaign
 
 
@@ -56,6 +59,22 @@ def load(name: str | Path) -> Loaded:
     if "cluster" in keys:
         return files.parse_problem(content, str(path), check_cluster)
     return files.parse_inventory(content, str(path), check_cluster)
+
+
+def load_world(name: str) -> tuple[Scenario, Path | None]:
+    """Return the scenario of a simulated world, and the folder of its traces.
+
+    An inventory, or the cluster of a planning problem, is a world whose demand stays as it is.
+    """
+    loaded = load(name)
+    if isinstance(loaded, Scenario):
+        return loaded, Path(name).parent if Path(name).exists() else None
+    if isinstance(loaded, PlanningProblem):
+        loaded = loaded.cluster
+    if not isinstance(loaded, Inventory):
+        what, cure = f"is no world but a {type(loaded).__name__}", "name an inventory or a scenario"
+        raise InvalidInput.of(name, what, key="--world", cure=cure, code="wrong-type")
+    return Scenario(name=loaded.name, duration_s=_SIMULATED_S, cluster=loaded), None
 
 
 def _load_builtin(name: str) -> Scenario | UpgradeCampaign:

@@ -98,10 +98,15 @@ def journal_document(journal: Journal, kinds: Collection[str]) -> JournalDocumen
         journal=journal.name,
         length=len(journal),
         sha256=journal.sha256(),
-        events=tuple(
-            EventRow(at_ms=event.at_ms, kind=event_kind(event), text=describe_event(event))
-            for event in journal.events(kinds=kinds)
-        ),
+        events=event_rows(journal, kinds),
+    )
+
+
+def event_rows(journal: Journal, kinds: Collection[str] = ()) -> tuple[EventRow, ...]:
+    """Return the events of a journal; all kinds if ``kinds`` is empty."""
+    return tuple(
+        EventRow(at_ms=event.at_ms, kind=event_kind(event), text=describe_event(event))
+        for event in journal.events(kinds=kinds)
     )
 
 

@@ -1,4 +1,4 @@
-"""The arguments of ``check`` and ``solve``."""
+"""The arguments of ``check``, ``execute`` and ``solve``."""
 
 from __future__ import annotations
 
@@ -7,12 +7,19 @@ from typing import Annotated
 
 import typer
 
-from equipoise.cli.typer_app import EquipoiseTyper, Json, OptionalFloat, OptionalPath, Seed
+from equipoise.cli.typer_app import (
+    EquipoiseTyper,
+    Json,
+    NewJournal,
+    OptionalFloat,
+    OptionalPath,
+    Seed,
+)
 
 
 def add_to(app: EquipoiseTyper) -> None:
     """Add the commands of this group."""
-    for command in (check, solve):
+    for command in (check, execute, solve):
         app.command()(command)
 
 
@@ -30,6 +37,28 @@ def check(
     from equipoise.cli.plan import check as command
 
     raise typer.Exit(command.run(plan, instance, as_json=json))
+
+
+def execute(
+    plan: Annotated[Path, typer.Argument(help="The plan, in YAML or JSON.")],
+    world: Annotated[
+        str,
+        typer.Option(
+            "--world",
+            metavar="FILE",
+            help="The simulated world: an inventory, a scenario, or a built-in scenario.",
+        ),
+    ],
+    journal: NewJournal = None,
+    json: Json = False,
+) -> None:
+    """Execute a plan on a simulated world, if the gate accepts it.
+
+    Exit code 1 if the gate refuses the plan, 3 if a step fails.
+    """
+    from equipoise.cli.plan import execute as command
+
+    raise typer.Exit(command.run(plan, world, journal_url=journal, as_json=json))
 
 
 def solve(  # noqa: PLR0913, PLR0917  (a parameter is an option of the command)
