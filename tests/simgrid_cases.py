@@ -60,7 +60,7 @@ class CaseMaker:
         return f"{kind}{self._count}"
 
     def _latency(self) -> str:
-        return self._random.choice(["0s", "0s", "50us", "1ms", "0.02s"])
+        return self._random.choice(["0s", "0s", "50us", "1ms", "0.02s", "1ns"])
 
     def _bandwidth(self) -> str:
         return f"{self._random.choice([10, 50, 100, 125, 200, 333])}MBps"

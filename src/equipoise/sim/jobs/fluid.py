@@ -78,10 +78,10 @@ class Task:
         """Let time pass."""
         if self.latency_s > 0:
             left = self.latency_s - delta_s
-            self.latency_s = left if left > _TIME_PRECISION else 0.0
+            self.latency_s = left if left >= _TIME_PRECISION else 0.0
             return
         left = self.remaining - self.rate * delta_s
-        self.remaining = left if left > _WORK_PRECISION else 0.0
+        self.remaining = left if left >= _WORK_PRECISION else 0.0
 
 
 def share(tasks: Sequence[Task]) -> None:

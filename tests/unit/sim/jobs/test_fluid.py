@@ -55,6 +55,22 @@ def completions(case: Mapping[str, Any], time: QueuedTime | SteppedTime) -> list
 
 
 @pytest.mark.parametrize("time", TIMES)
+def test_a_latency_of_one_nanosecond_counts(time: type[QueuedTime] | type[SteppedTime]) -> None:
+    # SimGrid's precision is a nanosecond, and only what is shorter counts as nothing.
+    case = {
+        "hosts": {"a": 1e8, "b": 1e8},
+        "links": [{"id": "l", "bw": 1e7, "lat": 1e-9, "policy": "SHARED"}],
+        "routes": {"a-b": ["l"]},
+        "tasks": [
+            {"start": 0.0, "hosts": ["a", "b"], "flops": [0.0, 0.0], "bytes": [0.0, 1e6, 0.0, 0.0]},
+            # A task that ends at once makes a step of no length.
+            {"start": 0.0, "hosts": ["a"], "flops": [0.0], "bytes": []},
+        ],
+    }
+    assert completions(case, time()) == [0.100000001, 0.0]
+
+
+@pytest.mark.parametrize("time", TIMES)
 def test_completion_times_are_those_of_simgrid(time: type[QueuedTime] | type[SteppedTime]) -> None:
     if not RECORDED.exists():
         pytest.skip("the recorded cases of SimGrid are not beside the repository")
