@@ -139,7 +139,8 @@ def test_after_an_interruption_the_command_goes_on_with_its_journal(
         stderr=subprocess.PIPE,
     ) as process:
         end = time.monotonic() + LIMIT_S
-        while host.logins() == before and time.monotonic() < end:
+        # The first login is the preflight, the next one that of the playbook.
+        while host.logins() < before + 2 and time.monotonic() < end:
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=LIMIT_S)
@@ -149,3 +150,23 @@ def test_after_an_interruption_the_command_goes_on_with_its_journal(
     assert upgraded(campaign, access)["isolated"] == []
     assert "greeter 2.0: hi" in greeted(host)
     assert [event["event"] for event in journal(access)].count("campaign_ended") == 1
+
+
+def test_the_preflight_reaches_every_host_before_any_change(hosts: Rack, campaign: Path) -> None:
+    first, _, gone = hosts.hosts
+    gone.stop()
+    campaign.write_text(campaign.read_text().replace("undo_threshold: 1", "undo_threshold: 3"))
+    access = access_to(hosts, campaign.parent)
+    for more in ((), ("--dry-run",)):
+        done = subprocess.run(
+            [*line(campaign, access), *more],
+            env=os.environ | {"GREETER_TOKEN": SECRET},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=LIMIT_S,
+        )
+        assert done.returncode == 3, done.stderr
+        assert "h3 does not answer" in done.stderr
+        assert json.loads(done.stdout)["code"] == "world-failed"
+    assert first.logins() == 2, "the preflight and nothing else"

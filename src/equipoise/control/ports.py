@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -162,6 +162,22 @@ class RealTimeEngine(Protocol):
 
     def is_idle(self) -> bool:
         """Whether no event will come before the engine receives another schedule."""
+        ...
+
+
+@runtime_checkable
+class PreflightEngine(Protocol):
+    """An engine that can look for problems before the first action, without a change."""
+
+    def preflight(self) -> Mapping[str, str]:
+        """Return the hosts that do not answer, each with the reason.
+
+        Raise ``InvalidInput`` for a file that the engine cannot use.
+        """
+        ...
+
+    def resources_on(self, host: str, resources: Mapping[str, str | None]) -> list[str]:
+        """Return the resources, given with their hosts, that are lost without a host."""
         ...
 
 

@@ -129,11 +129,11 @@ def _undo_or_cancel(state: UpgradeState, status: ChangeSetStatus) -> ReviewDecis
     if order is CommandKind.CANCEL:
         return set_ended(state.at_ms, status.id, SetOutcome.CANCELLED, status.reason)
     reason = UNDO_COMMANDED if order is CommandKind.UNDO else None
-    reason = reason or _threshold_violation(state, status) or _deadline_violation(state, status)
+    reason = reason or threshold_violation(state, status) or _deadline_violation(state, status)
     return None if reason is None else set_undo_started(state.at_ms, status.id, reason)
 
 
-def _threshold_violation(state: UpgradeState, status: ChangeSetStatus) -> Reason | None:
+def threshold_violation(state: UpgradeState, status: ChangeSetStatus) -> Reason | None:
     """Return a violation if too few resources of a change are operational, or None."""
     for change, ids in zip(status.set.changes, status.targets, strict=True):
         # The threshold is the minimum number of operational targets; by default all of them.

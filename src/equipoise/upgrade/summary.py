@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
 
 from equipoise.model.event import Event
 from equipoise.model.quantity import ResourceId, TenantId, VmId
@@ -30,11 +30,20 @@ class SpareHostNeed:
     """For the unit that deactivates the most hosts, and for failures in the new partition."""
     available: int
     """Hosts that no tenant needs, even if all tenants scale to the limit of their SLA."""
+    is_waiting: bool = False
+    """Whether the campaign waits for capacity: then the hosts are not enough, whatever is needed.
+    """
 
     @property
     def is_enough(self) -> bool:
         """Whether enough hosts are available."""
-        return self.available >= self.needed
+        return self.available >= self.needed and not self.is_waiting
+
+
+CAPACITY_CODES: Final = frozenset(
+    {"no-spare-host", "vms-running", "vms-depend", "replacement-hosts-short"}
+)
+"""Codes of waits that more hosts may end."""
 
 
 def spare_host_need(state: UpgradeState, request: RequestId, order: int) -> SpareHostNeed:
@@ -134,6 +143,12 @@ class CampaignSummary:
     """The resources of each set that matched from the start."""
     refused_orders: list[tuple[str, Reason]] = field(default_factory=list)
     """Rejected commands, with the reason."""
+
+    @property
+    def waits_for_capacity(self) -> bool:
+        """Whether the campaign is paused and more hosts may let it continue."""
+        codes = self.iterations[-1].pause_codes if self.iterations else ()
+        return self.status is CampaignStatus.PAUSED and not CAPACITY_CODES.isdisjoint(codes)
 
 
 def summarise_campaign(events: Iterable[Event]) -> CampaignSummary:
@@ -294,8 +309,10 @@ class _Summariser:
         self._now.sizes = dict(self._state.cluster.vm_counts)
 
     def _CampaignEnded(self, event: past.CampaignEnded) -> None:  # noqa: N802
-        self.summary.status, self.summary.reason = event.status, event.reason
-        self.summary.code = event.code
+        summary = self.summary
+        summary.status, summary.reason, summary.code = event.status, event.reason, event.code
+        if summary.waits_for_capacity:
+            summary.spare = [replace(need, is_waiting=True) for need in summary.spare]
 
 
 def _matching(state: UpgradeState, status: ChangeSetStatus) -> list[ResourceId]:

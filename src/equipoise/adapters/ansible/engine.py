@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Final
@@ -29,6 +30,7 @@ from equipoise.adapters.ansible.playbooks import (
     jobs_for_task,
 )
 from equipoise.adapters.ansible.process import StopSignal
+from equipoise.adapters.ansible.reach import check_modules, unreachable_hosts
 from equipoise.model.event import Event
 from equipoise.model.quantity import VmId
 from equipoise.model.upgrade.event import (
@@ -84,6 +86,8 @@ class AnsibleConfig:
     playbooks: PlaybookPaths
     connections: Mapping[str, HostConnection]
     run_options: RunOptions = field(default_factory=RunOptions)
+    all_playbooks: tuple[Path, ...] = ()
+    """Every playbook that the engine may run, for the preflight."""
 
 
 def execute_batch(
@@ -337,6 +341,18 @@ class AnsibleEngine:
                 answers[task_key(event.kind, event.resource)] = event
             case VmMoved() | VmMoveFailed():
                 self._journaled.setdefault(event.batch, {})[move_key(event.vm)] = event
+
+    def preflight(self) -> Mapping[str, str]:
+        """Parse every playbook and log in to every host; return the hosts that do not answer."""
+        check_modules(self._config.all_playbooks, self._config.run_options)
+        return unreachable_hosts(
+            self._config.connections, self._config.run_options, self._stop_signal
+        )
+
+    def resources_on(self, host: str, resources: Mapping[str, str | None]) -> list[str]:
+        """Return the resources that are changed by logging in to a host of the access file."""
+        connections = self._config.connections
+        return [id_ for id_, on in resources.items() if host_of(id_, on, connections) == host]
 
     def stop(self) -> None:
         """Stop the run with all its processes; the remaining tasks are answered as unknown."""

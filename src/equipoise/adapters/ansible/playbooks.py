@@ -28,9 +28,18 @@ class PlaybookPaths:
     folder: Path
     """The folder that the names in the catalog are relative to."""
     by_task: Mapping[TaskKind, Path] = field(default_factory=dict)
-    """Playbooks for tasks that do not concern a component; a task without one does nothing."""
+    """Playbooks for tasks that do not concern a component."""
     move: Path | None = None
     """The playbook that moves a VM."""
+
+
+SWITCHING_KINDS: Final = (
+    TaskKind.DEACTIVATE,
+    TaskKind.ACTIVATE,
+    TaskKind.LINK_OFF,
+    TaskKind.LINK_ON,
+)
+"""Tasks of upgrade units: versions that are incompatible must not meet, so they are never empty."""
 
 
 class MissingPlaybook(Exception):
@@ -49,6 +58,10 @@ def jobs_for_task(task: UpgradeTask, host: str, playbooks: PlaybookPaths) -> lis
             return [_check_job(task, work, host, playbooks) for work in checked]
     playbook = playbooks.by_task.get(task.kind)
     if playbook is None:
+        if task.kind in SWITCHING_KINDS:
+            # Without it the resource would stay as it is and count as switched.
+            what = f"the access file names no playbook for {task.kind} (task_playbooks.{task.kind})"
+            raise MissingPlaybook(what)
         return []
     variables = _task_variables(task)
     if task.link_to is not None:

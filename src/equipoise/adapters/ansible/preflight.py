@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +17,8 @@ from equipoise.model.diagnostics import Diagnostics, KeyPath
 from equipoise.model.upgrade.campaign import UpgradeCampaign
 from equipoise.model.upgrade.catalog import ComponentDescription, ComponentId, Recipe
 from equipoise.model.upgrade.request import ChangeKind, RequestedChange
-from equipoise.model.upgrade.work import TaskKind
+from equipoise.model.upgrade.work import TaskKind, UpgradeMethod
+from equipoise.upgrade.requests.planned import planned_units
 
 
 def engine_for(
@@ -37,8 +39,9 @@ def engine_for(
         ),
         run_options=run_options_of(access, access_context),
     )
-    check_playbooks(_playbooks(campaign, config.playbooks))
-    return AnsibleEngine(config, clock_ms)
+    playbooks = tuple(dict.fromkeys(_playbooks(campaign, config.playbooks)))
+    check_playbooks(playbooks)
+    return AnsibleEngine(replace(config, all_playbooks=playbooks), clock_ms)
 
 
 def _check(
@@ -60,6 +63,7 @@ def _check(
             found.add_unknown(("hosts",), "host", host or resource, access.hosts)
     _check_time(campaign, access, found)
     _check_moves(campaign, access, found)
+    _check_switching(campaign, access, found)
     if found:
         raise InvalidInput(in_access.source, found.problems())
 
@@ -90,6 +94,21 @@ def _check_moves(campaign: UpgradeCampaign, access: AnsibleAccess, found: Diagno
     for host in dict.fromkeys(str(vm.host) for vm in running):
         if host not in access.hosts:
             found.add_unknown(("hosts",), "host", host, access.hosts)
+
+
+def _check_switching(campaign: UpgradeCampaign, access: AnsibleAccess, found: Diagnostics) -> None:
+    """Check that upgrade units can switch their members or links off and on."""
+    units = [unit for unit in planned_units(campaign) if len(unit.partitions) > 1]
+    for unit in units:
+        links = unit.method is UpgradeMethod.MODIFIED_SPLIT_LINKS
+        needed = ("link_off", "link_on") if links else ("deactivate", "activate")
+        for key in needed:
+            if getattr(access.task_playbooks, key) is None:
+                what = f"is missing, but {unit.resources[0]} is changed by the method {unit.method}"
+                cure = "name the playbook, because incompatible versions must not meet"
+                found.add(("task_playbooks", key), what, cure, code="missing-key")
+        if found:
+            return
 
 
 def _check_recipe(recipe: Recipe, found: Diagnostics) -> None:

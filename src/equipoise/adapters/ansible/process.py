@@ -299,7 +299,7 @@ Listener = Callable[[RunnerEvent], object]
 
 def need_ansible() -> None:
     """Raise ``MissingExtra`` if Ansible is not installed."""
-    if find_spec("ansible_runner") is None or shutil.which(PROGRAM, path=_search_path()) is None:
+    if find_spec("ansible_runner") is None or shutil.which(PROGRAM, path=search_path()) is None:
         raise MissingExtra("ansible", "acting on hosts by Ansible")
 
 
@@ -315,7 +315,7 @@ def run_ansible(
         own = {
             "ANSIBLE_CONFIG": str(folder / "ansible.cfg"),
             "ANSIBLE_HOME": str(folder / "home"),
-            "PATH": _search_path(),
+            "PATH": search_path(),
             RUN_MARK: str(folder),
         }
         order = {"folder": str(folder), "timeout_s": timeout_s, "environment": {**settings, **own}}
@@ -452,7 +452,7 @@ def _after(delay_s: float, callback: Callable[[], object]) -> Iterator[None]:
         timer.cancel()
 
 
-def _search_path() -> str:
+def search_path() -> str:
     """Return the search path for programs; the present Python environment comes first."""
     own = str(Path(sys.executable).parent)
     return os.pathsep.join(filter(None, (own, os.environ.get("PATH", ""))))

@@ -22,7 +22,6 @@ from equipoise.errors import Conflict, InvalidInput
 from equipoise.model.quantity import ID_PATTERN
 from equipoise.model.upgrade.campaign import UpgradeCampaign
 from equipoise.model.upgrade.event import (
-    CampaignStarted,
     CommandRejected,
     IterationStarted,
     UpgradeCommanded,
@@ -34,6 +33,7 @@ from equipoise.store import Journal
 from equipoise.upgrade import Coordinator
 from equipoise.upgrade.requests.brakes import waits_for_approval
 from equipoise.upgrade.requests.commands import ORDERS_FOR_ALL, command_text
+from equipoise.upgrade.requests.planned import first_events
 from equipoise.upgrade.rules.holds import hold_reason
 from equipoise.upgrade.state import UpgradeState
 
@@ -113,7 +113,7 @@ def _expected_state(journal: Journal, orders: Journal, campaign: UpgradeCampaign
     """Return the campaign after all postings of the queue."""
     coordinator = Coordinator()
     taken_over = 0
-    for event in journal.events() if len(journal) else _first_events(campaign):
+    for event in journal.events() if len(journal) else first_events(campaign):
         coordinator.handle(event)
         if isinstance(event, UpgradeCommanded | UpgradeRequested):
             taken_over = max(taken_over, event.number)
@@ -121,11 +121,6 @@ def _expected_state(journal: Journal, orders: Journal, campaign: UpgradeCampaign
         coordinator.handle(event)
     coordinator.state.requests.report_rejected(None)  # replies to earlier postings
     return coordinator
-
-
-def _first_events(campaign: UpgradeCampaign) -> list[CampaignStarted | UpgradeRequested]:
-    began = CampaignStarted(at_ms=0, campaign=campaign)
-    return [began, *(UpgradeRequested(at_ms=0, request=request) for request in campaign.requests)]
 
 
 def refusals(coordinator: Coordinator, wanted: Sequence[Posting]) -> list[CommandReply]:

@@ -20,6 +20,7 @@ from equipoise.cli.upgrade.engine_factory import (
     option_conflict,
 )
 from equipoise.cli.upgrade.outputs import UpgradeOutputs, show_campaign
+from equipoise.cli.upgrade.preflight import check_reachable, with_spare_hosts
 from equipoise.control.ports import UpgradeEngine
 from equipoise.control.upgrade_loop import UpgradeLoop
 from equipoise.documents.upgrade import upgrade_document
@@ -103,6 +104,8 @@ def _run_campaign(
     # A dry run makes the engine as well, because that checks access and names.
     real_engine = make_engine(options.engine, campaign, name, options.access)
     engine: UpgradeEngine = SimulatedEngine(campaign) if options.dry_run else real_engine
+    if not len(journal):  # a resumed run may have hosts that are half way
+        check_reachable(real_engine, campaign)
     if options.pace is not None and not options.dry_run:
         assert isinstance(engine, SimulatedEngine)
         engine = PacedEngine(engine, options.pace)
@@ -133,6 +136,8 @@ def _print_result(
     as_json: bool,
 ) -> int:
     made = summarise_campaign(events)
+    if options.dry_run:
+        made = with_spare_hosts(campaign, made)
     lines = extra_outputs.make(campaign, events)
     if as_json:
         rows = tuple(row.document for row in lines)

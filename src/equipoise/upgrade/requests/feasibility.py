@@ -23,6 +23,7 @@ from equipoise.upgrade.requests.complementary import InfeasibleSet
 from equipoise.upgrade.requests.dependency_changes import removed_resources
 from equipoise.upgrade.state import UpgradeState
 from equipoise.upgrade.state.resources import main_component
+from equipoise.upgrade.vms.pinned import pinned_to
 
 
 def check_protections(state: UpgradeState, set_: ChangeSet) -> None:
@@ -244,7 +245,7 @@ def _check_cycle(
 
 def _check_capacity(state: UpgradeState, set_: ChangeSet) -> None:
     """Refuse a set if no compute host can be spared even with every tenant at its minimum."""
-    hosts: set[HostId] = set()
+    hosts: dict[HostId, None] = {}
     for change in set_.changes:
         for id_ in change.resources:
             host = state.resources.states[id_].resource.host
@@ -253,12 +254,25 @@ def _check_capacity(state: UpgradeState, set_: ChangeSet) -> None:
                 and host in state.cluster.compute_hosts
                 and state.cluster.compute_hosts[host].vms_max
             ):
-                hosts.add(host)
+                hosts[host] = None
     if not hosts:
         return
-    shortage = capacity_shortage(state, 1)
+    shortage = capacity_shortage(state, 1) or _reserve_shortage(state) or pinned_to(state, hosts)
     if shortage is not None:
         raise InfeasibleSet(*shortage)
+
+
+def _reserve_shortage(state: UpgradeState) -> Reason | None:
+    """Return why the reserve for failures leaves no host for the VMs, or None."""
+    hosts = [host for host in state.cluster.compute_hosts.values() if host.vms_max]
+    failover = state.settings.failover_hosts
+    if not state.cluster.placements or failover < len(hosts):
+        return None
+    text = (
+        f"failover_hosts reserves {format_count(failover, 'host')}; the cluster has "
+        f"{format_count(len(hosts), 'host')} for VMs"
+    )
+    return Reason("capacity-too-small", text)
 
 
 def capacity_shortage(state: UpgradeState, out: int) -> Reason | None:

@@ -166,12 +166,18 @@ def test_a_failure_reports_the_number_of_complete_works() -> None:
     assert (results.done, results.reason) == (1, "unknown: a step failed")
 
 
+@pytest.mark.parametrize("kind", [TaskKind.ACTIVATE, TaskKind.LINK_OFF, TaskKind.LINK_ON])
+def test_switching_without_a_playbook_fails(kind: TaskKind) -> None:
+    (result,) = answers(a_batch([a_task("h1", kind)]), FakeRunner())
+    assert (result.code, f"task_playbooks.{kind}" in result.reason) == ("no-playbook", True)
+
+
 def test_a_task_without_a_playbook_does_nothing_except_work_which_fails() -> None:
     runner = FakeRunner()
     bare = a_work(recipe=Recipe())
     results = answers(
         a_batch(
-            [a_task("h1", TaskKind.DEACTIVATE), a_task("h2", TaskKind.ISOLATE)],
+            [a_task("h1", TaskKind.RELEASE), a_task("h2", TaskKind.ISOLATE)],
             [a_task("h1", TaskKind.CHECK, bare), a_task("h3", TaskKind.APPLY, bare)],
         ),
         runner,

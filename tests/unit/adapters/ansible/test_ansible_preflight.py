@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,20 @@ from equipoise.adapters.ansible.access import (
     TaskPlaybooks,
 )
 from equipoise.adapters.ansible.engine import AnsibleEngine
+from equipoise.adapters.ansible.job import RunOptions
 from equipoise.adapters.ansible.preflight import engine_for
+from equipoise.adapters.ansible.reach import check_modules
 from equipoise.errors import InvalidInput, MissingExtra
 from equipoise.model.inventory import Inventory
-from equipoise.model.quantity import HostId, ResourceId
-from equipoise.model.upgrade.campaign import UpgradeCampaign
+from equipoise.model.quantity import HostId, ResourceId, ResourceName
+from equipoise.model.upgrade.campaign import UpgradeCampaign, UpgradeSettings
 from equipoise.model.upgrade.catalog import Catalog, ComponentDescription, ComponentId, Recipe
-from equipoise.model.upgrade.infrastructure import Resource, ResourceKind
+from equipoise.model.upgrade.infrastructure import (
+    Dependency,
+    DependencyKind,
+    Resource,
+    ResourceKind,
+)
 from equipoise.model.upgrade.request import (
     ChangeKind,
     ChangeSet,
@@ -145,7 +153,7 @@ def test_programs_of_the_python_environment_come_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PATH", "/usr/bin")
-    own, *others = process._search_path().split(":")
+    own, *others = process.search_path().split(":")
     assert Path(own) == Path(sys.executable).parent
     assert others == ["/usr/bin"]
 
@@ -166,3 +174,56 @@ def test_only_the_process_of_a_run_imports_the_runner() -> None:
         "sys.exit('ansible_runner' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", line], check=False).returncode == 0
+
+
+def a_split(remote_links: bool) -> UpgradeCampaign:
+    """Two peers of incompatible versions, which the split mode changes one after the other."""
+    campaign = a_campaign()
+    resources = tuple(
+        Resource(
+            id=ResourceId(name),
+            kind=ResourceKind.HOST_OS,
+            component=ResourceName("greeter"),
+            version="1.0",
+            host=HostId("h1"),
+        )
+        for name in ("a", "b")
+    )
+    peers = Dependency(
+        dependent=ResourceId("a"),
+        sponsor=ResourceId("b"),
+        kind=DependencyKind.PEER_STATELESS,
+        incompatible=True,
+    )
+    change = RequestedChange(
+        does=ChangeKind.UPGRADE, resources=(ResourceId("a"), ResourceId("b")), version="2.0"
+    )
+    change_set = ChangeSet(id=SetId("s"), changes=(change,))
+    return campaign.but(
+        cluster=campaign.cluster.but(resources=resources, dependencies=(peers,)),
+        requests=(UpgradeRequest(id=RequestId("r"), sets=(change_set,)),),
+        settings=UpgradeSettings(remote_links=remote_links),
+    )
+
+
+def test_a_split_needs_playbooks_that_switch_its_members() -> None:
+    assert refusal(a_split(remote_links=False)) == [
+        ("access.yaml", "task_playbooks.deactivate", "missing-key"),
+        ("access.yaml", "task_playbooks.activate", "missing-key"),
+    ]
+    playbooks = TaskPlaybooks(activate="upgrade.yaml", deactivate="undo.yaml")
+    assert made(a_split(remote_links=False), task_playbooks=playbooks).next_event(None) is None
+
+
+@pytest.mark.skipif(not find_spec("ansible_runner"), reason="the extra ansible is not installed")
+def test_a_playbook_with_an_unknown_module_is_refused(tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
+    head = '- hosts: "{{ equipoise_hosts }}"\n  tasks:\n'
+    good.write_text(head + "    - ansible.builtin.ping:\n")
+    bad.write_text(head + "    - name: install\n      acme.tools.agent: {name: x}\n")
+    check_modules([good, good], RunOptions())
+    with pytest.raises(InvalidInput) as caught:
+        check_modules([good, bad], RunOptions())
+    (problem,) = caught.value.problems
+    assert (Path(caught.value.source).name, problem.code) == ("bad.yaml", "not-a-playbook")
+    assert "acme.tools.agent" in problem.what
