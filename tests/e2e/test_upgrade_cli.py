@@ -223,7 +223,8 @@ def test_a_dry_run_shows_what_comes_behind_a_checkpoint(tmp_path: Path) -> None:
     assert "set a: applied" in done.stdout
     assert "and 0:00:40" in done.stdout
     made = answer("upgrade", str(campaign), "--dry-run")
-    assert [step["pause_codes"] for step in made["iterations"]] == [["waits-for-approval"], [], []]
+    # s3 matches from the start and is no progress, so one of two switches is the first checkpoint.
+    assert [step["pause_codes"] for step in made["iterations"]] == [[], ["waits-for-approval"], []]
     assert [
         (change_set["set"], change_set["outcome"], change_set["matching"])
         for change_set in made["sets"]
