@@ -229,6 +229,8 @@ CODES: Final[Mapping[str, str]] = {
     "set-coupled": "Another change set on the same resource is undone.",
     "lost-peer": "A peer is lost, so the resource can never be taken out.",
     "circular-wait": "The resources of the change set wait for each other.",
+    "vm-not-movable": "The moves of a VM have failed too often, so its host cannot change.",
+    "connection-refused": "The connection was refused before the work started.",
     "attempts-exhausted": "The allowed attempts on the resource have failed.",
     "isolated-with-group": "A resource that changes together with this one is isolated.",
     "task-failed": "A task on the resource failed.",

@@ -193,6 +193,7 @@ _TEXTS: Final[dict[type[Any], Callable[[Any], str]]] = {
     upgrade_events.ScalingAnswered: _scaling,
     upgrade_events.VmsRestarted: _restarted,
     upgrade_events.ResourceIsolated: _isolated,
+    upgrade_events.ResourceGivenUp: lambda e: f"{e.resource} stays as it is: {e.reason}",
     upgrade_events.ResourceReleased: lambda e: f"{e.resource} released",
     upgrade_events.SetUndoStarted: lambda e: f"set {e.set} is undone{_why(e.reason)}",
     upgrade_events.SetEnded: lambda e: f"set {e.set} {e.outcome}{_why(e.reason)}",

@@ -32,7 +32,7 @@ class EliminatedRow(Document):
 
 
 class ResourceReason(Document):
-    """A resource that failed or is isolated."""
+    """A resource that failed, is isolated or was given up."""
 
     resource: str
     reason: str
@@ -137,6 +137,8 @@ class UpgradeDocument(Document):
     refused_orders: tuple[RefusedOrderRow, ...]
     groups: Mapping[str, tuple[str, ...]]
     isolated: tuple[ResourceReason, ...]
+    given_up: tuple[ResourceReason, ...]
+    """Resources that are in service without the change of a set."""
     sla_violations: int
     violations: tuple[SlaViolationRow, ...]
     outage_s: float
@@ -201,6 +203,10 @@ def upgrade_document(
         isolated=tuple(
             ResourceReason(resource=id_, reason=reason.text, code=reason.code)
             for id_, reason in made.isolated.items()
+        ),
+        given_up=tuple(
+            ResourceReason(resource=id_, reason=reason.text, code=reason.code)
+            for id_, reason in made.given_up.items()
         ),
         sla_violations=len(made.violations),
         violations=tuple(

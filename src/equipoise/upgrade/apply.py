@@ -10,7 +10,7 @@ from equipoise.model.event import Event
 from equipoise.model.quantity import HostId, ResourceId
 from equipoise.model.upgrade import event as past
 from equipoise.model.upgrade.event import SetOutcome
-from equipoise.model.upgrade.request import SetId, UpgradeCommand
+from equipoise.model.upgrade.request import CommandKind, SetId, UpgradeCommand
 from equipoise.model.upgrade.work import TaskKind, VertexId, VmBatch
 from equipoise.model.value import FrozenMap
 from equipoise.upgrade.graph.build import grouping
@@ -21,11 +21,12 @@ from equipoise.upgrade.requests.commands import (
     command_text,
     execute_command,
     is_deferred,
+    repair,
     request_objection,
 )
 from equipoise.upgrade.requests.dependency_changes import settle_dependencies
 from equipoise.upgrade.requests.schedule import schedule_request
-from equipoise.upgrade.requests.undo import drop_set, undo_set
+from equipoise.upgrade.requests.undo import drop_set, give_up_sets, undo_set
 from equipoise.upgrade.state import UpgradeState
 from equipoise.upgrade.state.iteration import IterationPhase
 from equipoise.upgrade.tasks import close_batch, on_task_failed, on_task_finished
@@ -67,7 +68,11 @@ def _handle_command(state: UpgradeState, command: UpgradeCommand, number: int) -
     if objection is not None:
         state.requests.reject(command_text(command), objection, number)
         return
-    execute_command(state.requests, command)
+    if command.order is CommandKind.REPAIRED and command.resource is not None:
+        repair(state, command.resource)
+        state.cluster.retry_unplaced()
+    else:
+        execute_command(state.requests, command)
     state.iteration.note_change()
 
 
@@ -125,6 +130,9 @@ def _restarted(state: UpgradeState, event: past.VmsRestarted) -> None:
 
 def _iteration_began(state: UpgradeState, event: past.IterationStarted) -> None:
     state.iteration.start(event.iteration, event.at_ms + state.settings.calculation_ms)
+    for resource, level in state.attempts.applied_levels.items():
+        # What the last iteration applied and did not revert is done: its attempts count no more.
+        state.resources.confirm_attempts(resource, (work.set for work in level.works))
     state.attempts.start_iteration()
     state.cluster.retry_unplaced()
     # While a request is scheduled, those after it are still pending: ids of their sets are taken.
@@ -163,6 +171,7 @@ def _hosts_out_for(state: UpgradeState, batch: tuple[VertexId, ...]) -> dict[Hos
 
 def _batch_started(state: UpgradeState, event: past.BatchStarted) -> None:
     state.iteration.open(event.batch)
+    state.attempts.count_retry(is_retry=state.iteration.phase is IterationPhase.RETRYING)
     for task in event.batch.tasks:
         if task.kind is TaskKind.REVERT:
             # Recorded when the engine receives the task, so that after a crash a revert is not
@@ -193,8 +202,14 @@ def _vm_moved(state: UpgradeState, event: past.VmMoved) -> None:
 
 
 def _vm_move_failed(state: UpgradeState, event: past.VmMoveFailed) -> None:
-    if state.iteration.open_schedule(event.batch) is not None:
-        state.iteration.fail_vm_move(event.vm, event.reason or "the move failed")
+    schedule = state.iteration.open_schedule(event.batch)
+    if not isinstance(schedule, VmBatch) or event.vm in state.iteration.unmovable:
+        return  # the engine may report a failure twice
+    reason = event.reason or "the move failed"
+    state.iteration.fail_vm_move(event.vm, reason)
+    for move in schedule.moves:
+        if move.vm == event.vm:
+            state.cluster.note_failed_move(event.vm, move.target, reason)
 
 
 def _batch_ended(state: UpgradeState, event: past.BatchEnded) -> None:
@@ -204,9 +219,16 @@ def _batch_ended(state: UpgradeState, event: past.BatchEnded) -> None:
     if ended is None or isinstance(ended.schedule, VmBatch):
         return
     schedule = ended.schedule
+    was_retry = state.iteration.phase is IterationPhase.RETRYING
     close_batch(state, ended)
+    if state.attempts.to_retry:
+        wait_s = state.settings.connection_wait_s * 2**state.attempts.retries
+        state.iteration.enter(IterationPhase.RETRYING, event.at_ms + wait_s * 1000)
+        return
     # Switching links back on is no attempt: the phase does not change.
     if all(task.kind is TaskKind.LINK_ON for task in schedule.tasks):
+        if was_retry:
+            state.iteration.enter(IterationPhase.MOVING)
         return
     attempts = state.attempts
     if any(task.kind is TaskKind.CHECK for task in schedule.tasks):
@@ -246,9 +268,22 @@ def _isolated(state: UpgradeState, event: past.ResourceIsolated) -> None:
     state.attempts.isolated(event.resource)
     resource_state = state.resources.states[event.resource]
     failed = event.failed or resource_state.failed
-    # A failed resource gets no further work.
+    # A failed resource gets no further work until it is repaired.
     levels = () if failed else resource_state.levels
-    state.resources.put(resource_state.but(isolated=True, failed=failed, levels=levels))
+    set_aside = resource_state.levels or resource_state.set_aside if failed else ()
+    state.resources.put(
+        resource_state.but(isolated=True, failed=failed, levels=levels, set_aside=set_aside)
+    )
+
+
+def _given_up(state: UpgradeState, event: past.ResourceGivenUp) -> None:
+    state.iteration.note_progress()
+    groups = grouping(state)
+    for member in groups.members[groups.group_of[event.resource]]:  # they change together
+        resource_state = state.resources.states[member]
+        if not resource_state.failed:
+            sets = tuple(SetId(set_) for set_ in event.sets)
+            state.resources.put(give_up_sets(resource_state, sets))
 
 
 def _released(state: UpgradeState, event: past.ResourceReleased) -> None:
@@ -316,6 +351,7 @@ _HANDLERS: Final[dict[type[Any], Callable[[Any, Any], None]]] = {
     past.TaskFailed: on_task_failed,
     past.ResourceIsolated: _isolated,
     past.ResourceReleased: _released,
+    past.ResourceGivenUp: _given_up,
     past.SetUndoStarted: _undo_began,
     past.SetEnded: _set_ended,
     past.IterationEnded: _iteration_ended,

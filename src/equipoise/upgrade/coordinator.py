@@ -127,6 +127,8 @@ class Coordinator:
                 return BatchStarted(at_ms=state.at_ms, batch=batch)
             case IterationPhase.BAKING:
                 return None if waits else self._check()
+            case IterationPhase.RETRYING:
+                return None if waits else self._retry()
             case _:
                 return self._move()
 
@@ -136,6 +138,7 @@ class Coordinator:
         if state.iteration.open_batch is None and state.iteration.phase in (
             IterationPhase.TAKING_UP,
             IterationPhase.BAKING,
+            IterationPhase.RETRYING,
         ):
             return state.iteration.ready_ms
         # Without a pause the next decision follows at once, and no alarm is needed.
@@ -228,6 +231,14 @@ class Coordinator:
         self._view = None
         batch = batch_schedule(view, state.iteration.batch, state.iteration.batch_id(""))
         return BatchStarted(at_ms=state.at_ms, batch=batch)
+
+    def _retry(self) -> BatchStarted:
+        """Start the tasks again whose connections were refused."""
+        attempts = self.state.attempts
+        id_ = self.state.iteration.batch_id(f"/retry-{attempts.retry_batches + 1}")
+        return BatchStarted(
+            at_ms=self.state.at_ms, batch=TaskBatch(id=id_, stages=attempts.to_retry)
+        )
 
     def _check(self) -> Event:
         state = self.state

@@ -100,7 +100,7 @@ def clear_storage_hosts(view: IterationView) -> tuple[VmMove, ...]:
         for host in view.host_partitions.old
         if host in built_on
         for vm in state.cluster.residents.get(host, ())
-        if vm not in state.iteration.unmovable and vm not in state.iteration.consolidated_from
+        if not state.is_pinned(vm) and vm not in state.iteration.consolidated_from
     ]
     if not leaving:
         return ()

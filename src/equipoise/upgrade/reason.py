@@ -5,10 +5,17 @@ Also the decisions about sets and resources that carry one.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from equipoise.model.quantity import ResourceId
-from equipoise.model.upgrade.event import ResourceIsolated, SetEnded, SetOutcome, SetUndoStarted
+from equipoise.model.upgrade.event import (
+    ResourceGivenUp,
+    ResourceIsolated,
+    SetEnded,
+    SetOutcome,
+    SetUndoStarted,
+)
 from equipoise.model.upgrade.request import SetId
 
 
@@ -36,6 +43,15 @@ def set_undo_started(at_ms: int, set_: SetId, reason: Reason) -> SetUndoStarted:
 def set_ended(at_ms: int, set_: SetId, outcome: SetOutcome, reason: Reason) -> SetEnded:
     """Return the decision that a set has ended."""
     return SetEnded(at_ms=at_ms, set=set_, outcome=outcome, reason=reason.text, code=reason.code)
+
+
+def resource_given_up(
+    at_ms: int, resource: ResourceId, sets: Iterable[SetId], reason: Reason
+) -> ResourceGivenUp:
+    """Return the decision that some sets change a resource no further."""
+    return ResourceGivenUp(
+        at_ms=at_ms, resource=resource, sets=tuple(sets), reason=reason.text, code=reason.code
+    )
 
 
 def resource_isolated(

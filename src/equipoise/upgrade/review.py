@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from equipoise.model.upgrade.event import (
+    ResourceGivenUp,
     ResourceIsolated,
     ResourceReleased,
     SetEnded,
@@ -12,6 +13,7 @@ from equipoise.model.upgrade.event import (
     SetUndoStarted,
 )
 from equipoise.model.upgrade.request import CommandKind
+from equipoise.upgrade.giving_up import give_up_isolated, give_up_unevacuated
 from equipoise.upgrade.graph.build import grouping
 from equipoise.upgrade.reason import (
     NO_REASON,
@@ -30,7 +32,7 @@ from equipoise.upgrade.state import UpgradeState
 from equipoise.upgrade.state.requests import ChangeSetStatus, SetProgress
 from equipoise.upgrade.state.resources import ResourceState
 
-ReviewDecision = ResourceIsolated | ResourceReleased | SetUndoStarted | SetEnded
+ReviewDecision = ResourceIsolated | ResourceReleased | ResourceGivenUp | SetUndoStarted | SetEnded
 
 
 def review(state: UpgradeState) -> ReviewDecision | None:
@@ -42,8 +44,10 @@ def review(state: UpgradeState) -> ReviewDecision | None:
         or _end_refused(state)
         or _isolate_exhausted(state)
         or _isolate_group(state)
+        or give_up_unevacuated(state)
         or _first_decision(state, _undo_or_cancel)
         or _undo_conflicting(state)
+        or give_up_isolated(state)
         or _first_decision(state, _end_complete)
     )
 
@@ -139,7 +143,7 @@ def threshold_violation(state: UpgradeState, status: ChangeSetStatus) -> Reason 
         # The threshold is the minimum number of operational targets; by default all of them.
         needed = len(ids) if change.undo_threshold is None else change.undo_threshold
         known = [id_ for id_ in ids if id_ in state.resources.states]
-        lost = [id_ for id_ in known if not state.resources.states[id_].operational]
+        lost = [id_ for id_ in known if not state.resources.states[id_].serves(status.id)]
         operational = len(known) - len(lost)
         if operational < needed:
             figures = f"{operational} of {len(ids)} are operational, {needed} must be"

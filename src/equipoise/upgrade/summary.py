@@ -133,6 +133,8 @@ class CampaignSummary:
     outage_ms: dict[TenantId, int] = field(default_factory=dict)
     """How long no VM of a tenant answered."""
     isolated: dict[ResourceId, Reason] = field(default_factory=dict)
+    given_up: dict[ResourceId, Reason] = field(default_factory=dict)
+    """Resources in service without the change of a set, with the reason."""
     moves: dict[VmId, int] = field(default_factory=dict)
     spare: list[SpareHostNeed] = field(default_factory=list)
     """The spare hosts that each request needs, at the time of its scheduling."""
@@ -299,6 +301,12 @@ class _Summariser:
 
     def _ResourceReleased(self, event: past.ResourceReleased) -> None:  # noqa: N802
         self.summary.isolated.pop(event.resource, None)
+
+    def _ResourceGivenUp(self, event: past.ResourceGivenUp) -> None:  # noqa: N802
+        grouped = grouping(self._state)
+        for member in grouped.members[grouped.group_of[event.resource]]:
+            self.summary.isolated.pop(member, None)
+        self.summary.given_up[event.resource] = Reason(event.code, event.reason)
 
     def _SetEnded(self, event: past.SetEnded) -> None:  # noqa: N802
         self.summary.sets[event.set] = SetResult(event.outcome.value, event.reason, event.code)

@@ -274,16 +274,13 @@ def after_apply(resource_state: ResourceState) -> ResourceState:
         else:
             applied.append(work)
     present = resource_state.own_component in components
-    sets = {work.set for work in level.works}
+    # The failed attempts stay: only a passed health check ends the count (``_iteration_began``).
     return resource_state.but(
         components=FrozenMap(components),
         present=present,
         active=resource_state.active if present == resource_state.present else present,
         levels=tuple(rest),
         applied=tuple(applied),
-        attempts=FrozenMap(
-            {set_: n for set_, n in resource_state.attempts.items() if set_ not in sets}
-        ),
     )
 
 
@@ -316,6 +313,9 @@ def on_task_failed(state: UpgradeState, event: past.TaskFailed) -> None:
         return
     reason = event.reason or "the task failed"
     attempts = state.attempts
+    if _may_retry(state, event):
+        state.iteration.refuse_task(f"{task.kind} {task.resource}")
+        return
     state.iteration.fail_vertex(task.vertex)
     match task.kind:
         case TaskKind.APPLY:
@@ -342,6 +342,36 @@ def on_task_failed(state: UpgradeState, event: past.TaskFailed) -> None:
             attempts.must_isolate(task.resource, "task-failed", f"{task.kind} failed: {reason}")
 
 
+def _may_retry(state: UpgradeState, event: past.TaskFailed) -> bool:
+    """Return whether nothing has happened but a refused connection, and not too often."""
+    is_untouched = event.unreachable and not event.done and not event.begun
+    return (
+        is_untouched
+        and event.code == "connection-refused"
+        and state.attempts.retries + 1 < state.settings.connection_attempts_max
+    )
+
+
+def _stages_to_retry(ended: OpenBatch, schedule: TaskBatch) -> tuple[tuple[UpgradeTask, ...], ...]:
+    """Return the refused tasks, and the later tasks of their vertices that the engine skipped."""
+
+    def name(task: UpgradeTask) -> str:
+        return f"{task.kind} {task.resource}"
+
+    waiting = {task.vertex for task in schedule.tasks if name(task) in ended.refused}
+    waiting -= ended.failed
+    stages = (
+        tuple(
+            task
+            for task in stage
+            if task.vertex in waiting
+            and (name(task) in ended.refused or name(task) not in ended.answered_tasks)
+        )
+        for stage in schedule.stages
+    )
+    return tuple(stage for stage in stages if stage)
+
+
 def close_batch(state: UpgradeState, ended: OpenBatch) -> None:
     """Close a schedule.
 
@@ -352,13 +382,15 @@ def close_batch(state: UpgradeState, ended: OpenBatch) -> None:
     if not isinstance(schedule, TaskBatch):
         return
     failed = set(ended.failed)
+    attempts.must_retry(_stages_to_retry(ended, schedule))
+    waiting = {task.vertex for stage in attempts.to_retry for task in stage}
     applied: dict[VertexId, list[ResourceId]] = {}
     for task in schedule.tasks:
         if task.kind in ATTEMPT_KINDS and task.resource in attempts.applied_levels:
             applied.setdefault(task.vertex, []).append(task.resource)
         unanswered = f"{task.kind} {task.resource}" not in ended.answered_tasks
         # After a failure the engine skips the later tasks of the vertex: they need no report.
-        if unanswered and task.vertex not in failed:
+        if unanswered and task.vertex not in failed | waiting:
             failed.add(task.vertex)
             if task.kind is TaskKind.CHECK:
                 attempts.must_revert(task.resource, task.works)

@@ -126,7 +126,7 @@ def test_a_unit_that_lost_its_spare_hosts_is_undone() -> None:
     """A host that the request on the unit could spare fails its own change for good."""
 
     def fails(task: UpgradeTask) -> str:
-        return "broken" if task.resource == "h7" else ""
+        return "lost" if task.resource == "h7" else ""
 
     harness = UpgradeHarness(campaign("communication", 3), fails=fails)
     lone = a_set("lone", upgrade_of(["h7"], "new", undo_threshold=0), priority=1)

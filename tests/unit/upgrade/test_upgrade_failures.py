@@ -16,6 +16,7 @@ from equipoise.model.upgrade.catalog import ComponentId
 from equipoise.model.upgrade.event import (
     BatchEnded,
     BatchStarted,
+    ResourceGivenUp,
     ResourceIsolated,
     TaskFailed,
     TaskFinished,
@@ -118,8 +119,10 @@ def test_a_set_continues_without_resources_above_its_threshold() -> None:
     harness.run()
     assert harness.outcomes() == {"net": "applied"}
     resource_state = harness.coordinator.state.resources.states[ResourceId("s2")]
-    assert resource_state.isolated
-    assert not resource_state.failed
+    assert resource_state.operational, "its attempt was taken back, so it is in service"
+    assert resource_state.given_up == ("net",)
+    (given_up,) = harness.events(ResourceGivenUp)
+    assert (given_up.resource, given_up.code) == ("s2", "attempts-exhausted")
     assert [harness.version(f"s{n}") for n in (1, 2, 3)] == ["v2", "v1", "v2"]
 
 

@@ -19,7 +19,7 @@ from equipoise.api.loading import read_bytes
 from equipoise.cli.output import console, format_time_ms, print_document, printable
 from equipoise.documents.upgrade import OrderRow, OrdersDocument
 from equipoise.errors import Conflict, InvalidInput
-from equipoise.model.quantity import ID_PATTERN
+from equipoise.model.quantity import ID_PATTERN, ResourceId
 from equipoise.model.upgrade.campaign import UpgradeCampaign
 from equipoise.model.upgrade.event import (
     CommandRejected,
@@ -250,9 +250,13 @@ def parse_command(text: str) -> UpgradeCommand:
     if bool(equals) != (order is CommandKind.PRIORITY):
         raise _invalid_command(text, "priority:SET=NUMBER, and a number for no other order")
     if (colon or order not in ORDERS_FOR_ALL) and not re.match(ID_PATTERN, set_):
-        raise _invalid_command(text, f"{order}:SET, with the id of a set")
+        named = "RESOURCE, with the id of a resource"
+        cure = named if order is CommandKind.REPAIRED else "SET, with the id of a set"
+        raise _invalid_command(text, f"{order}:{cure}")
     if equals and not re.fullmatch(r"[+-]?\d{1,4}", number):
         raise _invalid_command(text, f"a whole number from -{PRIORITY_MAX} to {PRIORITY_MAX}")
+    if order is CommandKind.REPAIRED:
+        return UpgradeCommand(order=order, resource=ResourceId(set_))
     priority = int(number or 0)
     if abs(priority) > PRIORITY_MAX:
         cure = f"a whole number from -{PRIORITY_MAX} to {PRIORITY_MAX}"

@@ -21,7 +21,8 @@ Commands = Annotated[
     Names,
     typer.Option(
         "--command",
-        help="undo:SET, cancel:SET, pause, resume, approve:SET, priority:SET=N; repeatable.",
+        help="undo:SET, cancel:SET, pause, resume, approve:SET, priority:SET=N, "
+        "repaired:RESOURCE; repeatable.",
     ),
 ]
 Requests = Annotated[

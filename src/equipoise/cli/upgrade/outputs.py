@@ -152,6 +152,8 @@ def _total_lines(made: CampaignSummary) -> Iterable[str]:
     yield f"{violations}, {outage_s:g} s of outage{tenants}"
     for resource, why in made.isolated.items():
         yield f"isolated: {resource}, {why}"
+    for resource, why in made.given_up.items():
+        yield f"left as it is: {resource}, {why}"
     for order, why in made.refused_orders:
         yield f"refused: {order}: {why}"
     for violation in made.violations:

@@ -390,6 +390,12 @@ def check_campaign(
         if failure.resource not in context.components:
             here = ("simulation", "failures", position, "resource")
             diagnostics.add_unknown(here, "resource", failure.resource, context.components)
+    for position, move_failure in enumerate(campaign.simulation.move_failures):
+        here = ("simulation", "move_failures", position)
+        for key in ("source", "target"):
+            host = getattr(move_failure, key)
+            if host is not None:
+                index.hosts.check(host, (*here, key), diagnostics)
 
 
 def _requests(campaign: UpgradeCampaign) -> Iterator[tuple[KeyPath, UpgradeRequest]]:
@@ -469,6 +475,14 @@ def _check_command(
 ) -> None:
     if command.set is not None and command.set not in context.sets:
         diagnostics.add_unknown((*path, "set"), "set", command.set, context.sets)
+    if command.order is CommandKind.REPAIRED:
+        if command.resource is None:
+            what = "repaired needs a resource"
+            diagnostics.add(path, what, "name it with resource", code="missing-key")
+        elif command.resource not in context.components:
+            here = (*path, "resource")
+            diagnostics.add_unknown(here, "resource", command.resource, context.components)
+        return
     # Only these two have a meaning for the whole campaign.
     if command.set is None and command.order not in (CommandKind.PAUSE, CommandKind.RESUME):
         what = f"{command.order} needs a set"

@@ -16,6 +16,7 @@ from equipoise.model.quantity import (  # fmt: skip
     ResourceKey,
     Seconds,
     TenantKey,
+    VmKey,
 )
 from equipoise.model.upgrade.catalog import Catalog
 from equipoise.model.upgrade.request import UpgradeCommand, UpgradeRequest
@@ -86,6 +87,12 @@ class UpgradeSettings(Value):
     """Dedicated hosts that replace units which are out of service (section 5.1.4.2)."""
     remote_links: bool = False
     """Whether links can be switched on and off remotely."""
+    move_attempts_max: PositiveCount = 3
+    """Failed moves after which a VM is reported and its host is left. Each goes to another host."""
+    connection_attempts_max: PositiveCount = 4
+    """Refused connections after which a resource counts as unreachable."""
+    connection_wait_s: Seconds = 5
+    """Time after a refused connection; it doubles with each further one."""
     iterations_max: PositiveCount = 100_000
     """Limit against endless campaigns: after so many iterations the campaign stops."""
 
@@ -107,11 +114,29 @@ class InjectedFailure(Value):
     resource: ResourceKey
     times: PositiveCount | None = None
     """Number of attempts that fail; without it, all fail."""
+    attempts: tuple[PositiveCount, ...] = ()
+    """The numbers of the attempts that fail, if not the first ones."""
     reverting: bool = False
     """Whether the revert of the attempt fails as well."""
     unreachable: bool = False
+    """Whether the resource stops to answer during the attempt: its state is then unknown."""
     unhealthy: bool = False
     """Whether the work succeeds and the health check afterwards fails."""
+    undoing: bool = False
+    """Whether the work of an undo fails, and not the work of the change."""
+    refused: bool = False
+    """Whether the connection is refused before the work starts; it is then tried again later."""
+
+
+class InjectedMoveFailure(Value):
+    """Failures of VM moves. Each field that is given narrows down the moves that fail."""
+
+    vm: VmKey | None = None
+    source: HostKey | None = None
+    """The host that the VMs leave: its evacuation fails."""
+    target: HostKey | None = None
+    times: PositiveCount | None = None
+    """Number of moves that fail; without it, all fail."""
 
 
 class ScheduledCampaignEvent(Value):
@@ -133,9 +158,18 @@ class UpgradeSimulation(Value):
 
     events: tuple[ScheduledCampaignEvent, ...] = ()
     failures: tuple[InjectedFailure, ...] = ()
+    move_failures: tuple[InjectedMoveFailure, ...] = ()
     failure_rate: UnitInterval = 0.0
     """Probability that an attempt fails."""
     revert_failure_rate: UnitInterval = 0.0
+    undo_failure_rate: UnitInterval = 0.0
+    """Probability that an attempt of an undo fails, beside ``failure_rate``."""
+    check_failure_rate: UnitInterval = 0.0
+    """Probability that a health check fails."""
+    move_failure_rate: UnitInterval = 0.0
+    """Probability that the move of a VM fails."""
+    refusal_rate: UnitInterval = 0.0
+    """Probability that a connection is refused before the work starts."""
     jitter: UnitInterval = 0.0
     """Random variation of durations, as a fraction."""
     scaling_ms_mean: Milliseconds = 0

@@ -228,6 +228,15 @@ class ResourceReleased(_UpgradeEventBase, tag="resource_released"):
     resource: ResourceKey
 
 
+class ResourceGivenUp(_UpgradeEventBase, tag="resource_given_up"):
+    """A resource gets no further work of some sets. It stays in service as it is."""
+
+    resource: ResourceKey
+    sets: tuple[SetKey, ...]
+    reason: str
+    code: str
+
+
 class SetUndoStarted(_UpgradeEventBase, tag="set_undo_started"):
     """A change set failed. The coordinator undoes its changes."""
 
@@ -305,6 +314,7 @@ UpgradeEvent = (
     | VmsRestarted
     | ResourceIsolated
     | ResourceReleased
+    | ResourceGivenUp
     | SetUndoStarted
     | SetEnded
     | IterationEnded

@@ -116,6 +116,8 @@ class CommandKind(StrEnum):
     APPROVE = "approve"
     """Continue after the checkpoint at which a set waits."""
     PRIORITY = "priority"
+    REPAIRED = "repaired"
+    """A failed or isolated resource works again, in the version that the status shows."""
 
 
 class UpgradeCommand(Value):
@@ -124,4 +126,6 @@ class UpgradeCommand(Value):
     order: CommandKind
     set: SetKey | None = None
     """The change set; ``None`` for all."""
+    resource: ResourceKey | None = None
+    """The repaired resource."""
     priority: Priority = 0

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from random import Random
 from typing import Final
 
 from equipoise.model.event import Event, HostFailed, HostRecovered
 from equipoise.model.inventory import Tenant
-from equipoise.model.quantity import HostId, ResourceId, TenantId
+from equipoise.model.quantity import HostId, ResourceId, TenantId, VmId
 from equipoise.model.upgrade.campaign import (
     InjectedFailure,
+    InjectedMoveFailure,
     ScheduledCampaignEvent,
     UpgradeCampaign,
 )
@@ -31,7 +33,7 @@ from equipoise.model.upgrade.event import (
     VmMoved,
     VmMoveFailed,
 )
-from equipoise.model.upgrade.work import TaskBatch, TaskKind, UpgradeTask, VmBatch
+from equipoise.model.upgrade.work import TaskBatch, TaskKind, UpgradeTask, VmBatch, VmMove
 
 IDLE_SCALINGS_MAX: Final = 1_000
 """After so many scalings without a new batch, scaling will not restart a campaign that waits."""
@@ -111,8 +113,13 @@ class SimulatedEngine:
         self._down: set[HostId] = set()
         self._answered: dict[tuple[str, str], dict[str, None]] = {}
         """The batches in which each task of a resource was answered."""
-        self._failing = {failure.resource: failure for failure in self._simulation.failures}
-        self._failed_times: dict[ResourceId, int] = {}
+        self._failing: dict[ResourceId, list[InjectedFailure]] = {}
+        """The failures that the campaign injects, by resource."""
+        for failure in self._simulation.failures:
+            self._failing.setdefault(failure.resource, []).append(failure)
+        self._moves_failed: Counter[InjectedMoveFailure] = Counter()
+        """How often each injected failure of a move has occurred."""
+        self._moves_under_way: dict[VmId, VmMove] = {}
         self._answers: dict[str, list[Event]] = {}
         """Past and future answers by schedule, so that a repeated schedule is executed once."""
         self._waiting = [event for event in self._simulation.events if event.at_s is None]
@@ -198,8 +205,11 @@ class SimulatedEngine:
             following = self._tenants.next(event) if isinstance(event, ScalingRequested) else None
             if following is not None:
                 self._enqueue(following.at_ms, following)
-        if isinstance(event, TaskFailed) and event.resource in self._failing:
-            self._failed_times[event.resource] = self._failed_times.get(event.resource, 0) + 1
+        if isinstance(event, VmBatchStarted):
+            self._moves_under_way = {move.vm: move for move in event.batch.moves}
+        elif isinstance(event, VmMoveFailed) and event.code == "injected-failure":
+            injected = self._injected_move_failure(self._moves_under_way[event.vm])
+            self._moves_failed.update([injected] if injected is not None else [])
 
     def _trigger_events(self, iteration: int, *, before_vms: bool) -> None:
         due = [
@@ -253,8 +263,12 @@ class SimulatedEngine:
 
     def _task_rng(self, batch: TaskBatch, task: UpgradeTask) -> Random:
         """Return a generator that depends on the number of attempts, not on times or crashes."""
+        return self._rng(task.resource, task.kind, str(self._attempts_before(batch, task)))
+
+    def _attempts_before(self, batch: TaskBatch, task: UpgradeTask) -> int:
+        """Return in how many other batches such a task of the resource was answered."""
         before = self._answered.get((task.resource, task.kind), {}).keys() - {batch.id}
-        return self._rng(task.resource, task.kind, str(len(before)))
+        return len(before)
 
     def _rng(self, *words: str) -> Random:
         return Random(" ".join((str(self._campaign.seed), "engine", *words)))
@@ -268,11 +282,12 @@ class SimulatedEngine:
     def _answer(
         self, batch: TaskBatch, task: UpgradeTask, at_ms: int, rng: Random
     ) -> TaskFinished | TaskFailed:
-        failure = self._failure(task, rng)
+        failure = self._failure(batch, task, rng)
         if failure is not None:
             code, reason, unreachable = failure
             # A failed upgrade fails at its last work: the earlier ones have to be reverted.
-            done = len(task.works) - 1 if task.kind is TaskKind.APPLY and task.works else 0
+            is_begun = code != "connection-refused" and task.kind is TaskKind.APPLY
+            done = len(task.works) - 1 if is_begun else 0
             return TaskFailed(
                 at_ms=at_ms,
                 batch=batch.id,
@@ -285,31 +300,66 @@ class SimulatedEngine:
             )
         return TaskFinished(at_ms=at_ms, batch=batch.id, resource=task.resource, kind=task.kind)
 
-    def _failure(self, task: UpgradeTask, rng: Random) -> tuple[str, str, bool] | None:
+    def _failure(
+        self, batch: TaskBatch, task: UpgradeTask, rng: Random
+    ) -> tuple[str, str, bool] | None:
         """Return code and reason if a task fails, and whether its resource is unreachable."""
         if task.host is not None and task.host in self._down:
             return "host-down", f"host {task.host} is down", True
-        injected = self._failing.get(task.resource)
-        if injected is not None and self._is_due(injected, task):
+        attempt = 1 + self._attempts_before(batch, task)
+        for injected in self._failing.get(task.resource, ()):
+            if not _is_due(injected, task, attempt):
+                continue
+            if injected.refused:
+                return "connection-refused", "the campaign refuses this connection", True
             return "injected-failure", "the campaign injects this failure", injected.unreachable
+        return self._random_failure(task, rng)
+
+    def _random_failure(self, task: UpgradeTask, rng: Random) -> tuple[str, str, bool] | None:
+        simulation = self._simulation
         rate = 0.0
-        if task.kind is TaskKind.APPLY:
-            rate = self._simulation.failure_rate
-        elif task.kind is TaskKind.REVERT:
-            rate = self._simulation.revert_failure_rate
+        match task.kind:
+            case TaskKind.APPLY:
+                rate = simulation.failure_rate
+                if task.works and task.works[0].undoing:
+                    rate = 1 - (1 - rate) * (1 - simulation.undo_failure_rate)
+            case TaskKind.REVERT:
+                rate = simulation.revert_failure_rate
+            case TaskKind.CHECK:
+                rate = simulation.check_failure_rate
         if rate > 0 and rng.random() < rate:
             return "random-failure", "random failure", False
+        if simulation.refusal_rate > 0 and rng.random() < simulation.refusal_rate:
+            return "connection-refused", "random refusal of the connection", True
         return None
 
-    def _is_due(self, injected: InjectedFailure, task: UpgradeTask) -> bool:
-        if task.kind is TaskKind.REVERT:
-            return injected.reverting
-        failing = TaskKind.CHECK if injected.unhealthy else TaskKind.APPLY
-        if task.kind is not failing:
-            return False
-        times = self._failed_times.get(task.resource, 0)
-        self._failed_times[task.resource] = times + 1
-        return injected.times is None or times < injected.times
+    def _injected_move_failure(self, move: VmMove) -> InjectedMoveFailure | None:
+        """Return the injected failure of a move that is due, or None."""
+        for injected in self._simulation.move_failures:
+            is_meant = (
+                injected.vm in (None, move.vm)
+                and injected.source in (None, move.source)
+                and injected.target in (None, move.target)
+            )
+            if is_meant and (
+                injected.times is None or self._moves_failed[injected] < injected.times
+            ):
+                return injected
+        return None
+
+    def _move_failure(self, batch: VmBatch, move: VmMove) -> tuple[str, str] | None:
+        """Return code and reason if a move fails."""
+        down = next((host for host in (move.source, move.target) if host in self._down), None)
+        if down is not None:
+            return "host-down", f"host {down} is down"
+        injected = self._injected_move_failure(move)
+        if injected is not None:
+            self._moves_failed[injected] += 1
+            return "injected-failure", "the campaign injects this failure"
+        rate = self._simulation.move_failure_rate
+        if rate > 0 and self._rng(batch.id, move.vm, "fails").random() < rate:
+            return "random-failure", "random failure"
+        return None
 
     def _execute_moves(self, batch: VmBatch) -> Iterator[Event]:
         end_ms = self._now_ms
@@ -317,12 +367,25 @@ class SimulatedEngine:
             duration_ms = self._campaign.settings.vm_move_s * 1000
             at_ms = self._now_ms + self._with_jitter(duration_ms, self._rng(batch.id, move.vm))
             end_ms = max(end_ms, at_ms)
-            down = next((host for host in (move.source, move.target) if host in self._down), None)
-            if down is not None:
-                reason = f"host {down} is down"
+            failure = self._move_failure(batch, move)
+            if failure is not None:
+                code, reason = failure
                 yield VmMoveFailed(
-                    at_ms=at_ms, batch=batch.id, vm=move.vm, reason=reason, code="host-down"
+                    at_ms=at_ms, batch=batch.id, vm=move.vm, reason=reason, code=code
                 )
             else:
                 yield VmMoved(at_ms=at_ms, batch=batch.id, vm=move.vm)
         yield BatchEnded(at_ms=end_ms, batch=batch.id)
+
+
+def _is_due(injected: InjectedFailure, task: UpgradeTask, attempt: int) -> bool:
+    """Return whether an injected failure makes an attempt fail."""
+    if task.kind is TaskKind.REVERT:
+        return injected.reverting
+    if task.kind is not (TaskKind.CHECK if injected.unhealthy else TaskKind.APPLY):
+        return False
+    if injected.undoing and not any(work.undoing for work in task.works):
+        return False
+    if injected.attempts:
+        return attempt in injected.attempts
+    return injected.times is None or attempt <= injected.times

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from equipoise.model.quantity import ResourceId
 from equipoise.model.upgrade.request import CommandKind, UpgradeCommand, UpgradeRequest
+from equipoise.model.upgrade.work import ExecutionLevel, WorkItem
+from equipoise.model.value import FrozenMap
+from equipoise.upgrade.graph.build import grouping
 from equipoise.upgrade.reason import Reason
 from equipoise.upgrade.requests.brakes import checkpoint_marks, has_too_many_failures
+from equipoise.upgrade.requests.undo import rebase_levels
 from equipoise.upgrade.state import UpgradeState
 from equipoise.upgrade.state.requests import ChangeSetStatus, SetProgress, UpgradeRequests
 
@@ -17,11 +22,15 @@ CANCELLED = Reason("cancelled-by-command", "an administrator cancelled it")
 def command_text(command: UpgradeCommand) -> str:
     """Return a command in the form of ``--command``."""
     priority = f"={command.priority}" if command.order is CommandKind.PRIORITY else ""
+    if command.order is CommandKind.REPAIRED:
+        return f"{command.order}:{command.resource}"
     return f"{command.order}{f':{command.set}' if command.set is not None else ''}{priority}"
 
 
 def command_objection(state: UpgradeState, command: UpgradeCommand) -> Reason | None:
     """Return the reason why a command is rejected, or None if it is valid."""
+    if command.order is CommandKind.REPAIRED:
+        return _objection_to_repair(state, command)
     if command.set is None:
         return _objection_to_all(state, command.order)
     status = state.requests.set_status.get(command.set)
@@ -46,6 +55,17 @@ def _objection_to_all(state: UpgradeState, order: CommandKind) -> Reason | None:
     if (order is CommandKind.PAUSE) == state.requests.paused_by_command:
         paused = "already" if state.requests.paused_by_command else "not"
         return Reason("no-effect", f"the campaign is {paused} paused")
+    return None
+
+
+def _objection_to_repair(state: UpgradeState, command: UpgradeCommand) -> Reason | None:
+    name = command.resource
+    resource_state = None if name is None else state.resources.states.get(name)
+    if resource_state is None:
+        text = f"there is no resource {name}: write repaired:RESOURCE"
+        return Reason("unknown-resource", text)
+    if resource_state.operational:
+        return Reason("no-effect", f"resource {name} is neither failed nor isolated")
     return None
 
 
@@ -98,6 +118,42 @@ def execute_command(requests: UpgradeRequests, command: UpgradeCommand) -> None:
             requests.order(set_, command.order, UNDO_COMMANDED)
         case CommandKind.CANCEL:
             requests.order(set_, command.order, CANCELLED)
+
+
+def repair(state: UpgradeState, resource: ResourceId) -> None:
+    """Let a resource, and what changes together with it, take part again.
+
+    Its pending work of open sets continues with fresh attempts, from the version of the status.
+    """
+    groups = grouping(state)
+    for member in groups.members[groups.group_of[resource]]:
+        resource_state = state.resources.states[member]
+        if resource_state.operational:
+            continue
+        levels = (*resource_state.levels, *resource_state.set_aside)
+        kept = [level.but(works=works) for level in levels if (works := _open_works(state, level))]
+        state.resources.put(
+            rebase_levels(
+                resource_state.but(
+                    isolated=False,
+                    failed=False,
+                    attempts=FrozenMap(),
+                    levels=tuple(kept),
+                    set_aside=(),
+                )
+            )
+        )
+        state.attempts.isolated(member)
+
+
+def _open_works(state: UpgradeState, level: ExecutionLevel) -> tuple[WorkItem, ...]:
+    """Return the works of a level that their sets still want."""
+    wanted = {False: SetProgress.SCHEDULED, True: SetProgress.UNDOING}
+    return tuple(
+        work
+        for work in level.works
+        if state.requests.set_status[work.set].progress is wanted[work.undoing]
+    )
 
 
 def request_objection(state: UpgradeState, request: UpgradeRequest) -> Reason | None:

@@ -180,6 +180,22 @@ def drop_set(state: UpgradeState, set_: SetId) -> None:
             )
 
 
+def give_up_sets(resource_state: ResourceState, sets: Collection[SetId]) -> ResourceState:
+    """Return a resource without the pending work of some sets. It is in service as it is."""
+    levels = resource_state.levels
+    for set_ in sets:
+        levels = _without_set(levels, set_)
+    attempts = {id_: n for id_, n in resource_state.attempts.items() if id_ not in sets}
+    return rebase_levels(
+        resource_state.but(
+            levels=levels,
+            isolated=False,
+            attempts=FrozenMap(attempts),
+            given_up=tuple(dict.fromkeys((*resource_state.given_up, *sets))),
+        )
+    )
+
+
 def undo_set(state: UpgradeState, set_: SetId) -> None:
     """Drop the pending work of a set and schedule the undo of its applied work first."""
     # First: work that another set takes over must not be undone.

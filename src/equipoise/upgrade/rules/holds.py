@@ -5,6 +5,7 @@ from __future__ import annotations
 from equipoise.model.upgrade.graph import Modification
 from equipoise.model.upgrade.request import SetId
 from equipoise.model.upgrade.work import VertexId
+from equipoise.upgrade.giving_up import stuck_reason, stuck_vms
 from equipoise.upgrade.graph.iteration_view import IterationView, affected_hosts
 from equipoise.upgrade.reason import Reason
 from equipoise.upgrade.requests.brakes import has_too_many_failures, waits_for_approval
@@ -105,12 +106,15 @@ IN_USE_REASON = Reason("vms-running", "VMs run on it; they must move first")
 
 def groups_in_use(view: IterationView, candidates: dict[VertexId, None]) -> dict[VertexId, Reason]:
     """Rule 1: remove hosts with VMs, and resources without which such a host cannot work."""
-    residents = view.state.cluster.residents
+    residents, stuck = view.state.cluster.residents, stuck_vms(view.state)
     eliminated: dict[VertexId, Reason] = {}
     for vertex in candidates:
         group = view.control.groups[vertex]
         if any(residents.get(host) for host in group.hosts):
-            eliminated[vertex] = IN_USE_REASON
+            held = next((host for host in group.hosts if host in stuck), None)
+            eliminated[vertex] = (
+                IN_USE_REASON if held is None else stuck_reason(view.state, held, stuck[held])
+            )
         # Rules 2 and 3 handle removed and added resources.
         elif not group.hosts and group.modification is Modification.UPGRADE and group.active:
             busy = sorted(host for host in affected_hosts(view, vertex) if residents.get(host))

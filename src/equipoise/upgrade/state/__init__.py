@@ -46,6 +46,14 @@ class UpgradeState:
         """Set the time. It never goes back: the engine reports some events late."""
         self.at_ms = max(self.at_ms, at_ms)
 
+    def is_pinned(self, vm: VmId) -> bool:
+        """Return whether a VM must stay: its move failed now, or too often before."""
+        return vm in self.iteration.unmovable or self.is_stuck(vm)
+
+    def is_stuck(self, vm: VmId) -> bool:
+        """Return whether the moves of a VM from its host have failed too often."""
+        return self.cluster.moves_failed(vm) >= self.settings.move_attempts_max
+
     def moving_vms(self) -> Iterator[tuple[VmId, HostId]]:
         """Yield VMs of the open VM batch that have not arrived, with their target."""
         open_batch = self.iteration.open_batch

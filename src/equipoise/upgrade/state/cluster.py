@@ -52,6 +52,14 @@ class VmPlacement:
     moves: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class MoveFailures:
+    """How often the move of a VM to a host has failed, and why it failed last."""
+
+    number: int
+    reason: str
+
+
 @dataclass
 class UpgradeCluster:
     """Compute hosts, the VMs on them, and the VMs that wait for a host."""
@@ -76,6 +84,8 @@ class UpgradeCluster:
     """The first VM of each tenant as described: scaling copies it, also after it was removed."""
     disturbed_max: dict[GroupId, int] = field(default_factory=dict)
     """How many VMs of each anti-affinity group may move at once."""
+    failed_moves: dict[VmId, dict[HostId, MoveFailures]] = field(default_factory=dict)
+    """The failed moves of each VM from its host, by target, over all iterations."""
     pending_scaling: list[tuple[TenantId, int]] = field(default_factory=list)
     """Scaling requests without an answer."""
     vms_added: int = 0
@@ -157,6 +167,7 @@ class UpgradeCluster:
         if placement.host is not None:
             self._vacate(placement.host, vm)
         del self.vms[vm]
+        self.failed_moves.pop(vm, None)
 
     def move_vm(self, vm: VmId, host: HostId | None, *, counts: bool) -> None:
         """Set the host of a VM. A move of the upgrade counts, a restart does not."""
@@ -168,6 +179,25 @@ class UpgradeCluster:
         if host is not None:
             self._occupy(host, vm)
         self.placements[vm] = replace(placement, host=host, moves=placement.moves + counts)
+        self.failed_moves.pop(vm, None)
+
+    def note_failed_move(self, vm: VmId, target: HostId, reason: str) -> None:
+        """Record that a VM could not move to a host."""
+        targets = self.failed_moves.setdefault(vm, {})
+        before = targets.get(target)
+        targets[target] = MoveFailures(1 if before is None else before.number + 1, reason)
+
+    def moves_failed(self, vm: VmId, target: HostId | None = None) -> int:
+        """Return how often the moves of a VM from its host failed, to one target or to all."""
+        targets = self.failed_moves.get(vm, {})
+        if target is None:
+            return sum(failed.number for failed in targets.values())
+        return targets[target].number if target in targets else 0
+
+    def _forgive_target(self, host: HostId) -> None:
+        """Forget the failed moves to a host that has changed from outside."""
+        for targets in self.failed_moves.values():
+            targets.pop(host, None)
 
     def after_moves(self, moves: Iterable[VmMove]) -> UpgradeCluster:
         """Return a copy in which VMs have moved; nothing else may change in the copy."""
@@ -176,6 +206,7 @@ class UpgradeCluster:
             # Only what ``move_vm`` writes is copied; selections make thousands of these copies.
             residents={host: dict(vms) for host, vms in self.residents.items()},
             placements=dict(self.placements),
+            failed_moves=dict(self.failed_moves),
             capacity=self.capacity.copy(),
         )
         for move in moves:
@@ -225,6 +256,7 @@ class UpgradeCluster:
     def recover_host(self, host: HostId) -> None:
         """Record that a host is up again."""
         self.compute_hosts[host] = replace(self.compute_hosts[host], up=True)
+        self._forgive_target(host)
 
     def join_host(self, host: Host) -> None:
         """Add a host. Without a declared number of VMs it runs none."""

@@ -14,6 +14,7 @@ from equipoise.model.upgrade.work import (
     BatchId,
     ExecutionLevel,
     TaskBatch,
+    UpgradeTask,
     VertexId,
     VmBatch,
     VmMove,
@@ -31,6 +32,8 @@ class IterationPhase(StrEnum):
     REVERTING = "reverting"
     BAKING = "baking"
     MOVING = "moving"
+    RETRYING = "retrying"
+    """A connection was refused: its task starts again after a wait."""
 
 
 @dataclass
@@ -41,6 +44,8 @@ class OpenBatch:
     answered_tasks: set[str] = field(default_factory=set)
     failed: set[VertexId] = field(default_factory=set)
     """Vertices with a failed task. The engine skips their later tasks."""
+    refused: set[str] = field(default_factory=set)
+    """Tasks whose connection was refused: nothing has happened yet."""
 
 
 @dataclass
@@ -151,6 +156,11 @@ class UpgradeIteration:
         assert self.open_batch is not None
         self.open_batch.failed.add(vertex)
 
+    def refuse_task(self, task: str) -> None:
+        """Record that the connection of a task was refused before it started."""
+        assert self.open_batch is not None
+        self.open_batch.refused.add(task)
+
     # VM batches (step 4)
 
     def decide_vm_batch(self, v: int, size: int) -> None:
@@ -191,6 +201,12 @@ class UpgradeAttempts:
     """Resources that were changed and wait for their health check."""
     health_checked: bool = False
     """Whether the health check of this iteration is done. It runs once."""
+    to_retry: tuple[tuple[UpgradeTask, ...], ...] = ()
+    """Stages of tasks that a refused connection has kept from starting."""
+    retries: int = 0
+    """How often the present schedule was started again."""
+    retry_batches: int = 0
+    """How many schedules of this iteration were started again: a part of their ids."""
     to_isolate: dict[ResourceId, Reason] = field(default_factory=dict)
     """Resources in an unknown state. The next review isolates them."""
 
@@ -198,6 +214,17 @@ class UpgradeAttempts:
         """Forget the attempts of the last iteration. Resources to isolate stay."""
         self.applied_levels, self.to_revert, self.to_check = {}, {}, ()
         self.health_checked = False
+        self.to_retry, self.retries, self.retry_batches = (), 0, 0
+
+    def must_retry(self, stages: tuple[tuple[UpgradeTask, ...], ...]) -> None:
+        """Record the tasks that start again."""
+        self.to_retry = stages
+
+    def count_retry(self, *, is_retry: bool) -> None:
+        """Record that a schedule starts: again, or for the first time."""
+        self.retries = self.retries + 1 if is_retry else 0
+        self.retry_batches += is_retry
+        self.to_retry = ()
 
     def apply(self, resource: ResourceId, level: ExecutionLevel) -> None:
         """Record an applied level, which waits for its health check."""

@@ -34,7 +34,11 @@ class ResourceState:
     sets: tuple[SetId, ...] = ()
     """The sets that change the resource or have changed it."""
     attempts: FrozenMap[SetId, int] = field(default_factory=FrozenMap)
-    """Failed attempts by set."""
+    """Failed attempts by set, since its last change that passed its health check."""
+    given_up: tuple[SetId, ...] = ()
+    """Sets that have stopped to change the resource, which is in service without their change."""
+    set_aside: tuple[ExecutionLevel, ...] = ()
+    """The work that was pending when the resource failed: a repair takes it up again."""
     related: ResourceId | None = None
     """The resource that replaces this one, or that this one replaces."""
     isolated: bool = False
@@ -61,6 +65,10 @@ class ResourceState:
     def pending_works(self) -> tuple[WorkItem, ...]:
         """The works of all levels, in their order."""
         return tuple(work for level in self.levels for work in level.works)
+
+    def serves(self, set_: SetId) -> bool:
+        """Return whether the resource counts towards the undo threshold of a set."""
+        return self.operational and set_ not in self.given_up
 
     def has_work_for(self, set_: SetId) -> bool:
         """Return whether pending work belongs to a set."""
@@ -180,6 +188,14 @@ class UpgradeResources:
         """Count a failed attempt of a set on a resource."""
         attempts = self.states[id_].attempts
         self.put(self.states[id_].but(attempts=attempts.but({set_: attempts.get(set_, 0) + 1})))
+
+    def confirm_attempts(self, id_: ResourceId, sets: Iterable[SetId]) -> None:
+        """Forget the failed attempts of sets whose change has passed its health check."""
+        resource_state = self.states[id_]
+        if resource_state.attempts:
+            passed = set(sets)
+            kept = {set_: n for set_, n in resource_state.attempts.items() if set_ not in passed}
+            self.put(resource_state.but(attempts=FrozenMap(kept)))
 
     def add_dependency(self, tracked: TrackedDependency) -> None:
         """Add a dependency and update the declared minimum of its aggregate."""

@@ -162,6 +162,7 @@ def consolidate(view: IterationView, selection: BatchSelection) -> tuple[VmMove,
         return ()
     # A VM moves once per iteration for consolidation.
     pinned = dict.fromkeys([*state.iteration.unmovable, *state.iteration.consolidated_from])
+    pinned |= {vm: None for vm in state.cluster.failed_moves if state.is_stuck(vm)}
     while True:
         plan = _best_plan(view, pinned, len(selection.batch))
         moves = next_round(state, host_partitions, plan)

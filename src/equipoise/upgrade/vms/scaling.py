@@ -64,6 +64,7 @@ def hosts_in_work(state: UpgradeState) -> dict[HostId, None]:
         IterationPhase.CHANGING,
         IterationPhase.REVERTING,
         IterationPhase.BAKING,
+        IterationPhase.RETRYING,
     )
     return state.iteration.hosts_out if under_way else {}
 

@@ -41,11 +41,7 @@ def vm_candidates(
     literal = state.settings.readings.drop_last_only
     residents: list[tuple[int, int, VmId]] = []
     for rank, host in enumerate(host_partitions.old):
-        movable = [
-            vm
-            for vm in state.cluster.residents.get(host, ())
-            if vm not in state.iteration.unmovable
-        ]
+        movable = [vm for vm in state.cluster.residents.get(host, ()) if not state.is_pinned(vm)]
         order = -len({state.cluster.placements[vm].group or vm for vm in movable})
         if not literal:  # a host with an unmovable VM cannot be emptied: it comes last
             order = (
@@ -403,7 +399,7 @@ def _place_in_order(
         group, known = state.cluster.placements[vm].group, state.cluster.vms[vm]
         fitting = (
             host
-            for host in order
+            for host in untried_first(state, vm, order)
             if capacity.fits(host, group, known) and refused.is_allowed(vm, host)
         )
         target = next(fitting, None)
@@ -416,6 +412,13 @@ def _place_in_order(
             # Full hosts leave the list: this keeps the search linear.
             order.remove(target)
     return tuple(moves)
+
+
+def untried_first(state: UpgradeState, vm: VmId, hosts: Sequence[HostId]) -> Sequence[HostId]:
+    """Return target hosts in their order, those to which the VM failed to move at the end."""
+    if vm not in state.cluster.failed_moves:
+        return hosts
+    return sorted(hosts, key=lambda host: state.cluster.moves_failed(vm, host))
 
 
 def _target_orders(
