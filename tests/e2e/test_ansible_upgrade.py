@@ -86,7 +86,7 @@ def journal(access: Path) -> list[Any]:
     return [json.loads(line) for line in document.splitlines()]
 
 
-def test_success_undo_and_isolation_of_three_hosts(hosts: Rack, campaign: Path) -> None:
+def test_success_revert_and_isolation_of_three_hosts(hosts: Rack, campaign: Path) -> None:
     well, old, gone = hosts.hosts
     install(well, greeting="hi")
     install(old, greeting="hi", colour="!", **{SECRET: "?"})  # settings that 2.0 does not know
@@ -100,7 +100,9 @@ def test_success_undo_and_isolation_of_three_hosts(hosts: Rack, campaign: Path) 
         ("greeters", "applied")
     ]
     isolated = {entry["resource"]: entry for entry in document["isolated"]}
-    assert set(isolated) == {"greeter2", "greeter3"}
+    assert set(isolated) == {"greeter3"}
+    (given_up,) = document["given_up"]
+    assert (given_up["resource"], given_up["code"]) == ("greeter2", "attempts-exhausted")
     assert "Connection refused" in isolated["greeter3"]["reason"]
 
     assert "greeter 2.0: hi" in greeted(well)
