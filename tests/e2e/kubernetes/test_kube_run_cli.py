@@ -176,6 +176,44 @@ def test_the_example_of_manifests_runs() -> None:
     assert (found["nb_jobs"], found["bindings"], found["pending_count"]) == (11, 13, 0)
 
 
+CONTAINER = {"name": "c", "image": "i"}
+
+
+def pods_file(folder: Path, metadata: dict[str, Any], **spec: Any) -> Path:
+    path = folder / "pods.json"
+    pod = {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", **metadata},
+        "spec": {"restartPolicy": "Never", "containers": [CONTAINER], **spec},
+    }  # fmt: skip
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [namespace, pod]}))
+    return path
+
+
+def test_an_object_that_the_api_refuses_is_bad_input(tmp_path: Path) -> None:
+    path = pods_file(tmp_path, {}, priorityClassName="urgent")
+    found = run("--nodes", "1", "-w", str(path), "--scheduler", SCHEDULER, code=2)
+    (problem,) = found["problems"]
+    assert (problem["key"], "urgent" in problem["what"]) == ("Pod default/p", True)
+
+
+def test_a_pod_whose_scheduler_is_not_there_is_named(tmp_path: Path) -> None:
+    path = pods_file(tmp_path, {}, schedulerName="other")
+    found = run("--nodes", "1", "-w", str(path), "--scheduler", SCHEDULER, code=1)
+    assert found["pending"] == [{"pod": "default/p", "reason": "no scheduler has the name other"}]
+
+
+def test_a_run_beyond_what_clocks_can_count_is_bad_input(tmp_path: Path) -> None:
+    year_s = 31_536_000
+    annotations = {"equipoise.dev/duration": str(30 * year_s), "equipoise.dev/exit-code": "1"}
+    path = pods_file(tmp_path, {"annotations": annotations}, restartPolicy="OnFailure")
+    found = run("--nodes", "1", "-w", str(path), "--scheduler", SCHEDULER, code=2)
+    assert found["problems"][0]["code"] == "out-of-range"
+    path = pods_file(tmp_path, {"annotations": {"equipoise.dev/duration": f"{40 * year_s}"}})
+    found = run("--nodes", "1", "-w", str(path), "--scheduler", SCHEDULER, code=2)
+    assert found["problems"][0]["key"] == "items[1].metadata.annotations.equipoise.dev/duration"
+
+
 @pytest.mark.parametrize(
     ("arguments", "key"),
     [

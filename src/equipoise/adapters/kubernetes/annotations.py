@@ -42,7 +42,8 @@ _CODES: Final = re.compile(r"\d{1,3}(?:,\d{1,3})*", re.ASCII)
 _CODE_MAX: Final = 255
 _MS_PER_S: Final = 1000
 _PHASE_PARTS: Final = 3
-_MS_MAX: Final = 10**15
+_MS_MAX: Final = 10**12
+"""About 30 years: the clock of a scheduler counts nanoseconds in 64 bits, for 290 years."""
 
 
 def annotations_of(body: Mapping[str, Any]) -> Mapping[str, str]:

@@ -23,6 +23,7 @@ kube_app = EquipoiseTyper(
     no_args_is_help=True,
 )
 
+_SECONDS_MAX = 1e9
 _Paths = Optional[list[Path]]  # noqa: UP045  (Typer evaluates the annotation)
 
 
@@ -65,10 +66,17 @@ _Export = Annotated[
     _option("-e", "--export", text="Write PREFIX_jobs.csv and others.", metavar="PREFIX"),
 ]
 _StartDelay = Annotated[
-    float, _option("--start-delay", text="Seconds from a binding to the start.", min=0)
+    float,
+    _option("--start-delay", text="Seconds from a binding to the start.", min=0, max=_SECONDS_MAX),
 ]
 _Pull = Annotated[
-    float, _option("--pull", text="Seconds to pull an image the first time on a node.", min=0)
+    float,
+    _option(
+        "--pull",
+        text="Seconds to pull an image the first time on a node.",
+        min=0,
+        max=_SECONDS_MAX,
+    ),
 ]
 _Wide = Annotated[
     str, _option("--wide", text="Jobs wider than a node: keep, split into pods, or scale all.")
@@ -81,13 +89,22 @@ _Replay = Annotated[
     OptionalPath, _option("--replay", text="Repeat recorded decisions; no scheduler is needed.")
 ]
 _Timeout = Annotated[
-    float, _option("--timeout", text="--clock timeout: longest wait for a decision.", min=0)
+    float,
+    _option(
+        "--timeout", text="--clock timeout: longest wait for a decision.", min=0, max=_SECONDS_MAX
+    ),
 ]
 _MinDelay = Annotated[
-    float, _option("--min-delay", text="--clock timeout: shortest wait in a cycle.", min=0)
+    float,
+    _option(
+        "--min-delay", text="--clock timeout: shortest wait in a cycle.", min=0, max=_SECONDS_MAX
+    ),
 ]
 _MaxStep = Annotated[
-    float, _option("--max-step", text="--clock timeout: largest step of time.", min=0.001)
+    float,
+    _option(
+        "--max-step", text="--clock timeout: largest step of time.", min=0.001, max=_SECONDS_MAX
+    ),
 ]
 _CrashTimeout = Annotated[
     float,
@@ -95,6 +112,7 @@ _CrashTimeout = Annotated[
         "--crash-timeout",
         text="--clock timeout: stop after so many real seconds without progress.",
         min=0,
+        max=_SECONDS_MAX,
     ),
 ]
 _Overcommit = Annotated[
@@ -110,6 +128,7 @@ _IdleStep = Annotated[
         "--idle-step",
         text="Skip so many seconds while pods wait in vain: faster, approximate.",
         min=0,
+        max=_SECONDS_MAX,
     ),
 ]
 _Batch = Annotated[bool, _option("--batch", text="Deliver what happens at one instant together.")]
@@ -233,13 +252,16 @@ def kube_serve(  # noqa: PLR0913, PLR0917  (a parameter is an option of the comm
     cpu: _Cpu = "1",
     memory: _Memory = "64Gi",
     host: Annotated[str, _option("--host", text="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, _option("--port", text="The port; 0: a free one.", min=0)] = 8001,
+    port: Annotated[
+        int, _option("--port", text="The port; 0: a free one.", min=0, max=65535)
+    ] = 8001,
     token: Annotated[
         OptionalText,
         _option("--token-file", text="A file with the token that clients send.", metavar="FILE"),
     ] = None,
     pace: Annotated[
-        float, _option("--pace", text="Seconds of the cluster per second; 0: steps only.", min=0)
+        float,
+        _option("--pace", text="Seconds of the cluster per second; 0: steps only.", min=0, max=1e6),
     ] = 1.0,
     start_delay: _StartDelay = 0.0,
     pull: _Pull = 0.0,
@@ -321,7 +343,12 @@ def kube_schedule(  # noqa: PLR0913, PLR0917  (a parameter is an option of the c
     ] = "default-scheduler",
     deschedule: Annotated[
         OptionalFloat,
-        _option("--deschedule", text="Evict pods for balance, at most this often.", min=0),
+        _option(
+            "--deschedule",
+            text="Evict pods for balance, at most this often.",
+            min=0,
+            max=_SECONDS_MAX,
+        ),
     ] = None,
 ) -> None:
     """Schedule pods of a cluster with the placement of Equipoise.

@@ -12,7 +12,7 @@ from equipoise.adapters.kubernetes.api.server import ServerOptions
 from equipoise.adapters.kubernetes.run.serve import ServedCluster, ServeOptions
 from equipoise.cli.file_io import check_writable, read_text
 from equipoise.cli.kube.options import cluster_options, read_nodes, read_workload
-from equipoise.cli.output import EXIT_OK, progress_console
+from equipoise.cli.output import EXIT_OK, printable, progress_console
 
 
 def run(given: Mapping[str, Any]) -> int:
@@ -28,7 +28,7 @@ def run(given: Mapping[str, Any]) -> int:
         pace=given["pace"],
         kubeconfig=kubeconfig,
     )
-    asyncio.run(_serve(ServedCluster(workload, options)))
+    asyncio.run(_serve(ServedCluster(workload, options, _print_problem)))
     return EXIT_OK
 
 
@@ -41,6 +41,10 @@ async def _serve(served: ServedCluster) -> None:
         await task
     except asyncio.CancelledError:
         progress_console().print("stopped")
+
+
+def _print_problem(text: str) -> None:
+    progress_console().print(printable(text), soft_wrap=True)
 
 
 def _print_address(url: str) -> None:

@@ -8,17 +8,26 @@ from math import inf
 from time import perf_counter
 from typing import Final, Protocol
 
-from equipoise.adapters.kubernetes.api.resources import BY_KIND, NODES, PODS
+from equipoise.adapters.kubernetes.api.errors import ApiError
+from equipoise.adapters.kubernetes.api.resources import (
+    BY_KIND,
+    NAMESPACES,
+    NODES,
+    PODS,
+    PRIORITY_CLASSES,
+)
 from equipoise.adapters.kubernetes.api.store import Change, ChangeKind, Object, ObjectStore
 from equipoise.adapters.kubernetes.cluster.simulated_cluster import SimulatedCluster
 from equipoise.adapters.kubernetes.run.clocks import RunClock
 from equipoise.adapters.kubernetes.run.moment import NS_PER_MS, NS_PER_S, Moment
 from equipoise.adapters.kubernetes.run.scheduler import StartedScheduler
 from equipoise.adapters.kubernetes.workload.pod_workload import PodWorkload
-from equipoise.errors import WorldError
+from equipoise.errors import InputProblem, InvalidInput, WorldError
 
 _READY_STEPS_MAX: Final = 20_000
 _END_S: Final = 1.0
+_NS_MAX: Final = 7 * 10**18
+"""About 220 years: the time of day of a scheduler counts nanoseconds since 1970 in 64 bits."""
 """The threads of a process are gone a moment before its exit code is there."""
 _AFTER_BACKOFF_NS: Final = 2 * NS_PER_S
 PROBE_SELECTOR: Final = "equipoise.dev/probe"
@@ -197,6 +206,8 @@ class KubernetesRun:
             target_ns = await self._when_next()
             if target_ns is None or target_ns > self._options.end_s * NS_PER_S:
                 return
+            if target_ns > _NS_MAX:
+                raise _too_long(target_ns)
             clock.advance(target_ns)
             self._count_stranded()
             self.steps += 1
@@ -321,12 +332,35 @@ class KubernetesRun:
                 raise WorldError(text, code="scheduler-ended")
 
 
+_PREDEFINED: Final = (NAMESPACES, PRIORITY_CLASSES)
+"""A cluster has some of these from the start, so a workload that has them too is no error."""
+
+
 def submit(store: ObjectStore, manifest: Object) -> None:
-    """Create an object as a client of the API would."""
+    """Create an object as a client of the API would; ``InvalidInput`` if the API refuses it."""
     served = BY_KIND.get((str(manifest.get("apiVersion")), str(manifest.get("kind"))))
     assert served is not None, "the reader of the workload has checked the kind"
-    resource, manifest = served.resource, served.to_stored(manifest)
-    store.create(resource, manifest, manifest["metadata"].get("namespace", ""))
+    resource, body = served.resource, served.to_stored(manifest)
+    metadata = body["metadata"]
+    name, namespace = metadata.get("name") or "", metadata.get("namespace") or ""
+    if resource in _PREDEFINED and store.find(resource, name) is not None:
+        return
+    try:
+        store.create(resource, body, namespace)
+    except ApiError as error:
+        where = f"{resource.kind} {namespace or 'default'}/{name}" if resource.namespaced else name
+        cure = "change the workload"
+        problem = InputProblem(key=where, what=error.message, cure=cure)
+        raise InvalidInput("workload", [problem]) from None
+
+
+def _too_long(target_ns: int) -> InvalidInput:
+    problem = InputProblem(
+        key="", what=f"something happens after {target_ns // NS_PER_S:,} s of the run",
+        cure="shorten durations and delays, or end the run before with --until",
+        code="out-of-range",
+    )  # fmt: skip
+    return InvalidInput("workload", [problem])
 
 
 def _probe_name(name: str) -> str:

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from equipoise.adapters.batsim.transport.process import SchedulerProcess
 from equipoise.adapters.kubernetes.clock.build import PROGRAM
 from equipoise.errors import InputProblem, InvalidInput
+from equipoise.files.document import FileFormat, check_size_for_format, decode_text
+from equipoise.files.yaml_reader import read_yaml
 
 _CONFIG_API: Final = "kubescheduler.config.k8s.io/v1"
 _CONFIG_KIND: Final = "KubeSchedulerConfiguration"
@@ -153,17 +153,28 @@ def complete_config(
 def read_config(path: Path) -> dict[str, Any]:
     """Read a KubeSchedulerConfiguration in YAML or JSON."""
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        raw = path.read_bytes()
     except OSError as error:
         what = f"cannot be read: {(error.strerror or '').lower()}"
         raise _problem(path, "", what, "name a file that can be read") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise _problem(
-            path, "", f"is no YAML: {error}", "correct the file", "syntax-error"
-        ) from None
+    source = str(path)
+    check_size_for_format(len(raw), source, FileFormat.YAML)
+    tree = read_yaml(decode_text(raw, source), source)
+    if tree.diagnostics:
+        (first, *_) = tree.diagnostics
+        key = ".".join(map(str, first.path))
+        raise _problem(path, key, first.what, first.cure, first.code, line=tree.line_of(first.path))
+    content: Any = tree.root
     if not isinstance(content, dict) or content.get("kind") != _CONFIG_KIND:
         what, cure = f"is no {_CONFIG_KIND}", f"write apiVersion: {_CONFIG_API} and the kind"
         raise _problem(path, "kind", what, cure)
+    profiles = content.get("profiles")
+    if profiles is not None and not (
+        isinstance(profiles, list) and all(isinstance(profile, dict) for profile in profiles)
+    ):
+        cure = "write - schedulerName: NAME for each"
+        line = tree.line_of(("profiles",))
+        raise _problem(path, "profiles", "is no list of profiles", cure, "wrong-type", line=line)
     return content
 
 
@@ -220,6 +231,13 @@ def _usage(what: str, cure: str) -> InvalidInput:
 
 
 def _problem(
-    path: Path, key: str, what: str, cure: str, code: str = "invalid-value"
+    path: Path,
+    key: str,
+    what: str,
+    cure: str,
+    code: str = "invalid-value",
+    *,
+    line: int | None = None,
 ) -> InvalidInput:
-    return InvalidInput(str(path), [InputProblem(key=key, what=what, cure=cure, code=code)])
+    problem = InputProblem(key=key, what=what, cure=cure, code=code, line=line)
+    return InvalidInput(str(path), [problem])

@@ -25,6 +25,7 @@ from equipoise.adapters.kubernetes.run.driver import submit
 from equipoise.adapters.kubernetes.run.scheduler import kubeconfig_content
 from equipoise.adapters.kubernetes.run.session import EPOCH_MS
 from equipoise.adapters.kubernetes.workload.pod_workload import PodWorkload
+from equipoise.errors import InvalidInput
 from equipoise.sim.pods.pod_time import PodTime
 
 CLOCK_NAMESPACE: Final = "kube-system"
@@ -48,10 +49,16 @@ class ServeOptions:
 
 
 class ServedCluster:
-    """A cluster with its API, while it is served."""
+    """A cluster with its API, while it is served. ``report`` receives what could not be done."""
 
-    def __init__(self, workload: PodWorkload, options: ServeOptions) -> None:
+    def __init__(
+        self,
+        workload: PodWorkload,
+        options: ServeOptions,
+        report: Callable[[str], None] = lambda text: None,
+    ) -> None:
         self._workload = workload
+        self._report = report
         self._options = options
         self.time = PodTime()
         self.store = ObjectStore(self.time, epoch_ms=EPOCH_MS)
@@ -96,7 +103,11 @@ class ServedCluster:
             at_ms, manifest = arrivals[self._arrived]
             self._arrived += 1
             self.cluster.advance(max(at_ms, self.time.now_ms))
-            submit(self.store, manifest)
+            try:
+                submit(self.store, manifest)
+            except InvalidInput as error:
+                # A client may have made an object of this name: the others still arrive.
+                self._report(str(error))
         self.cluster.advance(to_ms)
         if self._options.pace == 0:
             self._write_clock()

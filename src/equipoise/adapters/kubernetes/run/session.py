@@ -343,12 +343,13 @@ class _Session:
         run = self._run
         pending = list(run.pods.pending.values()) if run is not None else []
         clock = run.parts.clock if run is not None else None
+        served = _scheduler_names(self.case.schedulers)
         return KubernetesOutcome(
             scheduler=", ".join(self._names),
             clock=self.case.clock if clock is None else clock.name,
             notes=self._notes(),
             figures=summary_values(self._records),
-            pending=tuple(_pending(pod) for pod in pending[:_NAMED_MAX]),
+            pending=tuple(_pending(pod, served) for pod in pending[:_NAMED_MAX]),
             pending_count=len(pending),
             over_allocations=tuple(self._cluster.over_allocations),
             cpu_requested_pct=self._share(lambda node: node.requested_cpu_milli_ms),
@@ -393,9 +394,11 @@ def _built(clock: RunClock) -> Path | None:
         return None
 
 
-def _pending(pod: Object) -> PendingPod:
-    metadata = pod["metadata"]
-    messages = [
+def _pending(pod: Object, served: Sequence[str]) -> PendingPod:
+    """Return a pod that waits with the reason of its scheduler, if it has one."""
+    metadata, name = pod["metadata"], pod["spec"].get("schedulerName", "")
+    messages = [] if not served or name in served else [f"no scheduler has the name {name}"]
+    messages += [
         str(condition.get("message", ""))
         for condition in pod.get("status", {}).get("conditions", ())
         if condition.get("type") == "PodScheduled"

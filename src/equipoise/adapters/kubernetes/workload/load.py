@@ -77,6 +77,7 @@ def read_pod_workload(
         cure = "name a file of the kind .json, .swf, .csv or .yaml"
         raise _problem(str(path), "is of an unknown kind", cure)
     _check_names(chosen, str(path))
+    _check_bindings(chosen, arrivals, str(path))
     return make_workload(path.name, chosen, arrivals, platform)
 
 
@@ -111,6 +112,17 @@ def _check_names(nodes: Sequence[Object], source: str) -> None:
         if name in names:
             raise _problem(source, f"has two nodes with the name {name}", "rename one of them")
         names.add(name)
+
+
+def _check_bindings(nodes: Sequence[Object], arrivals: Sequence[Arrival], source: str) -> None:
+    """Refuse pods that are bound to a node which is not there: they would never start or wait."""
+    names = {node["metadata"]["name"] for node in nodes}
+    for _, body in arrivals:
+        node = (body.get("spec") or {}).get("nodeName") if body["kind"] == "Pod" else None
+        if node and node not in names:
+            name = body["metadata"].get("name") or body["metadata"].get("generateName")
+            what = f"has the pod {name} on the node {node}, which is not there"
+            raise _problem(source, what, "add the node, or leave nodeName out", "unknown-name")
 
 
 def _is_batsim(path: Path) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from equipoise.adapters.kubernetes.api.errors import ApiError
 from equipoise.adapters.kubernetes.api.resources import (
     DEPLOYMENTS,
     JOBS,
@@ -301,3 +302,23 @@ def test_the_workloads_of_the_thesis_take_as_long_as_they_must(
     world.run_workload(workload, 10**9)
     assert (world.phases(), world.time.now_ms) == ({"Succeeded": 200}, makespan_ms)
     assert world.cluster.over_allocations == []
+
+
+@pytest.mark.parametrize("count", [150_001, 2_000_000_000])
+@pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "Job"])
+def test_a_number_of_pods_that_no_cluster_has_is_refused(kind: str, count: int) -> None:
+    """Controllers make their pods at one instant, so such a number would stop the server."""
+    world = World([], schedules=False)
+    field = "parallelism" if kind == "Job" else "replicas"
+    more = {} if kind != "Job" else {"restartPolicy": "Never"}
+    spec: Object = {"template": template(**more), field: count}
+    if kind != "Job":
+        spec["selector"] = {"matchLabels": {"app": "a"}}
+    body = {"kind": kind, "metadata": {"name": "x"}, "spec": spec}
+    with pytest.raises(ApiError) as caught:
+        world.create(body)
+    (cause,) = (caught.value.details or {})["causes"]
+    assert (caught.value.code, cause["field"]) == (422, f"spec.{field}")
+    spec[field] = 2
+    world.create(body)
+    assert len(world.pods()) == 2

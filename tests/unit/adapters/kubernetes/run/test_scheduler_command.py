@@ -13,6 +13,7 @@ from equipoise.adapters.kubernetes.run.scheduler import (
     SchedulerSettings,
     start_scheduler,
 )
+from equipoise.errors import InvalidInput
 
 CONFIG = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -76,3 +77,35 @@ def test_a_port_in_the_command_is_kept(tmp_path: Path, config: Path) -> None:
 def test_a_command_with_places_is_left_as_it_is(tmp_path: Path) -> None:
     command = SchedulerCommand(command="echo {url} {port}")
     assert started_with(command, tmp_path) == ["http://127.0.0.1:1", "1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "code"),
+    [
+        ("kind: KubeSchedulerConfiguration\nprofiles: [1]\n", 2, "wrong-type"),
+        ("kind: KubeSchedulerConfiguration\nprofiles: {a: b}\n", 2, "wrong-type"),
+        ("kind: KubeSchedulerConfiguration\nmore: &a [*a]\n", 2, "cycle"),
+        ("kind: KubeSchedulerConfiguration\nparallelism: .nan\n", 2, "out-of-range"),
+        ("kind: KubeSchedulerConfiguration\nmore: [\n", 3, "syntax-error"),
+        ("kind: Pod\n", None, "invalid-value"),
+        ("- 1\n", None, "invalid-value"),
+    ],
+)
+def test_a_wrong_configuration_is_named_by_its_line(
+    tmp_path: Path, text: str, line: int | None, code: str
+) -> None:
+    path = tmp_path / "wrong.yaml"
+    path.write_text(text)
+    with pytest.raises(InvalidInput) as caught:
+        assert SchedulerCommand(command="echo", config=path).names
+    (problem,) = caught.value.problems
+    assert (problem.line, problem.code, bool(problem.cure)) == (line, code, True)
+
+
+def test_a_date_in_a_configuration_is_a_text(tmp_path: Path) -> None:
+    path = tmp_path / "given.yaml"
+    path.write_text("kind: KubeSchedulerConfiguration\nprofiles: [{schedulerName: 2020-01-01}]\n")
+    command = SchedulerCommand(command="echo", config=path)
+    assert command.names == ("2020-01-01",)
+    started_with(command, tmp_path)
+    assert "2020-01-01" in (tmp_path / "scheduler-1.json").read_text()

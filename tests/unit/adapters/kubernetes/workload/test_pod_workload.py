@@ -247,6 +247,17 @@ def test_a_folder_of_yaml_and_json_is_a_workload(tmp_path: Path) -> None:
         ("name: late", "title: late", 11, "metadata"),
         ("kind: Pod", "kind: Pod\nkind: Pod", 10, "kind"),
         ("  containers: [", "  boxes: [", 15, "spec"),
+        ("  containers: [", "  hostname: 7\n  containers: [", 16, "spec.hostname"),
+        ("image: i, resources", "imago: i, resources", 16, "spec.containers[0].imago"),
+        ("name: late", "name: Late Pod", 12, "metadata.name"),
+        ("restartPolicy: Never", "restartPolicy: Always", 24, "spec.template.spec.restartPolicy"),
+        (
+            "spec:\n  template",
+            "spec:\n  parallelism: 2000000000\n  template",
+            22,
+            "spec.parallelism",
+        ),
+        ("name: early", "name: early, labels: {a b: c}", 20, "metadata.labels"),
     ],
 )
 def test_a_wrong_manifest_is_named_by_its_line_and_path(
@@ -259,6 +270,26 @@ def test_a_wrong_manifest_is_named_by_its_line_and_path(
         read_pod_workload(path)
     problem = caught.value.problems[0]
     assert (problem.line, problem.key if key else None, bool(problem.cure)) == (line, key, True)
+
+
+def test_two_objects_of_one_kind_and_name_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(MANIFESTS)
+    (tmp_path / "b.yaml").write_text("\n" + MANIFESTS.partition("---\n---\n")[2])
+    with pytest.raises(InvalidInput) as caught:
+        read_pod_workload(tmp_path)
+    (problem,) = caught.value.problems
+    assert (caught.value.source, problem.code) == (str(tmp_path / "b.yaml"), "duplicate-name")
+    assert (problem.line, problem.key) == (5, "metadata.name")
+
+
+def test_a_pod_on_a_node_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "all.yaml"
+    path.write_text(MANIFESTS.replace("  containers: [", "  nodeName: n7\n  containers: ["))
+    with pytest.raises(InvalidInput) as caught:
+        read_pod_workload(path)
+    assert caught.value.code == "unknown-name"
+    path.write_text(path.read_text().replace("n7", "n0"))
+    assert len(read_pod_workload(path).arrivals) == 3
 
 
 @pytest.mark.parametrize(

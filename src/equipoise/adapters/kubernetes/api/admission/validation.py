@@ -54,6 +54,8 @@ _SELECTED: Final = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS)
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _RESTARTS: Final = ("Always", "OnFailure", "Never")
 _SYSTEM_PRIORITY: Final = 1_000_000_000
+_PODS_MAX: Final = 150_000
+"""Pods of one object: as many as Kubernetes supports in a cluster. All are made at one instant."""
 
 
 def is_quantity(text: object) -> bool:
@@ -246,17 +248,25 @@ def _selected_causes(resource: Resource, spec: Object) -> list[Object]:
     ):
         text = "`selector` does not match template `labels`"
         causes.append(errors.invalid_value("spec.template.metadata.labels", str(labels), text))
-    replicas = spec.get("replicas")
-    if replicas is not None and replicas < 0:
-        text = "must be greater than or equal to 0"
-        causes.append(errors.invalid_value("spec.replicas", replicas, text))
+    causes += _count_causes(spec, "replicas")
     template = (spec.get("template") or {}).get("spec") or {}
     return causes + _pod_causes(template, "spec.template.spec", restarts=("Always",))
 
 
+def _count_causes(spec: Object, field: str) -> list[Object]:
+    """Return what is wrong with a number of pods that a controller makes at once."""
+    count = spec.get(field)
+    if count is None or 0 <= count <= _PODS_MAX:
+        return []
+    text = "must be greater than or equal to 0"
+    if count > 0:
+        text = f"must be less than or equal to {_PODS_MAX}, the most pods of one object here"
+    return [errors.invalid_value(f"spec.{field}", count, text)]
+
+
 def _job_causes(spec: Object) -> list[Object]:
-    causes = []
-    for field in ("parallelism", "completions", "backoffLimit", "activeDeadlineSeconds"):
+    causes = _count_causes(spec, "parallelism")
+    for field in ("completions", "backoffLimit", "activeDeadlineSeconds"):
         value = spec.get(field)
         if value is not None and value < 0:
             text = "must be greater than or equal to 0"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from equipoise.adapters.kubernetes.api.admission.validation import is_quantity
-from equipoise.adapters.kubernetes.api.errors import bad_request
+from equipoise.adapters.kubernetes.api.errors import ApiError
 from equipoise.adapters.kubernetes.api.resources import ServedVersion
 
 Object = dict[str, Any]
@@ -30,6 +30,15 @@ _TIME: Final = re.compile(
 )
 _INT_MAX: Final = 2**63 - 1
 _UNKNOWN_MAX: Final = 100
+
+
+class WrongType(ApiError):
+    """A part of an object has a type that its field does not have."""
+
+    def __init__(self, path: str, found: str, wanted: str) -> None:
+        text = f"cannot read the object: {path or 'body'} is {found}, must be {wanted}"
+        super().__init__(400, "BadRequest", text)
+        self.path, self.found, self.wanted = path, found, wanted
 
 
 def type_of(served: ServedVersion) -> str:
@@ -53,7 +62,7 @@ def type_fields() -> Mapping[str, Mapping[str, str]]:
 def check_types(served: ServedVersion, body: Object) -> tuple[Object, list[str]]:
     """Return an object without unknown fields and nulls, and the names of the unknown fields.
 
-    A value of a wrong type is an ``ApiError`` 400.
+    A value of a wrong type is ``WrongType``, an ``ApiError`` 400.
     """
     unknown: Unknown = []
     checked = _check_of(type_of(served))(body, "", unknown)
@@ -72,7 +81,7 @@ def _check_of(code: str) -> Check:
 
 def _reject(path: str, value: object, wanted: str) -> NoReturn:
     found = {dict: "object", list: "array", str: "string", bool: "bool"}.get(type(value), "number")
-    raise bad_request(f"cannot read the object: {path or 'body'} is {found}, must be {wanted}")
+    raise WrongType(path, found, wanted)
 
 
 def _text(value: Any, path: str, unknown: Unknown) -> Any:
