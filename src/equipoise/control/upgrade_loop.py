@@ -14,12 +14,15 @@ from equipoise.model.event import Event
 from equipoise.model.upgrade.campaign import UpgradeCampaign
 from equipoise.model.upgrade.event import (
     SIMULATED_ENGINE,
+    CampaignContinued,
     CampaignStarted,
     UpgradeCommanded,
     UpgradeRequested,
 )
+from equipoise.model.upgrade.wall_clock import parse_instant
 from equipoise.roles.removal import check_removal
 from equipoise.upgrade import Coordinator, instruction
+from equipoise.upgrade.inventory_view import is_complete
 from equipoise.upgrade.state import UpgradeState
 from equipoise.upgrade.state.iteration import IterationPhase
 
@@ -34,10 +37,12 @@ class UpgradeLoop:
         campaign: UpgradeCampaign,
         commands: EventLog | None = None,
         engine_name: str = SIMULATED_ENGINE,
+        unix_ms: int | None = None,
     ) -> None:
         """Start or continue a campaign.
 
-        ``commands`` is the journal to which administrators post commands and requests.
+        ``commands`` is the journal to which administrators post commands and requests. ``unix_ms``
+        is the present date; without it a simulation has the date of its scenario.
         """
         self._engine = engine
         self._journal = journal
@@ -47,15 +52,20 @@ class UpgradeLoop:
         self.coordinator = Coordinator(check_removal)
         self._now_ms = 0
         if len(journal):
-            self._recover()
+            self._recover(unix_ms)
         else:
+            starts_at = campaign.simulation.starts_at
+            if unix_ms is None and starts_at is not None:
+                unix_ms = parse_instant(starts_at)
             # In one append: a crash in between would leave a campaign without requests, which is
             # complete at once.
-            started = CampaignStarted(at_ms=0, campaign=campaign, engine=engine_name)
+            started = CampaignStarted(
+                at_ms=0, campaign=campaign, engine=engine_name, began_unix_ms=unix_ms
+            )
             requests = (UpgradeRequested(at_ms=0, request=request) for request in campaign.requests)
             self._record(started, *requests)
 
-    def _recover(self) -> None:
+    def _recover(self, unix_ms: int | None) -> None:
         """Apply the recorded events, and send the open schedule to the engine again."""
         for event in self._journal.events():
             self.coordinator.handle(event)
@@ -64,9 +74,19 @@ class UpgradeLoop:
             if isinstance(event, UpgradeCommanded | UpgradeRequested):
                 # Requests of the campaign file have the number 0 and do not count.
                 self._commands_recorded = max(self._commands_recorded, event.number)
+        self._continue(unix_ms)
         schedule = self.coordinator.state.iteration.open_batch
         if schedule is not None:
             self._engine.perform(schedule.schedule)
+
+    def _continue(self, unix_ms: int | None) -> None:
+        """Record that the clock has gone on since the last run, unless the campaign is complete."""
+        state = self.coordinator.state
+        began_ms = state.began_unix_ms
+        if unix_ms is None or began_ms is None or is_complete(state):
+            return
+        # The clock of this machine may be behind the journal, whose times never go back.
+        self._record(CampaignContinued(at_ms=max(self._now_ms, unix_ms - began_ms)))
 
     def run(
         self,

@@ -54,6 +54,12 @@ def _requested(state: UpgradeState, event: past.UpgradeRequested) -> None:
     state.iteration.note_change()
 
 
+def _continued(state: UpgradeState, _event: past.CampaignContinued) -> None:
+    # A window may be open or a deadline past by now, and a paused campaign looks again.
+    state.iteration.end_campaign(ended=False)
+    state.iteration.note_change()
+
+
 def _commanded(state: UpgradeState, event: past.UpgradeCommanded) -> None:
     state.iteration.end_campaign(ended=False)
     if is_deferred(state, event.command):
@@ -328,6 +334,7 @@ def _campaign_ended(state: UpgradeState, _event: past.CampaignEnded) -> None:
 
 
 _HANDLERS: Final[dict[type[Any], Callable[[Any, Any], None]]] = {
+    past.CampaignContinued: _continued,
     past.UpgradeRequested: _requested,
     past.UpgradeCommanded: _commanded,
     past.ScalingRequested: _scaling_asked,

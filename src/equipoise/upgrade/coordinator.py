@@ -35,10 +35,11 @@ from equipoise.upgrade.parallel_universe import clear_storage_hosts
 from equipoise.upgrade.reason import Reason, set_undo_started
 from equipoise.upgrade.requests.feasibility import unit_shortage
 from equipoise.upgrade.requests.set_conflicts import service_conflicts
-from equipoise.upgrade.review import deadline_ms, review
+from equipoise.upgrade.review import review
 from equipoise.upgrade.role_coverage import RemovalChecker
-from equipoise.upgrade.rules.holds import is_all_held, window_opens_ms
+from equipoise.upgrade.rules.holds import is_all_held
 from equipoise.upgrade.rules.redundancy import unspareable_set
+from equipoise.upgrade.rules.windows import deadline_ms, window_opens_ms
 from equipoise.upgrade.select_batch import select_batch
 from equipoise.upgrade.state import UpgradeState, initial_state
 from equipoise.upgrade.state.iteration import IterationPhase
@@ -77,7 +78,7 @@ class Coordinator:
         if isinstance(event, CampaignStarted):
             # The checker is a function and cannot be in the journal; a replay gets it from its
             # caller.
-            self._state = initial_state(event.campaign, self._check_removal)
+            self._state = initial_state(event.campaign, self._check_removal, event.began_unix_ms)
             self._state.advance(event.at_ms)
             return
         if not isinstance(event, VmBatchDecided):
@@ -153,11 +154,12 @@ class Coordinator:
         for status in state.requests.set_status.values():
             if status.progress is SetProgress.ENDED:
                 continue
-            due_ms = deadline_ms(status)
+            due_ms = deadline_ms(state, status)
             if due_ms is not None and due_ms > state.iteration.paused_ms:
                 times_ms.append(due_ms)
             if status.set.windows:
-                times_ms.append(window_opens_ms(state, status, state.iteration.paused_ms))
+                opens_ms = window_opens_ms(state, status, state.iteration.paused_ms)
+                times_ms += [] if opens_ms is None else [opens_ms]
         return [time_ms for time_ms in times_ms if time_ms > state.iteration.paused_ms]
 
     def _begin_or_end(self) -> Event | None:

@@ -180,13 +180,17 @@ def campaign_status(state: UpgradeState) -> UpgradeStatus:
 def _status(state: UpgradeState) -> CampaignStatus:
     if not state.iteration.ended:
         return CampaignStatus.RUNNING
-    all_ended = all(
-        status.progress is SetProgress.ENDED for status in state.requests.set_status.values()
-    )
+    return CampaignStatus.COMPLETED if is_complete(state) else CampaignStatus.PAUSED
+
+
+def is_complete(state: UpgradeState) -> bool:
+    """Return whether a campaign has ended and every set with it."""
     return (
-        CampaignStatus.COMPLETED
-        if all_ended and not state.requests.pending
-        else CampaignStatus.PAUSED
+        state.iteration.ended
+        and not state.requests.pending
+        and all(
+            status.progress is SetProgress.ENDED for status in state.requests.set_status.values()
+        )
     )
 
 

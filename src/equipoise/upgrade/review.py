@@ -28,6 +28,7 @@ from equipoise.upgrade.requests.set_conflicts import (
     completes_with,
     conflicting_sets,
 )
+from equipoise.upgrade.rules.windows import deadline_ms, deadline_text
 from equipoise.upgrade.state import UpgradeState
 from equipoise.upgrade.state.requests import ChangeSetStatus, SetProgress
 from equipoise.upgrade.state.resources import ResourceState
@@ -152,17 +153,10 @@ def threshold_violation(state: UpgradeState, status: ChangeSetStatus) -> Reason 
 
 
 def _deadline_violation(state: UpgradeState, status: ChangeSetStatus) -> Reason | None:
-    due_ms = deadline_ms(status)
+    due_ms = deadline_ms(state, status)
     if due_ms is None or state.at_ms < due_ms or not _has_work_left(state, status):
         return None
-    text = f"it was not complete {status.set.completion_s_max} s after the request"
-    return Reason("deadline-missed", text)
-
-
-def deadline_ms(status: ChangeSetStatus) -> int | None:
-    """Return the time at which a set must be complete, or None."""
-    most_s = status.set.completion_s_max
-    return None if most_s is None else status.requested_ms + most_s * 1000
+    return Reason("deadline-missed", deadline_text(status))
 
 
 def _has_work_left(state: UpgradeState, status: ChangeSetStatus) -> bool:

@@ -19,6 +19,7 @@ from equipoise.api.loading import read_bytes
 from equipoise.cli.output import console, format_time_ms, print_document, printable
 from equipoise.documents.upgrade import OrderRow, OrdersDocument
 from equipoise.errors import Conflict, InvalidInput
+from equipoise.model.event import Event
 from equipoise.model.quantity import ID_PATTERN, ResourceId
 from equipoise.model.upgrade.campaign import UpgradeCampaign
 from equipoise.model.upgrade.event import (
@@ -64,7 +65,14 @@ class CommandReply:
 class CommandQueue:
     """Posts commands and requests to the list beside the journal of a campaign."""
 
-    def __init__(self, journal: Journal, open_queue: OpenQueue, campaign: UpgradeCampaign) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        open_queue: OpenQueue,
+        campaign: UpgradeCampaign,
+        unix_ms: int | None = None,
+    ) -> None:
+        self._unix_ms = unix_ms
         self._journal = journal
         self._open_queue = open_queue
         self._campaign = campaign
@@ -80,7 +88,9 @@ class CommandQueue:
             return []
         start = len(self._journal)
         with self._open_queue() as listed:
-            coordinator = _expected_state(self._journal, listed, self._campaign)
+            coordinator = _expected_state(
+                self._journal, listed, first_events(self._campaign, self._unix_ms)
+            )
         wanted = read_postings(commands, requests, coordinator.state)
         refused = refusals(coordinator, wanted)
         if refused:
@@ -109,11 +119,11 @@ def read_postings(
     return postings
 
 
-def _expected_state(journal: Journal, orders: Journal, campaign: UpgradeCampaign) -> Coordinator:
+def _expected_state(journal: Journal, orders: Journal, at_start: Sequence[Event]) -> Coordinator:
     """Return the campaign after all postings of the queue."""
     coordinator = Coordinator()
     taken_over = 0
-    for event in journal.events() if len(journal) else first_events(campaign):
+    for event in journal.events() if len(journal) else at_start:
         coordinator.handle(event)
         if isinstance(event, UpgradeCommanded | UpgradeRequested):
             taken_over = max(taken_over, event.number)

@@ -65,11 +65,26 @@ def _lost_resources(
 
 
 def predict(campaign: UpgradeCampaign) -> CampaignSummary:
-    """Run a campaign on the simulator, each checkpoint approved at once."""
+    """Run a campaign on the simulator, each checkpoint approved at once and without windows."""
+    campaign = _without_dates(campaign)
     journal, orders = MemoryJournal(), MemoryJournal()
     loop = UpgradeLoop(SimulatedEngine(campaign), journal, campaign, orders)
     loop.run(between_iterations=lambda state: command_queue.approve_all(state, orders))
     return summarise_campaign(journal.events())
+
+
+def _without_dates(campaign: UpgradeCampaign) -> UpgradeCampaign:
+    """Return the campaign at any time: how many hosts it needs does not depend on the date."""
+    requests = tuple(
+        request.but(
+            sets=tuple(
+                change_set.but(windows=(), complete_by=None, completion_s_max=None)
+                for change_set in request.sets
+            )
+        )
+        for request in campaign.requests
+    )
+    return campaign.but(requests=requests)
 
 
 def with_spare_hosts(campaign: UpgradeCampaign, made: CampaignSummary) -> CampaignSummary:

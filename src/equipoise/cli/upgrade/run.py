@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from time import sleep
+from time import sleep, time_ns
 from typing import Final
 
 from equipoise import files
@@ -85,11 +85,12 @@ def run(name: str, options: UpgradeOptions, extra_outputs: UpgradeOutputs, *, as
             check_resumable(journal, campaign, name, options.engine)
         else:
             check_same_campaign(journal, campaign, name)
-        queue = command_queue.CommandQueue(journal, open_queue, campaign)
+        unix_ms = start_unix_ms(campaign, options)
+        queue = command_queue.CommandQueue(journal, open_queue, campaign, unix_ms)
         replies = queue.submit(options.commands, options.requests, wait=not is_ours)
         if not is_ours or any(reply.refused for reply in replies):
             return command_queue.print_replies(campaign, replies, as_json=as_json)
-        events = _run_campaign(campaign, name, options, journal, open_queue)
+        events = _run_campaign(campaign, name, options, journal, open_queue, unix_ms)
     return _print_result(campaign, events, options, extra_outputs, as_json=as_json)
 
 
@@ -99,6 +100,7 @@ def _run_campaign(
     options: UpgradeOptions,
     journal: Journal,
     open_queue: command_queue.OpenQueue,
+    unix_ms: int | None,
 ) -> list[Event]:
     """Run a campaign, or the rest of it, and return all its events."""
     # A dry run makes the engine as well, because that checks access and names.
@@ -110,12 +112,24 @@ def _run_campaign(
         assert isinstance(engine, SimulatedEngine)
         engine = PacedEngine(engine, options.pace)
     with open_queue() as listed, show_spinner(f"upgrading {campaign.name}"):
-        loop = UpgradeLoop(engine, journal, campaign, listed, options.engine)
+        loop = UpgradeLoop(engine, journal, campaign, listed, options.engine, unix_ms)
         if options.dry_run:
             loop.run(between_iterations=lambda state: command_queue.approve_all(state, listed))
         else:
             loop.run(_wait_for_commands if options.wait else _stop_when_idle)
         return list(journal.events())
+
+
+def start_unix_ms(campaign: UpgradeCampaign, options: UpgradeOptions) -> int | None:
+    """Return the present date for a run on real hosts, and for a prediction without a date.
+
+    A simulation has the date of its scenario, or none.
+    """
+    if options.engine == SIMULATED_ENGINE and not options.dry_run:
+        return None
+    if options.dry_run and campaign.simulation.starts_at is not None:
+        return None
+    return time_ns() // 1_000_000
 
 
 def _wait_for_commands(_state: UpgradeState) -> bool:
@@ -176,5 +190,6 @@ def apply_options(campaign: UpgradeCampaign, options: UpgradeOptions) -> Upgrade
     if options.seed is not None:
         campaign = campaign.but(seed=options.seed)
     if options.dry_run:  # the prediction: no task fails and no tenant scales
-        campaign = campaign.but(simulation=UpgradeSimulation())
+        starts_at = campaign.simulation.starts_at
+        campaign = campaign.but(simulation=UpgradeSimulation(starts_at=starts_at))
     return campaign

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -35,6 +35,12 @@ from equipoise.model.upgrade.request import (
     RequestedChange,
     UpgradeCommand,
     UpgradeRequest,
+)
+from equipoise.model.upgrade.wall_clock import (
+    INSTANT_EXAMPLE,
+    WINDOW_EXAMPLE,
+    parse_instant,
+    parse_window,
 )
 
 _LINK_KINDS: Final = (ResourceKind.LINK, ResourceKind.VIRTUAL_LINK)
@@ -241,7 +247,12 @@ def _check_set(
 ) -> None:
     for position, change in enumerate(change_set.changes):
         _check_change(change, (*path, "changes", position), context, diagnostics)
+    if change_set.complete_by is not None:
+        _check_text(change_set.complete_by, parse_instant, (*path, "complete_by"), diagnostics)
     for position, window in enumerate(change_set.windows):
+        if isinstance(window, str):
+            _check_text(window, parse_window, (*path, "windows", position), diagnostics)
+            continue
         closes: KeyPath = (*path, "windows", position, "closes_s")
         if window.closes_s <= window.opens_s:
             what = f"a window that opens at {window.opens_s} s closes at {window.closes_s} s"
@@ -250,6 +261,18 @@ def _check_set(
             what = f"the window closes after its period of {window.every_s} s"
             diagnostics.add(closes, what, "write it as two windows", code="out-of-range")
     _check_checkpoints(change_set.checkpoints_pct, (*path, "checkpoints_pct"), diagnostics)
+
+
+def _check_text(
+    text: str, parse: Callable[[str], object], path: KeyPath, diagnostics: Diagnostics
+) -> None:
+    """Report a text that a function of the model cannot read."""
+    try:
+        parse(text)
+    except ValueError as error:
+        what = f"{quoted(text)} cannot be read: {error}"
+        example = INSTANT_EXAMPLE if parse is parse_instant else WINDOW_EXAMPLE
+        diagnostics.add(path, what, f"such as {example}", code="syntax-error")
 
 
 _ALL_PCT: Final = 100
@@ -381,6 +404,9 @@ def check_campaign(
     _check_future_dependencies(index, diagnostics.below("cluster"))
     for path, request in requests:
         check_request(request, path, context, diagnostics)
+    starts_at = campaign.simulation.starts_at
+    if starts_at is not None:
+        _check_text(starts_at, parse_instant, ("simulation", "starts_at"), diagnostics)
     for position, event in enumerate(campaign.simulation.events):
         here: KeyPath = ("simulation", "events", position)
         _check_event(event, here, index, diagnostics)

@@ -19,7 +19,7 @@ from equipoise.model.quantity import (  # fmt: skip
     VmKey,
 )
 from equipoise.model.upgrade.catalog import Catalog
-from equipoise.model.upgrade.request import UpgradeCommand, UpgradeRequest
+from equipoise.model.upgrade.request import InstantText, UpgradeCommand, UpgradeRequest
 from equipoise.model.value import Value
 
 
@@ -156,6 +156,8 @@ class ScheduledCampaignEvent(Value):
 class UpgradeSimulation(Value):
     """Behaviour of the simulated engine, the tenants and the administrator."""
 
+    starts_at: InstantText | None = None
+    """The date of time 0 in a simulation, for windows and dates on the wall clock."""
     events: tuple[ScheduledCampaignEvent, ...] = ()
     failures: tuple[InjectedFailure, ...] = ()
     move_failures: tuple[InjectedMoveFailure, ...] = ()

@@ -55,6 +55,12 @@ class CampaignStarted(_UpgradeEventBase, tag="campaign_started"):
     campaign: UpgradeCampaign
     engine: str = ""
     """The name of the engine; empty in journals that do not record it."""
+    began_unix_ms: Milliseconds | None = None
+    """The date of time 0 in milliseconds since 1970; None if the run has no date."""
+
+
+class CampaignContinued(_UpgradeEventBase, tag="campaign_continued"):
+    """Another run continues the campaign on real hosts. Its time includes the time in between."""
 
 
 class UpgradeRequested(_UpgradeEventBase, tag="upgrade_requested"):
@@ -296,6 +302,7 @@ class CampaignEnded(_UpgradeEventBase, tag="campaign_ended"):
 
 UpgradeEvent = (
     CampaignStarted
+    | CampaignContinued
     | UpgradeRequested
     | UpgradeCommanded
     | ScalingRequested

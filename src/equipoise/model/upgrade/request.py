@@ -62,11 +62,17 @@ class RequestedChange(Value):
 
 
 class MaintenanceWindow(Value):
-    """A time for work: from ``opens_s`` to ``closes_s`` of every period."""
+    """A time for work: from ``opens_s`` to ``closes_s`` of every period, counted from the start."""
 
     opens_s: Seconds
     closes_s: PositiveSeconds
     every_s: PositiveSeconds = 86_400
+
+
+WindowText = Annotated[str, Meta(min_length=1, max_length=120)]
+"""A window on the wall clock, such as ``weekdays 22:00-06:00 Europe/Berlin``."""
+InstantText = Annotated[str, Meta(min_length=1, max_length=120)]
+"""A date and time, such as ``2026-11-20 22:00 Europe/Berlin``."""
 
 
 class ChangeSet(Value):
@@ -82,8 +88,11 @@ class ChangeSet(Value):
     """Of sets that compete for the same spare hosts, the one with the higher number is first."""
     bake_s: Seconds = 0
     """Time to watch the changed resources before the next iteration."""
-    windows: tuple[MaintenanceWindow, ...] = ()
-    """The times for work on the set; none for any time."""
+    complete_by: InstantText | None = None
+    """Date and time by which the set must be complete, else it is undone."""
+    windows: tuple[MaintenanceWindow | WindowText, ...] = ()
+    """The times for work on the set; none for any time. ``weekdays 22:00-06:00 Europe/Berlin`` or
+    ``2026-11-20 22:00 to 2026-11-21 06:00 Europe/Berlin``, or seconds from the start."""
     checkpoints_pct: tuple[Percent, ...] = ()
     """Percentages of changed hosts (or resources without a host) at which the administrator must
     approve the next ones. A batch never goes beyond the next checkpoint."""

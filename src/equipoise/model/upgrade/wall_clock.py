@@ -32,6 +32,7 @@ _ONCE: Final = re.compile(rf"{_DATE_TIME} to {_DATE_TIME} (\S+)")
 _INSTANT: Final = re.compile(rf"{_DATE_TIME} (\S+)")
 _DAY: Final = timedelta(days=1)
 _DAY_MINUTES: Final = 24 * 60
+_SECOND_MS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +150,8 @@ def instant_ms(local: datetime, zone: ZoneInfo, *, second: bool = False) -> int:
     # The clocks skip this time: the offset changes between the two readings.
     low, high = after, before
     offset = local_time(high, zone).utcoffset()
-    while high - low > 1000:
-        middle = (low + high) // 2000 * 1000
+    while high - low > _SECOND_MS:
+        middle = (low + high) // (2 * _SECOND_MS) * _SECOND_MS
         if local_time(middle, zone).utcoffset() == offset:
             high = middle
         else:

@@ -10,6 +10,7 @@ from equipoise.model.upgrade.catalog import Recipe
 from equipoise.model.upgrade.graph import ProtectionGroup
 from equipoise.model.upgrade.infrastructure import Dependency, DependencyKind
 from equipoise.model.upgrade.request import ChangeSet, RequestedChange
+from equipoise.model.upgrade.wall_clock import parse_window
 from equipoise.model.upgrade.work import UpgradeUnit
 from equipoise.upgrade.graph.build import grouping
 from equipoise.upgrade.graph.dependencies import (
@@ -130,9 +131,18 @@ def _check_time(state: UpgradeState, set_: ChangeSet) -> None:
 
 def _check_windows(state: UpgradeState, set_: ChangeSet) -> None:
     """Refuse a set if no window is long enough for its longest work."""
+    dated = [window for window in set_.windows if isinstance(window, str)]
+    if (dated or set_.complete_by is not None) and state.began_unix_ms is None:
+        text = "it names dates, and the run has none: a simulation needs simulation.starts_at"
+        raise InfeasibleSet("no-start-date", text)
     if not set_.windows:
         return
-    widest_s = max(min(window.closes_s, window.every_s) - window.opens_s for window in set_.windows)
+    widest_s = max(
+        parse_window(window).longest_s
+        if isinstance(window, str)
+        else min(window.closes_s, window.every_s) - window.opens_s
+        for window in set_.windows
+    )
     for id_, recipe in _recipes(state, set_):
         if recipe.duration_s + recipe.undo_s > widest_s:
             text = (

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from equipoise.model.upgrade.graph import Modification
-from equipoise.model.upgrade.request import SetId
 from equipoise.model.upgrade.work import VertexId
 from equipoise.upgrade.giving_up import stuck_reason, stuck_vms
 from equipoise.upgrade.graph.iteration_view import IterationView, affected_hosts
 from equipoise.upgrade.reason import Reason
 from equipoise.upgrade.requests.brakes import has_too_many_failures, waits_for_approval
 from equipoise.upgrade.rules.redundancy import held_by_failures
+from equipoise.upgrade.rules.windows import window_hold
 from equipoise.upgrade.state import UpgradeState
 from equipoise.upgrade.state.requests import ChangeSetStatus, SetProgress
 
@@ -51,9 +51,7 @@ def hold_reason(state: UpgradeState, status: ChangeSetStatus) -> Reason | None:
     if waits_for_approval(state, status):
         text = f"set {status.id} waits for approval at a checkpoint"
         return Reason("waits-for-approval", text)
-    if status.set.windows and window_opens_ms(state, status, state.at_ms) > state.at_ms:
-        return Reason("outside-window", f"set {status.id} waits for its maintenance window")
-    return None
+    return window_hold(state, status)
 
 
 def is_all_held(state: UpgradeState) -> bool:
@@ -71,34 +69,6 @@ def is_all_held(state: UpgradeState) -> bool:
         if next(iter(state.resources.pending_for(status.id)), None) is not None
     ]
     return bool(with_work) and all(hold_reason(state, status) for status in with_work)
-
-
-def window_opens_ms(state: UpgradeState, status: ChangeSetStatus, now_ms: int) -> int:
-    """Return the earliest time at which the longest work of a set fits into a window."""
-    longest_ms = 1000 * longest_work_s(state, status.id)
-    times = []
-    for window in status.set.windows:
-        period, opens, closes = window.every_s * 1000, window.opens_s * 1000, window.closes_s * 1000
-        offset = now_ms % period
-        period_start = now_ms - offset
-        # Work must end before the window closes, so its duration counts too.
-        inside = opens <= offset and offset + longest_ms <= closes
-        times.append(
-            now_ms if inside else period_start + opens + (period if offset >= opens else 0)
-        )
-    return min(times)
-
-
-def longest_work_s(state: UpgradeState, set_: SetId) -> int:
-    """Return the duration of the longest work of a set, recovery from a failure included."""
-    return max(
-        (
-            sum(work.risk_s for work in resource_state.levels[0].works)
-            for resource_state in state.resources.states.values()
-            if resource_state.levels and resource_state.has_work_for(set_)
-        ),
-        default=0,
-    )
 
 
 IN_USE_REASON = Reason("vms-running", "VMs run on it; they must move first")

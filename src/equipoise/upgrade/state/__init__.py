@@ -39,6 +39,8 @@ class UpgradeState:
     iteration: UpgradeIteration = field(default_factory=UpgradeIteration)
     attempts: UpgradeAttempts = field(default_factory=UpgradeAttempts)
     at_ms: int = 0
+    began_unix_ms: int | None = None
+    """The date of time 0, in milliseconds since 1970; None if the run has no date."""
     check_removal: Any = field(default=None, compare=False)
     """The check of host roles (``RemovalChecker``); None if roles are not checked."""
 
@@ -64,7 +66,9 @@ class UpgradeState:
                     yield move.vm, move.target
 
 
-def initial_state(campaign: UpgradeCampaign, check_removal: Any = None) -> UpgradeState:
+def initial_state(
+    campaign: UpgradeCampaign, check_removal: Any = None, began_unix_ms: int | None = None
+) -> UpgradeState:
     """Return the state before the first event."""
     inventory = campaign.cluster
     resources = UpgradeResources(
@@ -87,4 +91,5 @@ def initial_state(campaign: UpgradeCampaign, check_removal: Any = None) -> Upgra
         resources=resources,
         cluster=UpgradeCluster.of(inventory),
         check_removal=check_removal,
+        began_unix_ms=began_unix_ms,
     )

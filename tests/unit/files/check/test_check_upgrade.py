@@ -180,6 +180,21 @@ EVENT = "simulation: {events: [{at_s: 5%s}]}\ncluster:"
         ),
         (
             SET,
+            SET + "        windows: [22:00-06:00 Europe/Nowhere]\n",
+            f'line 10: {IN_SET}.windows[0]: syntax-error "22:00-06:00 Europe/Nowhere" 22:00 00',
+        ),
+        (
+            SET,
+            SET + "        complete_by: 2026-11-20 22:00\n",
+            f'line 10: {IN_SET}.complete_by: syntax-error "2026-11-20 22:00" 2026 22:00 2026 22:00',
+        ),
+        (
+            SET,
+            SET + "        canary: 0\n",
+            f"line 10: {IN_SET}.canary: out-of-range 0 1 10000000",
+        ),
+        (
+            SET,
             SET + "        checkpoints_pct: [0]\n",
             f"line 10: {IN_SET}.checkpoints_pct[0]: out-of-range 0 1 100",
         ),
