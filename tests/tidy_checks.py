@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Final
+from zoneinfo import available_timezones
 
 from banned_words import banned_words
 
@@ -35,6 +36,7 @@ MACHINE_PATHS: Final = re.compile(
 )
 LINK: Final = re.compile(r"\]\((?!https?:)([^)#]+)")
 CODE_SPAN: Final = re.compile(r"`([^`\n]+)`")
+TIME_ZONES = available_timezones()
 PATH: Final = re.compile(r"[\w.-]+(/[\w.-]+)+/?|[\w-]+\.py")
 PLACEHOLDER: Final = re.compile(r"\b[A-Z]{4,}\b")
 DOTTED: Final = re.compile(r"[a-z_]+(\.\w+)+")
@@ -159,6 +161,8 @@ def named_path_problems(root: Path) -> Iterator[str]:
             continue
         for span in CODE_SPAN.findall(path.read_text()):
             for word in span.split():
+                if word in TIME_ZONES:  # a zone looks like a path
+                    continue
                 if PATH.fullmatch(word):
                     missing = not _file_exists(root, path, word, names)
                 elif DOTTED.fullmatch(word) and word.startswith("equipoise."):
