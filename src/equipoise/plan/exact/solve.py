@@ -148,10 +148,12 @@ class _ScopeSearch:
         spare = self._model.spare()
         if spare is None or self._budget.is_over:
             return best
-        best = self.solve_until_accepted(spare, GOOD, watched=False).solution or best
+        shorter = self.solve_until_accepted(spare, GOOD, watched=False).solution
+        if shorter is None:
+            return best  # which has no values for the variables of this goal
         if self._changing:
-            self._builder.require_at_most(spare, best.number(spare))
-        return best
+            self._builder.require_at_most(spare, shorter.number(spare))
+        return shorter
 
     # The load of hosts comes after all goals of the problem.
 

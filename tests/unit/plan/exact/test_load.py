@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from builders import a_host, a_vm, an_inventory
@@ -11,7 +13,8 @@ from equipoise.model.plan import ConcurrencyLimits
 from equipoise.model.problem import ObjectiveMeasure, PlanningProblem
 from equipoise.model.vm import Demand
 from equipoise.plan.exact.solve import solve
-from equipoise.plan.exact.solver import SearchBudget
+from equipoise.plan.exact.solver import SearchBudget, SolverResult, SolverStatus, solve_model
+from planning import a_rule, hosts, moves
 
 
 def a_drain(vms: int, mhz: int = 760, large: int = 10) -> PlanningProblem:
@@ -73,3 +76,20 @@ def test_a_standby_host_is_not_woken_for_load_alone() -> None:
     assert solve(problem, optimise=True).overload == 500
     woken = problem.but(objective=(ObjectiveMeasure.MIGRATIONS,))
     assert solve(woken, optimise=True).overload == 0
+
+
+def test_a_plan_stays_if_the_searches_after_its_goals_find_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Their goals have variables that the plan's own solution does not know."""
+
+    def without_results(*given: Any) -> SolverResult:
+        is_for_a_goal = given[3] is not None
+        return solve_model(*given) if is_for_a_goal else SolverResult(SolverStatus.UNKNOWN)
+
+    monkeypatch.setattr("equipoise.plan.exact.solve.solve_model", without_results)
+    demanding = [a_vm(f"v{n}", "h0", demand=Demand(cpu_mhz=100)) for n in range(3)]
+    at_most_two = a_rule("MaxPerHost", vs=["v0", "v1", "v2"], nb=2)
+    cluster = an_inventory(*hosts("h0", "h1"), vms=demanding, rules=[at_most_two])
+    goal = (ObjectiveMeasure.MIGRATIONS,)
+    assert moves(solve(PlanningProblem(cluster=cluster, objective=goal))) == 1
