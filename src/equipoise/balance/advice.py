@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import ceil, sqrt
-from typing import Final
+from typing import Final, NamedTuple
 
 from equipoise.balance.repair.faults import BalanceFault
 from equipoise.model.action import Action, EnterMaintenance, Migrate, PowerOff
@@ -23,6 +23,35 @@ from equipoise.model.state.snapshot import Snapshot
 def move_step_id(vm: VmId) -> StepId:
     """Return the step id of the move of a VM within a pass."""
     return StepId(f"move-{vm}")
+
+
+def parking_step_id(vm: VmId) -> StepId:
+    """Return the step id of the move of a VM to a host that it leaves again within a pass."""
+    return StepId(f"park-{vm}")
+
+
+class Transfer(NamedTuple):
+    """A VM that goes from one host to another."""
+
+    vm: VmId
+    source: HostId
+    target: HostId
+    parking: bool = False
+    """Whether the VM leaves the target again: it makes way for another VM."""
+    after: tuple[VmId, ...] = ()
+    """The VMs that must have moved to their last target before."""
+    after_parking: tuple[VmId, ...] = ()
+    """The VMs that must have been parked before."""
+
+    @property
+    def step(self) -> StepId:
+        """The step id of the move within a pass."""
+        return parking_step_id(self.vm) if self.parking else move_step_id(self.vm)
+
+    @property
+    def prerequisites(self) -> tuple[StepId, ...]:
+        """The steps that must have ended before."""
+        return (*map(move_step_id, self.after), *map(parking_step_id, self.after_parking))
 
 
 def switch_step_id(host: HostId) -> StepId:
@@ -45,17 +74,10 @@ class IntentBuilder:
             id=step, action=action, duration_ms=duration_ms, after=tuple(after), reason=reason
         )
 
-    def move(
-        self,
-        vm: VmId,
-        source: HostId,
-        target: HostId,
-        reason: str = "",
-        after: Iterable[StepId] = (),
-    ) -> Intent:
+    def move(self, transfer: Transfer, reason: str = "", after: Iterable[StepId] = ()) -> Intent:
         """Return the intent that migrates a VM."""
-        action = Migrate(vm=vm, source=source, target=target)
-        return self.of(move_step_id(vm), action, reason, after)
+        action = Migrate(vm=transfer.vm, source=transfer.source, target=transfer.target)
+        return self.of(transfer.step, action, reason, (*transfer.prerequisites, *after))
 
     def switch(self, switch: HostSwitchAdvice) -> Intent:
         """Return the intent that switches a host once it is empty."""
@@ -114,6 +136,17 @@ class MoveAdvice:
     """The VMs that must have moved before."""
     automatic: bool = True
     """Whether the move runs without approval."""
+    parking: bool = False
+    """Whether the VM leaves the target again in this pass: it makes way for another VM."""
+    after_parking: tuple[VmId, ...] = ()
+    """The VMs that must have been parked before."""
+
+    @property
+    def transfer(self) -> Transfer:
+        """The move without its reasons."""
+        return Transfer(
+            self.vm, self.source, self.target, self.parking, self.after, self.after_parking
+        )
 
 
 @dataclass(frozen=True, slots=True)

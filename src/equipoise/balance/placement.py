@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Final, NamedTuple
 
-from equipoise.balance.advice import IntentBuilder, move_step_id, snapshot_after_moves
+from equipoise.balance.advice import IntentBuilder, Transfer, move_step_id, snapshot_after_moves
 from equipoise.balance.placement_score import PlacementScore
 from equipoise.balance.repair.exact_repair import place_exactly
 from equipoise.balance.repair.failover import FailoverReserve, LostVm
@@ -25,7 +25,6 @@ from equipoise.balance.repair.faults import BalanceFault, find_host_obstacles
 from equipoise.balance.repair.move_order import VmAssignment
 from equipoise.balance.repair.placement_state import PlacementProblem, PlacementState, ProblemKind
 from equipoise.balance.repair.repair_search import search_repair
-from equipoise.balance.repair.rule_repair import Transfer
 from equipoise.balance.rules import PlacementRules, read_rules
 from equipoise.balance.start_rules import StartRules, VmChange
 from equipoise.capacity.admission import CPU_RESERVATIONS, MEMORY_RESERVATIONS, PoolReservations
@@ -496,7 +495,7 @@ class _Placer:
                 builder.of(StepId(f"wake-{host}"), PowerOn(host=host), POWER_ON_REASON)
                 for host in self._wakes
             ]
-            first += [builder.move(*transfer) for transfer in self._moves.values()]
+            first += [builder.move(transfer) for transfer in self._moves.values()]
             boots = [
                 builder.of(
                     _start_step_id(start.vm),

@@ -9,7 +9,6 @@ from equipoise.balance.advice import (
     BalanceCode,
     IntentBuilder,
     MoveAdvice,
-    move_step_id,
     switch_step_id,
 )
 from equipoise.balance.rebalance.forecast import DemandForecaster, with_forecast_demand
@@ -122,20 +121,17 @@ class BalanceDecider:
         vms_to_approve = {move.vm for move in advice.moves if not move.automatic}
         while True:  # a move that waits for one that needs approval needs approval too
             more = {
-                move.vm for move in advice.moves if not vms_to_approve.isdisjoint(move.after)
+                move.vm
+                for move in advice.moves
+                if not vms_to_approve.isdisjoint((*move.after, *move.after_parking))
             } - vms_to_approve
             if not more:
                 break
             vms_to_approve |= more
         builder = IntentBuilder(snapshot, self._estimates)
-        intents = [
-            builder.move(
-                move.vm, move.source, move.target, _reason(move), map(move_step_id, move.after)
-            )
-            for move in advice.moves
-        ]
+        intents = [builder.move(move.transfer, _reason(move)) for move in advice.moves]
         intents += map(builder.switch, advice.switches)
-        waiting = {move_step_id(vm) for vm in vms_to_approve}
+        waiting = {move.transfer.step for move in advice.moves if move.vm in vms_to_approve}
         waiting |= {
             switch_step_id(switch.host) for switch in advice.switches if not switch.automatic
         }

@@ -241,6 +241,8 @@ def _order_moves(
     snapshot: Snapshot, rules: PlacementRules, moves: list[MoveAdvice]
 ) -> tuple[MoveAdvice, ...]:
     """Return the moves, each with the moves it waits for."""
+    if any(move.parking for move in moves):
+        return tuple(moves)  # the search has ordered them, and the gate has seen this order
     # A move can only wait for another that leaves its target host.
     if {move.source for move in moves}.isdisjoint(move.target for move in moves):
         return tuple(moves)

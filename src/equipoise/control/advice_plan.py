@@ -296,7 +296,7 @@ def _subject(intent: Intent) -> str:
 def balance_worth(advice: BalanceAdvice) -> dict[tuple[str, StepId], ActionWorth]:
     """Return the worth of the intents of a balance pass."""
     worth = {
-        ("balance", move_step_id(move.vm)): ActionWorth(
+        ("balance", move.transfer.step): ActionWorth(
             decider="balance",
             code=move.code,
             priority=move.priority,

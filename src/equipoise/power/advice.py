@@ -6,8 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from equipoise.balance.advice import IntentBuilder, switch_step_id
-from equipoise.balance.repair.rule_repair import Transfer
+from equipoise.balance.advice import IntentBuilder, Transfer, switch_step_id
 from equipoise.model.action import PowerOff, PowerOn
 from equipoise.model.action_durations import Estimates
 from equipoise.model.plan import Intent
@@ -162,7 +161,8 @@ class PowerIntentBuilder:
         """Return the intents that evacuate a host and put it into standby."""
         moves = tuple(
             self._builder.move(
-                move.vm, standby.host, move.target, f"{standby.host} goes into standby"
+                Transfer(move.vm, standby.host, move.target),
+                f"{standby.host} goes into standby",
             )
             for move in standby.evacuations
         )
@@ -173,7 +173,7 @@ class PowerIntentBuilder:
     def move(self, move: Transfer, woken: Collection[HostId]) -> Intent:
         """Return the intent that moves a VM, after its target is on."""
         after = (switch_step_id(move.target),) if move.target in woken else ()
-        return self._builder.move(*move, "a rule is broken on its host", after)
+        return self._builder.move(move, "a rule is broken on its host", after)
 
     def wake(self, wake: WakeAdvice) -> Intent:
         """Return the intent that powers a host on."""

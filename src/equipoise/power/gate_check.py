@@ -10,10 +10,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from equipoise.balance.advice import HostSwitchAdvice, IntentBuilder, snapshot_after_moves
+from equipoise.balance.advice import HostSwitchAdvice, IntentBuilder, Transfer, snapshot_after_moves
 from equipoise.balance.repair.move_order import passes_in_any_order
 from equipoise.balance.repair.placement_state import PlacementState
-from equipoise.balance.repair.rule_repair import Transfer, repair_rules
+from equipoise.balance.repair.rule_repair import repair_rules
 from equipoise.balance.rules import PlacementRules, read_rules
 from equipoise.model.action_durations import Estimates
 from equipoise.model.host import HostState
@@ -188,7 +188,9 @@ class PowerGateCheck:
     def _balance_intents(self) -> list[Intent]:
         """Return the intents of balance in this pass."""
         builder, vms = IntentBuilder(self._snapshot, self._estimates), self._snapshot.vms
-        moves = [builder.move(vm, vms[vm].host or to, to) for vm, to in self._whatif.moves]
+        moves = [
+            builder.move(Transfer(vm, vms[vm].host or to, to)) for vm, to in self._whatif.moves
+        ]
         return [*moves, *map(builder.switch, self._whatif.switches)]
 
     def _bisect(

@@ -8,8 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from equipoise.balance.advice import MANDATORY_PRIORITY
-from equipoise.balance.repair.rule_repair import Transfer
+from equipoise.balance.advice import MANDATORY_PRIORITY, Transfer
 from equipoise.balance.run_pass import run_balance_pass
 from equipoise.capacity.waterfill import NO_INDEX, Ints
 from equipoise.model.action_durations import Estimates

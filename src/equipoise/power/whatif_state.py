@@ -275,7 +275,8 @@ def build_whatif_state(
 
 def _automatic_advice(advice: BalanceAdvice) -> BalanceAdvice:
     """Return the advice without moves and switches that need approval or wait for such a move."""
-    moves = [move for move in advice.moves if move.automatic]
+    # A VM that is parked on the way counts where it ends.
+    moves = [move for move in advice.moves if move.automatic and not move.parking]
     moved = {move.vm for move in moves}
     while not all(moved.issuperset(move.after) for move in moves):
         moves = [move for move in moves if moved.issuperset(move.after)]

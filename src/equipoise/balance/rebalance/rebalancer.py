@@ -14,6 +14,7 @@ from equipoise.balance.advice import (
     BalanceCode,
     IntentBuilder,
     MoveAdvice,
+    Transfer,
     move_priority,
     move_step_id,
 )
@@ -350,4 +351,7 @@ class Rebalancer:
 
     def _intents(self, move: UnitMove) -> list[Intent]:
         source, target = (self._state.host_ids[row] for row in (move.source, move.target))
-        return [self._builder.move(vm, source, target) for vm in self._state.members[move.unit]]
+        return [
+            self._builder.move(Transfer(vm, source, target))
+            for vm in self._state.members[move.unit]
+        ]

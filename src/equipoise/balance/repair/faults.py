@@ -123,9 +123,14 @@ def _add_obstacle(
     # Lasting obstacles come first: freeing capacity does not help where a rule forbids the host.
     if host_id in placement_state.closed:
         verbs = {HostState.STANDBY: "wake", HostState.FAILED: "repair"}
-        obstacles.add(
-            host_id, placement_state.closed[host_id], f"{verbs.get(host.state, 'open')} {host_id}"
+        # A host on which the VM never fits is no help, whatever its state.
+        useless = (
+            placement_state.oversized_resource(vm, host_id)
+            or host.cores < candidate.vcpus
+            or placement_state.banning_rules(vm, host_id)
         )
+        remedy = "" if useless else f"{verbs.get(host.state, 'open')} {host_id}"
+        obstacles.add(host_id, placement_state.closed[host_id], remedy)
     elif bans := placement_state.banning_rules(vm, host_id):
         remedy = "" if is_spare(vm) else f"allow {host_id} in rule {bans[0]}"
         obstacles.add(host_id, f"rule {bans[0]}", remedy, bans)

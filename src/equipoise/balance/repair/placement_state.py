@@ -162,6 +162,25 @@ class PlacementState:
             or self.is_ft_mismatch(vm, host)
         )
 
+    def worsens_abandoned(self, vm: VmId, host: HostId) -> bool:
+        """Return whether a VM on a host would make a problem worse that the search has given up.
+
+        The gate refuses that, so such a move repairs nothing.
+        """
+        if not self.abandoned:
+            return False
+        full = PlacementProblem(ProblemKind.OVER_RESERVED, host)
+        if full in self.abandoned and full in self.problems and not self.fits(vm, host):
+            return True
+        residents = self.residents[host]
+        for number in self._apart.get(vm, ()):
+            known = PlacementProblem(ProblemKind.KEEP_APART, str(number))
+            if known in self.abandoned and known in self.problems:
+                others = self.rules.apart[number].vms
+                if any(other != vm and other in residents for other in others):
+                    return True
+        return False
+
     def place(self, vm: VmId, host: HostId | None) -> HostId | None:
         """Place a VM on a host or on none; return its host before."""
         before = self.host_of[vm]

@@ -253,8 +253,10 @@ class _RepairSearch:
         for rank, host in enumerate(hosts):
             for vm in vms:
                 self._budget -= 1
-                if host == placement_state.host_of[vm] or not _is_allowed(
-                    placement_state, vm, host
+                if (
+                    host == placement_state.host_of[vm]
+                    or not _is_allowed(placement_state, vm, host)
+                    or placement_state.worsens_abandoned(vm, host)
                 ):
                     continue
                 harm = _count_new_problems(placement_state, vm, host)
@@ -276,7 +278,11 @@ def _count_moves(chosen: list[VmAssignment]) -> int:
 def _is_allowed(placement_state: PlacementState, vm: VmId, host: HostId) -> bool:
     """Return whether a VM may be on a host, if other VMs move away."""
     candidate, target = placement_state.vms[vm], placement_state.snapshot.hosts[host]
-    return candidate.vcpus <= target.cores and not placement_state.banning_rules(vm, host)
+    return (
+        candidate.vcpus <= target.cores
+        and not placement_state.banning_rules(vm, host)
+        and not placement_state.oversized_resource(vm, host)
+    )
 
 
 def _count_new_problems(placement_state: PlacementState, vm: VmId, host: HostId) -> int:

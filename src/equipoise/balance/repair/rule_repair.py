@@ -12,7 +12,7 @@ from equipoise.balance.advice import (
     HostSwitchAdvice,
     IntentBuilder,
     MoveAdvice,
-    move_step_id,
+    Transfer,
     snapshot_after_moves,
     switch_step_id,
 )
@@ -27,6 +27,7 @@ from equipoise.balance.repair.placement_state import (
     problem_rules,
 )
 from equipoise.balance.repair.repair_search import RepairSearchResult, search_repair
+from equipoise.balance.repair.routes import find_routes
 from equipoise.balance.rules import PlacementRules
 from equipoise.capacity.ledger import Claim
 from equipoise.model.action_durations import Estimates
@@ -37,14 +38,6 @@ from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import VmState
 from equipoise.plan.order import GateFilter
 from equipoise.spec.rules import broken_rules
-
-
-class Transfer(NamedTuple):
-    """A VM that goes from one host to another."""
-
-    vm: VmId
-    source: HostId
-    target: HostId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +168,7 @@ class _RuleRepair:
 
     def _pass_gate(self, transfers: list[Transfer], repairs: tuple[RuleId, ...]) -> _GateResult:
         """Return what passes the gate; every refused move or switch becomes a fault."""
-        moves = [self._builder.move(*transfer) for transfer in transfers]
+        moves = [self._builder.move(transfer) for transfer in transfers]
         switches = list(self._switches(transfers))
         intents = (*moves, *map(self._builder.switch, switches))
         # The filter builds a ledger of the whole cluster, which most passes do not need.
@@ -183,12 +176,15 @@ class _RuleRepair:
         violations = gate.objections(intents) if gate is not None else ()
         if gate is None or not violations:
             return _GateResult(transfers, switches, intents, [], repairs)
+        routed = self._route(transfers, gate, repairs)
+        if routed is not None:
+            return routed
         complete = _complete_repair(moves, gate) if repairs else ()
         if not complete:
             # A part of a repair is better than none, if no step of it makes the rule worse.
             gate, repairs = GateFilter(self._snapshot), ()
         accepted = {intent.id: intent for intent in complete or gate.of(moves)}
-        kept = [transfer for transfer in transfers if move_step_id(transfer.vm) in accepted]
+        kept = [transfer for transfer in transfers if transfer.step in accepted]
         # A host from which a move was refused is not empty, so it is not switched.
         switches = list(self._switches(kept))
         accepted_switches = gate.of(
@@ -202,7 +198,7 @@ class _RuleRepair:
         )
         refused = []
         for transfer in transfers:
-            if move_step_id(transfer.vm) not in accepted:
+            if transfer.step not in accepted:
                 # Rebalancing goes on from this state and must see the VM where it stays.
                 self._placement_state.place(transfer.vm, transfer.source)
                 move = f"{transfer.vm} from {transfer.source} to {transfer.target}"
@@ -219,13 +215,32 @@ class _RuleRepair:
         switches = [switch for switch in switches if switch_step_id(switch.host) in accepted]
         return _GateResult(kept, switches, tuple(accepted.values()), refused, repairs)
 
+    def _route(
+        self, transfers: Sequence[Transfer], gate: GateFilter, repairs: tuple[RuleId, ...]
+    ) -> _GateResult | None:
+        """Find a way to the same state with VMs that are parked on another host on the way."""
+        targets = {transfer.vm: transfer.target for transfer in transfers}
+        legs = list(find_routes(PlacementState(self._snapshot, self._rules), targets))
+        if not any(leg.parking for leg in legs):
+            return None
+        switches = list(self._switches(legs))
+        intents = (*map(self._builder.move, legs), *map(self._builder.switch, switches))
+        if gate.objections(intents):
+            return None
+        for leg in legs:
+            self._placement_state.place(leg.vm, leg.target)
+        return _GateResult(legs, switches, intents, [], repairs)
+
     def _move_advice(self, transfer: Transfer) -> MoveAdvice:
         vm, requested = (
             self._snapshot.vms[transfer.vm],
             self._snapshot.hosts[transfer.source].requested,
         )
         rule = self._breaks.get(transfer.vm)
-        if requested is not None:
+        if transfer.parking:
+            code = BalanceCode.FREE_CAPACITY
+            reason = f"{transfer.target} takes it until another VM has left its next host"
+        elif requested is not None:
             code, reason = BalanceCode.EVACUATE, f"{transfer.source} goes into {requested}"
         elif rule is not None:
             code, reason = BalanceCode.RULE, f"rule {rule} is broken on {transfer.source}"
@@ -250,6 +265,9 @@ class _RuleRepair:
                 "memory_mib": float(vm.memory_mib),
             },
             risk={},
+            after=transfer.after,
+            parking=transfer.parking,
+            after_parking=transfer.after_parking,
         )
 
     def _switches(self, moves: Iterable[Transfer]) -> Iterable[HostSwitchAdvice]:

@@ -224,7 +224,7 @@ def show_advice(
         before, after = found.imbalance
         out.print(f"after all actions the imbalance is {after:.3f}, now it is {before:.3f}")
         show_power(found.power, why)
-    if not advice.fewest:
+    if not advice.fewest and advice.moves:
         out.print("a repair with fewer moves may exist: search budget exhausted")
     show_faults(advice.unresolved)
     show_existing_faults(existing_faults(found.snapshot))

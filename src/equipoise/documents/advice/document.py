@@ -215,6 +215,7 @@ def _move_row(move: MoveAdvice) -> RecommendationRow:
     return RecommendationRow.of(
         move,
         action="migrate",
+        after=tuple(dict.fromkeys((*move.after, *move.after_parking))),
         gain=move.gain.get("imbalance", 0.0),
         cost=move.cost.get("cpu_mhz_s", 0.0),
         gains=dict(move.gain),
