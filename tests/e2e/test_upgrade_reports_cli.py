@@ -113,7 +113,7 @@ def test_an_iteration_too_many_draws_the_last_one_and_keeps_the_answer(tmp_path:
 
 def test_the_page_tells_every_iteration_and_every_reason(tmp_path: Path) -> None:
     path = tmp_path / "page.html"
-    made = answer("upgrade", "nabi-failure", "--paper", "--report", str(path))
+    made = answer("upgrade", "nabi-failure", "--paper", "--report", str(path), code=1)
     page = path.read_text()
     for iteration in made["iterations"]:
         assert f'id="iteration-{iteration["i"]}"' in page

@@ -143,6 +143,12 @@ class UpgradeDocument(Document):
     violations: tuple[SlaViolationRow, ...]
     outage_s: float
     outages: Mapping[str, float]
+    service_availability: Mapping[str, float]
+    """The share of time in which a VM of each tenant answered (equation 2 of the thesis)."""
+    host_availability: float | None
+    """The share of time in which a host works (equation 1), from ``settings.host_failures``."""
+    failover_hosts: int
+    """F: how many hosts may fail at a time."""
     moves: int
     moves_per_vm_max: int
     lowest_headroom: int | None
@@ -178,6 +184,7 @@ def upgrade_document(
     comparison: tuple[MethodRow, ...] = (),
 ) -> UpgradeDocument:
     """Return the result of a campaign."""
+    failures = campaign.settings.host_failures
     return UpgradeDocument(
         campaign=campaign.name,
         status=made.status.value,
@@ -216,6 +223,9 @@ def upgrade_document(
         # Summed in whole milliseconds, so that the figure does not depend on the order of tenants.
         outage_s=sum(made.outage_ms.values()) / 1000,
         outages={tenant: ms / 1000 for tenant, ms in made.outage_ms.items()},
+        service_availability=dict(made.service_availability.items()),
+        host_availability=None if failures is None else failures.host_availability,
+        failover_hosts=made.failover_hosts,
         moves=sum(made.moves.values()),
         moves_per_vm_max=max(made.moves.values(), default=0),
         lowest_headroom=lowest_headroom(made),

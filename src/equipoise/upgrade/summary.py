@@ -130,6 +130,10 @@ class CampaignSummary:
     complements: dict[SetId, list[str]] = field(default_factory=dict)
     """The complementary changes of each set, in words."""
     violations: list[SlaViolation] = field(default_factory=list)
+    tenants: tuple[TenantId, ...] = ()
+    """The tenants of the cluster, in its order."""
+    failover_hosts: int = 0
+    """F: how many hosts may fail at a time."""
     outage_ms: dict[TenantId, int] = field(default_factory=dict)
     """How long no VM of a tenant answered."""
     isolated: dict[ResourceId, Reason] = field(default_factory=dict)
@@ -145,6 +149,16 @@ class CampaignSummary:
     """The resources of each set that matched from the start."""
     refused_orders: list[tuple[str, Reason]] = field(default_factory=list)
     """Rejected commands, with the reason."""
+
+    @property
+    def service_availability(self) -> dict[TenantId, float]:
+        """The share of time in which a VM of each tenant answered: equation 2 of the thesis."""
+        return {
+            tenant: 1 - self.outage_ms.get(tenant, 0) / self.duration_ms
+            if self.duration_ms
+            else 1.0
+            for tenant in self.tenants
+        }
 
     @property
     def waits_for_capacity(self) -> bool:
@@ -175,9 +189,9 @@ class _Summariser:
     def apply(self, event: Event) -> None:
         """Record an event together with the state in which it happened."""
         note = getattr(self, f"_{type(event).__name__}", None)
-        # Most notes need the state before the event. Only the start of an iteration is noted after
-        # it, because it schedules the requests.
-        before = not isinstance(event, past.IterationStarted)
+        # Most notes need the state before the event. The start of an iteration is noted after it,
+        # because it schedules the requests; before the start of the campaign there is no state.
+        before = not isinstance(event, past.IterationStarted | past.CampaignStarted)
         if before and note is not None:
             note(event)
         self._coordinator.handle(event)
@@ -188,6 +202,10 @@ class _Summariser:
     @property
     def _state(self) -> UpgradeState:
         return self._coordinator.state
+
+    def _CampaignStarted(self, _event: past.CampaignStarted) -> None:  # noqa: N802
+        self.summary.tenants = tuple(self._state.cluster.tenants)
+        self.summary.failover_hosts = self._state.settings.failover_hosts
 
     def _UpgradeRequested(self, event: past.UpgradeRequested) -> None:  # noqa: N802
         self._asked.append(event.request.id)

@@ -150,6 +150,9 @@ def _total_lines(made: CampaignSummary) -> Iterable[str]:
     tenants = f" ({', '.join(made.outage_ms)})" if made.outage_ms else ""
     violations = format_count(len(made.violations), "SLA violation")
     yield f"{violations}, {outage_s:g} s of outage{tenants}"
+    least = min(made.service_availability.values(), default=None)
+    if least is not None:
+        yield f"service availability: {100 * least:.6g} % of the time for each tenant, or more"
     for resource, why in made.isolated.items():
         yield f"isolated: {resource}, {why}"
     for resource, why in made.given_up.items():

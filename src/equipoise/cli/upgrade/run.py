@@ -26,11 +26,12 @@ from equipoise.control.upgrade_loop import UpgradeLoop
 from equipoise.documents.upgrade import upgrade_document
 from equipoise.model.event import Event
 from equipoise.model.upgrade.campaign import PAPER_READINGS, UpgradeCampaign, UpgradeSimulation
-from equipoise.model.upgrade.event import SIMULATED_ENGINE, CampaignStatus
+from equipoise.model.upgrade.event import SIMULATED_ENGINE, CampaignStatus, SetOutcome
 from equipoise.sim.builtin import builtin_campaign
 from equipoise.sim.upgrade.engine import SimulatedEngine
 from equipoise.spec.rules import check_rules
 from equipoise.store import Journal, MemoryJournal, open_journal
+from equipoise.upgrade.requests.commands import UNDO_COMMANDED
 from equipoise.upgrade.state import UpgradeState
 from equipoise.upgrade.summary import CampaignSummary, summarise_campaign
 
@@ -160,17 +161,20 @@ def _print_result(
         show_campaign(campaign, made, dry_run=options.dry_run)
         if lines:
             outputs.show_comparison(lines)
-    return exit_code(made, dry_run=options.dry_run)
+    return exit_code(made)
 
 
-def exit_code(made: CampaignSummary, *, dry_run: bool = False) -> int:
-    """Return 0 if every set was applied or undone without an SLA violation, else 1.
+def exit_code(made: CampaignSummary) -> int:
+    """Return 0 if every set ended as its administrator wants and no SLA was violated, else 1.
 
-    In a dry run no task fails, so a set that is undone can never succeed.
+    A set that an administrator undid by command is what the administrator wants.
     """
-    bad = ("refused", "undone") if dry_run else ("refused",)
-    hopeless = any(result.outcome in bad for result in made.sets.values())
-    fine = made.status is CampaignStatus.COMPLETED and not hopeless and not made.violations
+    failed = any(
+        result.outcome == SetOutcome.REFUSED
+        or (result.outcome == SetOutcome.UNDONE and result.code != UNDO_COMMANDED.code)
+        for result in made.sets.values()
+    )
+    fine = made.status is CampaignStatus.COMPLETED and not failed and not made.violations
     return 0 if fine else 1
 
 

@@ -19,6 +19,7 @@ from equipoise.model.quantity import (  # fmt: skip
     VmKey,
 )
 from equipoise.model.upgrade.catalog import Catalog
+from equipoise.model.upgrade.failure_rate import HostFailures
 from equipoise.model.upgrade.request import InstantText, UpgradeCommand, UpgradeRequest
 from equipoise.model.value import Value
 
@@ -72,6 +73,9 @@ class UpgradeSettings(Value):
     readings: PaperReadings = PaperReadings()
     failover_hosts: Count = 1
     """Number of host failures that the cluster must survive at any time; on each side of it."""
+    host_failures: HostFailures | None = None
+    """The failure rate of the hosts: the cluster then survives as many failures as it implies for
+    the longest iteration, and ``failover_hosts`` at least."""
     vms: VmCompatibility = VmCompatibility.FREE
     """Whether a hypervisor change divides the cluster. A replaced storage always divides it."""
     vm_move_s: Seconds = 0

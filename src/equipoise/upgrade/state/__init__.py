@@ -83,7 +83,7 @@ def initial_state(
             resources.add_dependency(TrackedDependency(dependency))
     return UpgradeState(
         campaign=campaign,
-        settings=campaign.settings,
+        settings=_with_failure_reserve(campaign),
         catalog={
             (described.component, described.version): described
             for described in campaign.catalog.descriptions
@@ -93,3 +93,28 @@ def initial_state(
         check_removal=check_removal,
         began_unix_ms=began_unix_ms,
     )
+
+
+def _with_failure_reserve(campaign: UpgradeCampaign) -> UpgradeSettings:
+    """Return the settings with the reserve that the failure rate of the hosts implies (F).
+
+    The longest change or round of moves of the catalog counts, so F is the same in each iteration.
+    """
+    settings = campaign.settings
+    if settings.host_failures is None:
+        return settings
+    recipes = (
+        recipe
+        for described in campaign.catalog.descriptions
+        for recipe in (described.install, described.remove, described.upgrade)
+        if recipe is not None
+    )
+    groups = (
+        len(group.vms) for tenant in campaign.cluster.tenants for group in tenant.anti_affinity
+    )
+    moves_s = settings.vm_risk_s
+    if moves_s is None:
+        moves_s = 2 * settings.vm_move_s * max(groups, default=1)
+    longest_s = max((recipe.duration_s + recipe.undo_s for recipe in recipes), default=0)
+    failures = settings.host_failures.reserve(len(campaign.cluster.hosts), max(longest_s, moves_s))
+    return settings.but(failover_hosts=max(settings.failover_hosts, failures))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -29,19 +29,26 @@ from equipoise.upgrade.vms.reserves import (
 
 
 def vm_candidates(
-    state: UpgradeState, host_partitions: HostPartitions, number: int | None = None
+    state: UpgradeState,
+    host_partitions: HostPartitions,
+    number: int | None = None,
+    of_groups: Collection[GroupId | VmId] | None = None,
 ) -> list[VmId]:
     """Return the VMs of each group that may move at once, in the order in which they should move.
 
     By default, hosts with the fewest VMs are emptied one after the other: they can change soon, and
     no VM has to make room for another. With a number, only VMs of hosts that together run no more
     VMs are listed. The thesis takes tenants with the most VMs still to move, on hosts with the most
-    of the groups in question.
+    of the groups in question: ``of_groups``, or all.
     """
     literal = state.settings.readings.drop_last_only
     residents: list[tuple[int, int, VmId]] = []
     for rank, host in enumerate(host_partitions.old):
-        movable = [vm for vm in state.cluster.residents.get(host, ()) if not state.is_pinned(vm)]
+        movable = [
+            vm
+            for vm in state.cluster.residents.get(host, ())
+            if not state.is_pinned(vm) and (of_groups is None or _group_of(state, vm) in of_groups)
+        ]
         order = -len({state.cluster.placements[vm].group or vm for vm in movable})
         if not literal:  # a host with an unmovable VM cannot be emptied: it comes last
             order = (
@@ -279,7 +286,16 @@ def _select_among(
     if not wanted:
         text = "the limit of VM moves in this iteration is reached"
         return VmBatchSelection(len(movable), (), text, "vm-limit-reached")
-    moves = _largest_fit(state, host_partitions, wanted, refused)
+
+    def choose(number: int) -> Sequence[VmId]:
+        if not state.settings.readings.drop_last_only or number == len(movable):
+            return wanted[:number]
+        # Criterion 2 counts the VMs of the selected groups, so fewer groups mean other hosts.
+        groups = {_group_of(state, vm) for vm in wanted[:number]}
+        chosen = vm_candidates(state, host_partitions, of_groups=groups)
+        return [vm for vm in chosen if refused.has_target_left(state, host_partitions, vm)][:number]
+
+    moves = _largest_fit(state, host_partitions, len(wanted), choose, refused)
     if len(moves) < len(wanted) and not state.settings.readings.drop_last_only:
         moves = _best_partial(state, host_partitions, wanted, moves, refused)
     if len(moves) == len(wanted):
@@ -302,7 +318,7 @@ def _best_partial(
     """
     settled = set(tenants_with_new(state, host_partitions))
     easy = [vm for vm in wanted if _needs_no_reservation(state, vm, settled)]
-    without_more = _largest_fit(state, host_partitions, easy, refused)
+    without_more = _largest_fit(state, host_partitions, len(easy), lambda n: easy[:n], refused)
     options = (
         _emptying_moves(state, moves),
         _emptying_moves(state, without_more),
@@ -338,6 +354,11 @@ def _needs_no_reservation(state: UpgradeState, vm: VmId, settled: set[TenantId])
     return state.cluster.vm_counts[tenant] >= state.cluster.tenants[tenant].sla.vms_max
 
 
+def _group_of(state: UpgradeState, vm: VmId) -> GroupId | VmId:
+    """Return the group of a VM; a VM without one is a group of its own."""
+    return state.cluster.placements[vm].group or vm
+
+
 def _host_of(state: UpgradeState, vm: VmId) -> HostId:
     host = state.cluster.placements[vm].host
     assert host is not None, "the VM is a resident of a host"
@@ -347,18 +368,19 @@ def _host_of(state: UpgradeState, vm: VmId) -> HostId:
 def _largest_fit(
     state: UpgradeState,
     host_partitions: HostPartitions,
-    wanted: Sequence[VmId],
+    number: int,
+    choose: Callable[[int], Sequence[VmId]],
     refused: RefusedMoves,
 ) -> tuple[VmMove, ...]:
-    """Return the moves of the longest prefix of the VMs that fits.
+    """Return the moves of the most VMs that fit; ``choose`` returns so many of them.
 
-    Binary search is valid: a longer prefix never needs less capacity.
+    Binary search is valid: more VMs never need less capacity.
     """
-    low, high = 0, len(wanted)
+    low, high = 0, number
     best: tuple[VmMove, ...] = ()
     while low < high:
         middle = ceil_div(low + high, 2)
-        moves = _place(state, host_partitions, wanted[:middle], refused)
+        moves = _place(state, host_partitions, choose(middle), refused)
         if moves is None:
             high = middle - 1
         else:
