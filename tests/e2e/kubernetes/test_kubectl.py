@@ -126,6 +126,7 @@ def test_apply_validates_creates_and_merges(kubectl: Kubectl) -> None:
     manifest = DEPLOYMENT.replace("REPLICAS", "3").replace("CPU", "100m")
     assert "created" in kubectl.run("apply", "-f", "-", stdin=manifest)
     assert "unchanged" in kubectl.run("apply", "-f", "-", stdin=manifest)
+    assert "dry run" in kubectl.run("apply", "-f", "-", "--dry-run=server", stdin=manifest)
     changed = manifest.replace("100m", "200m")
     assert "configured" in kubectl.run("apply", "-f", "-", stdin=changed)
     stored = json.loads(kubectl.run("get", "deployment", "web", "-o", "json"))
@@ -139,6 +140,17 @@ def test_apply_validates_creates_and_merges(kubectl: Kubectl) -> None:
     assert kubectl.run("get", "deployment", "web", "-o", path) == "7"
     kubectl.run("delete", "deployment", "web")
     assert kubectl.run("get", "deployments", "-o", "name") == ""
+
+
+def test_managers_that_apply_different_values_are_told_of_each_other(kubectl: Kubectl) -> None:
+    manifest = DEPLOYMENT.replace("CPU", "100m")
+    first, second = (manifest.replace("REPLICAS", count) for count in "37")
+    apply = ("apply", "-f", "-", "--server-side")
+    kubectl.run(*apply, "--field-manager=first", stdin=first)
+    refused = kubectl.run(*apply, "--field-manager=second", stdin=second, code=1)
+    assert '"first": .spec.replicas' in refused
+    kubectl.run(*apply, "--field-manager=second", "--force-conflicts", stdin=second)
+    assert kubectl.run("get", "deployment", "web", "-o", "jsonpath={.spec.replicas}") == "7"
 
 
 def test_objects_are_created_replaced_patched_labelled_and_deleted(kubectl: Kubectl) -> None:

@@ -101,7 +101,8 @@ def test_no_request_is_an_error_of_the_server(requests: list[tuple[Any, ...]]) -
             answer = api.request(
                 method, f"{path.replace('?', '')}?{query}", body, content_type, {"accept": accept}
             )
-            assert answer.status < 500, api.server.bugs
+            # 504 is the answer to a version that the store has not reached.
+            assert answer.status < 500 or answer.reason == "Timeout", api.server.bugs
             if answer.status >= 400:
                 assert answer.body["kind"] == "Status"
                 assert answer.body["code"] == answer.status

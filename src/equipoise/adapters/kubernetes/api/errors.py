@@ -106,6 +106,14 @@ def gone(message: str) -> ApiError:
     return ApiError(410, "Expired", message)
 
 
+def not_reached(version: int, current: int) -> ApiError:
+    """Return the refusal of a read at a version that the store has not reached."""
+    message = f"Too large resource version: {version}, current: {current}"
+    causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
+    details = {"causes": causes, "retryAfterSeconds": 1}
+    return ApiError(504, "Timeout", f"Timeout: {message}", details)
+
+
 def too_many(message: str, *, retry_after_s: int = 0, cause: Object | None = None) -> ApiError:
     """Return the refusal of a request that may succeed later."""
     details: Object = {}

@@ -276,7 +276,7 @@ def _index(node: list[Any], token: str, *, may_append: bool = False) -> int:
 
 def _apply(target: Any, tokens: list[str], name: str, value: Any) -> Any:
     if name == "test":
-        if _read(target, tokens) != value:
+        if not _is_same(_read(target, tokens), value):
             raise _unprocessable(f"testing value /{'/'.join(tokens)} failed")
         return target
     if not tokens:
@@ -296,6 +296,17 @@ def _apply(target: Any, tokens: list[str], name: str, value: Any) -> Any:
         raise _unprocessable(f"{token!r} is in no object and no list")
 
     return _edit(target, tokens, change)
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    """Whether two values are equal in JSON, where a truth value is no number."""
+    if isinstance(value, dict) and isinstance(other, dict):
+        return value.keys() == other.keys() and all(
+            _is_same(value[key], other[key]) for key in value
+        )
+    if isinstance(value, list) and isinstance(other, list):
+        return len(value) == len(other) and all(map(_is_same, value, other))
+    return bool(value == other) and isinstance(value, bool) is isinstance(other, bool)
 
 
 def _remove(node: Any, token: str) -> Any:

@@ -282,7 +282,10 @@ def test_the_types_are_described_for_every_kind_and_no_reference_is_open() -> No
         ]
         assert {resource.kind for resource in ALL_RESOURCES} <= set(kinds)
         old = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-        assert api.get("/openapi/v2", old).content.startswith(b"\x0a\x032.0")
+        content = api.get("/openapi/v2", old).content
+        assert content.startswith(b"\x0a\x032.0")
+        # A client of before 1.27 looks here before it asks for a dry run, or for `kubectl diff`.
+        assert content.count(b"dryRun") == api.get("/openapi/v2").content.count(b'"dryRun"')
 
 
 def test_health_and_version_answer() -> None:

@@ -14,6 +14,12 @@ MEDIA: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 # Clients ask for a media type that their own parser refuses in an answer.
 CONTENT_TYPE: Final = MEDIA.replace("@", ".")
 
+# The numbers of the fields of a path, its operations, and their parameters.
+_PATH, _OPERATIONS = 2, {"get": 2, "put": 3, "post": 4, "delete": 5, "patch": 8}
+_OPERATION_ID, _PARAMETERS, _RESPONSES, _OPERATION_EXTENSION = 5, 8, 9, 13
+_PARAMETER, _NOT_IN_BODY, _IN_QUERY = 1, 2, 3
+_IN, _NAME, _QUERY_TYPE = 2, 4, 6
+
 # The numbers of the fields of a document, a schema and its parts.
 _SWAGGER, _INFO, _PATHS, _DEFINITIONS = 1, 2, 8, 9
 _REFERENCE, _FORMAT, _DESCRIPTION, _REQUIRED = 1, 2, 4, 19
@@ -22,14 +28,47 @@ _VALUE, _YAML = 2, 2
 
 
 def document_protobuf(document: Object) -> bytes:
-    """Return the types of a document of version 2; its paths are left out."""
+    """Return the types of a document of version 2, and what its writes accept in a query."""
     info = _text(1, document["info"]["title"]) + _text(2, document["info"]["version"])
     return (
         _text(_SWAGGER, "2.0")
         + _part(_INFO, info)
-        + _part(_PATHS, b"")
+        + _part(_PATHS, _paths(document["paths"]))
         + _part(_DEFINITIONS, _named(document["definitions"].items()))
     )
+
+
+def _paths(paths: Object) -> bytes:
+    """Return the operations, by which clients see whether a kind supports ``dryRun``."""
+    parts = []
+    for path, operations in paths.items():
+        item = b"".join(
+            _part(_OPERATIONS[method], _operation(operation))
+            for method, operation in operations.items()
+        )
+        parts.append(_part(_PATH, _text(1, path) + _part(_VALUE, item)))
+    return b"".join(parts)
+
+
+def _operation(operation: Object) -> bytes:
+    parts = [_text(_OPERATION_ID, operation["operationId"])]
+    for parameter in operation["parameters"]:
+        if parameter["in"] == "query":
+            query = _text(_IN, "query") + _text(_NAME, parameter["name"])
+            query += _text(_QUERY_TYPE, parameter["type"])
+            in_query = _part(_NOT_IN_BODY, _part(_IN_QUERY, query))
+            parts.append(_part(_PARAMETERS, _part(_PARAMETER, in_query)))
+    parts += [_part(_RESPONSES, b""), *_extensions(operation, _OPERATION_EXTENSION)]
+    return b"".join(parts)
+
+
+def _extensions(owner: Object, number: int) -> list[bytes]:
+    """Return what is beyond OpenAPI. The value of an extension is YAML, and JSON is YAML."""
+    return [
+        _part(number, _text(1, key) + _part(_VALUE, _text(_YAML, encode(value).decode())))
+        for key, value in owner.items()
+        if key.startswith("x-")
+    ]
 
 
 def _named(schemas: Iterable[tuple[str, Object]]) -> bytes:
@@ -54,12 +93,7 @@ def _schema(schema: Object) -> bytes:
         parts.append(_part(_ITEMS, _part(1, _schema(schema["items"]))))
     if "properties" in schema:
         parts.append(_part(_PROPERTIES, _named(schema["properties"].items())))
-    for key, value in schema.items():
-        if key.startswith("x-"):
-            # The value of an extension is YAML, and JSON is YAML.
-            extension = _part(_VALUE, _text(_YAML, encode(value).decode()))
-            parts.append(_part(_EXTENSION, _text(1, key) + extension))
-    return b"".join(parts)
+    return b"".join([*parts, *_extensions(schema, _EXTENSION)])
 
 
 def _text(number: int, text: str) -> bytes:

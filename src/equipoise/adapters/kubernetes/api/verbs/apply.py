@@ -1,13 +1,18 @@
 """Server-side apply: merges what a manager applies and removes what it applied before.
 
-The last manager wins: there are no conflicts between managers, and ``force`` changes nothing.
+Another value of a field that another manager applies is a conflict, unless the manager forces it.
+Writes without apply own nothing here, so they are no conflicts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
+
+from equipoise.adapters.kubernetes.api.errors import ApiError, cause
 from equipoise.adapters.kubernetes.api.patch import merge_key, merges_values, strategic_merge
 from equipoise.adapters.kubernetes.api.verbs.rendering import encode
 
@@ -20,30 +25,43 @@ _METADATA_NOT_OWNED: Final = frozenset(
 )  # fmt: skip
 
 
-def apply(
-    current: Object | None, body: Object, manager: str, now: str, subresource: str = ""
-) -> Object:
-    """Return the object after a manager applies its part of it."""
+_ABSENT: Final = object()
+Path = tuple[str, ...]
+"""The steps to a field, as ``FieldsV1`` writes them."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldManager:
+    """Who applies, to which part of an object, and whether it takes fields from others."""
+
+    name: str
+    subresource: str = ""
+    force: bool = False
+
+
+def apply(current: Object | None, body: Object, manager: FieldManager, now: str) -> Object:
+    """Return the object after a manager applies its part; ``ApiError`` 409 in a conflict."""
     metadata = {
         key: value for key, value in (body.get("metadata") or {}).items() if key != "managedFields"
     }
     body = {**body, "metadata": metadata}
     owned = _fields_of(body)
     entry: Object = {
-        "manager": manager, "operation": "Apply", "apiVersion": body.get("apiVersion") or "",
+        "manager": manager.name, "operation": "Apply", "apiVersion": body.get("apiVersion") or "",
         "time": now, "fieldsType": "FieldsV1", "fieldsV1": owned,
     }  # fmt: skip
-    if subresource:
-        entry["subresource"] = subresource
+    if manager.subresource:
+        entry["subresource"] = manager.subresource
     if current is None:
         return {**body, "metadata": {**metadata, "managedFields": [entry]}}
-    before, others = _entries(current, manager, subresource)
+    before, others = _entries(current, manager)
+    others = _without_conflicts(current, body, owned, others, manager)
     kept = current
     if before is not None:
         dropped = _minus(before.get("fieldsV1") or {}, owned)
         for other in others:
             if other.get("operation") == "Apply":
-                dropped = _minus(dropped, other.get("fieldsV1") or {})
+                dropped = _minus(dropped, _readable(other.get("fieldsV1")))
         kept = _without(current, dropped)
         if encode(before.get("fieldsV1")) == encode(owned):
             entry["time"] = before.get("time") or now
@@ -52,15 +70,94 @@ def apply(
     return merged
 
 
-def _entries(current: Object, manager: str, subresource: str) -> tuple[Object | None, list[Object]]:
+def _entries(current: Object, manager: FieldManager) -> tuple[Object | None, list[Object]]:
     found, others = None, []
     for entry in current["metadata"].get("managedFields") or ():
-        is_own = (entry.get("manager"), entry.get("operation")) == (manager, "Apply")
-        if is_own and (entry.get("subresource") or "") == subresource:
-            found = entry
+        is_own = (entry.get("manager"), entry.get("operation")) == (manager.name, "Apply")
+        if is_own and (entry.get("subresource") or "") == manager.subresource:
+            found = {**entry, "fieldsV1": _readable(entry.get("fieldsV1"))}
         else:
             others.append(entry)
     return found, others
+
+
+def _readable(fields: Any) -> Object:
+    """Return a set of fields; what a client has written of another type owns nothing below."""
+    if not isinstance(fields, dict):
+        return {}
+    return {key: _readable(inner) for key, inner in fields.items()}
+
+
+# Conflicts
+
+
+def _without_conflicts(
+    current: Object, body: Object, owned: Object, others: list[Object], manager: FieldManager
+) -> list[Object]:
+    """Return the entries of other managers without the fields that are forced from them."""
+    causes, left = [], []
+    for other in others:
+        fields = _readable(other.get("fieldsV1"))
+        is_applied = other.get("operation") == "Apply"
+        found = list(_conflicts(owned, fields, body, current)) if is_applied else []
+        text = f'conflict with "{other.get("manager")}"'
+        causes += [cause(_shown(path), "FieldManagerConflict", text) for path in found]
+        for path in found:
+            fields = _minus_path(fields, path)
+        left.append({**other, "fieldsV1": fields} if found else other)
+    if causes and not manager.force:
+        count = f"{len(causes)} conflict{'s' if len(causes) > 1 else ''}"
+        listed = ", ".join(f"{each['message']}: {each['field']}" for each in causes)
+        details = {"causes": causes}
+        raise ApiError(409, "Conflict", f"Apply failed with {count}: {listed}", details)
+    return left
+
+
+def _conflicts(
+    owned: Object, others: Object, body: Any, current: Any, path: Path = ()
+) -> Iterator[Path]:
+    """Yield the fields that both own, and whose value the body changes."""
+    for key, inner in owned.items():
+        if key not in others or key == "." or key.startswith("v:"):
+            continue
+        wanted, found = _part(body, key), _part(current, key)
+        if inner and others[key]:
+            yield from _conflicts(inner, others[key], wanted, found, (*path, key))
+        elif not isinstance(wanted, dict) and wanted != found and found is not _ABSENT:
+            yield (*path, key)
+
+
+def _part(node: Any, key: str) -> Any:
+    """Return the part of an object or a list that a key of ``FieldsV1`` names."""
+    if key.startswith("f:"):
+        return node.get(key[2:], _ABSENT) if isinstance(node, dict) else _ABSENT
+    wanted: Object = msgspec.json.decode(key[2:])
+    for item in node if isinstance(node, list) else ():
+        if isinstance(item, dict) and wanted.items() <= item.items():
+            return item
+    return _ABSENT
+
+
+def _shown(path: Path) -> str:
+    """Return a path as Kubernetes writes it: ``.spec.containers[name="c"].image``."""
+    text = ""
+    for key in path:
+        if key.startswith("f:"):
+            text += f".{key[2:]}"
+        else:
+            parts = msgspec.json.decode(key[2:]).items()
+            text += f"[{','.join(f'{name}={encode(value).decode()}' for name, value in parts)}]"
+    return text
+
+
+def _minus_path(fields: Object, path: Path) -> Object:
+    first, *rest = path
+    if not rest:
+        return {key: inner for key, inner in fields.items() if key != first}
+    return {**fields, first: _minus_path(fields[first], tuple(rest))}
+
+
+# Fields
 
 
 def _fields_of(body: Object) -> Object:

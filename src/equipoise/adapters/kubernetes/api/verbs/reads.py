@@ -34,6 +34,8 @@ def _wall_ms_of(store: ObjectStore) -> Any:
 def get(request: ApiRequest, store: ObjectStore) -> Object:
     """Return one object."""
     target = request.target
+    if version := request.query.get("resourceVersion"):
+        _check_reached(store, parse_version(version))
     stored = store.get(request.served.resource, target.name, target.namespace)
     return rendering_of(request, store).item(stored)
 
@@ -50,6 +52,9 @@ def list_objects(request: ApiRequest, store: ObjectStore) -> Object:
     if query.get("continue"):
         if query.get("resourceVersionMatch"):
             raise errors.bad_request("resourceVersionMatch is forbidden with continue")
+        if query.get("resourceVersion", "0") not in ("", "0"):
+            text = "specifying resource version is not allowed when using continue"
+            raise errors.bad_request(text)
         version, start = _parse_continue(query["continue"])
         objects = _objects_at(store, request, version)
     else:
@@ -86,11 +91,16 @@ def _version(request: ApiRequest, store: ObjectStore, limit: int) -> int:
     version = parse_version(text)
     if match == "Exact" and version == 0:
         raise _invalid_match('resourceVersionMatch "Exact" is forbidden for resourceVersion "0"')
-    store.check_reached(version)
+    _check_reached(store, version)
     # An old meaning of the real API: a page of a given version is exactly of that version.
     if match == "Exact" or (not match and limit and version):
         return version
     return store.version
+
+
+def _check_reached(store: ObjectStore, version: int) -> None:
+    if version > store.version:
+        raise errors.not_reached(version, store.version)
 
 
 def _invalid_match(text: str) -> errors.ApiError:

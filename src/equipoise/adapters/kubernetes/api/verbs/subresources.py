@@ -86,6 +86,14 @@ def log_of(request: ApiRequest, store: ObjectStore) -> str:
     """Return the log of a pod: the simulation runs no program, so it tells what it did."""
     pod = store.get(PODS, request.target.name, request.target.namespace)
     spec, status = pod["spec"], pod.get("status") or {}
+    names = [
+        container["name"]
+        for container in (*(spec.get("initContainers") or ()), *spec["containers"])
+    ]
+    container = request.query.get("container") or names[-1]
+    if container not in names:
+        text = f"container {container} is not valid for pod {request.target.name}"
+        raise errors.bad_request(text)
     lines = [f"simulated pod, phase {status.get('phase') or 'Pending'}"]
     if spec.get("nodeName"):
         lines.append(f"assigned to node {spec['nodeName']}")

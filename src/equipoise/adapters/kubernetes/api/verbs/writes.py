@@ -10,7 +10,7 @@ from equipoise.adapters.kubernetes.api.resources import NODES
 from equipoise.adapters.kubernetes.api.schema.types import check_types
 from equipoise.adapters.kubernetes.api.selectors import selector
 from equipoise.adapters.kubernetes.api.store import DeleteOptions, ObjectStore
-from equipoise.adapters.kubernetes.api.verbs.apply import apply
+from equipoise.adapters.kubernetes.api.verbs.apply import FieldManager, apply
 from equipoise.adapters.kubernetes.api.verbs.reads import rendering_of
 from equipoise.adapters.kubernetes.api.verbs.request import ApiRequest
 
@@ -86,15 +86,16 @@ def _patched(request: ApiRequest, current: Object) -> Any:
 def _apply(request: ApiRequest, store: ObjectStore) -> Answer:
     """Create or merge an object that a manager applies; what it no longer has goes."""
     target, resource = request.target, request.served.resource
-    manager = request.query.get("fieldManager", "")
-    if not manager:
+    name = request.query.get("fieldManager", "")
+    if not name:
         raise errors.bad_request("fieldManager is required for apply patch")
     body = _typed(request, request.body)
     _name_in_body(request, body)
     current = store.find(resource, target.name, target.namespace)
     if current is None and target.subresource:
         raise errors.not_found(resource.group, resource.plural, target.name)
-    applied = apply(current, body, manager, store.timestamp(), target.subresource)
+    manager = FieldManager(name, target.subresource, force=request.flag("force"))
+    applied = apply(current, body, manager, store.timestamp())
     # Applying what is there already changes nothing but the time, so it changes nothing.
     applied = _typed(request, request.served.to_served(applied))
     if current is None:
