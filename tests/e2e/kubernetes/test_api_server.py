@@ -102,6 +102,49 @@ def test_a_head_or_a_body_that_is_too_large_is_refused(api: ServedApi) -> None:
         assert b" 400 " in rest(opened)
 
 
+def test_a_large_head_that_arrives_whole_is_refused(api: ServedApi) -> None:
+    for part in (b"x: " + b"y" * 3000 + b"\r\n", b"".join(b"x%d: y\r\n" % i for i in range(500))):
+        with connected(api) as opened:
+            opened.sendall(GET[:-2] + part + b"\r\n")
+            assert b" 431 " in rest(opened)
+    with connected(api) as opened:
+        opened.sendall(GET.replace(b"pods", b"pods?x=" + b"y" * 3000))
+        assert b" 431 " in rest(opened)
+
+
+def test_a_client_without_the_token_is_refused_before_its_body() -> None:
+    with ServedApi(ServerOptions(token="s3cret")) as api, connected(api) as opened:
+        opened.sendall(GET.replace(b"GET", b"POST")[:-2] + b"content-length: 99\r\n\r\n")
+        assert b" 401 " in until(opened, b"Status")
+
+
+@pytest.mark.parametrize("sent", [b"", GET[:20], GET[:-2] + b"content-length: 9\r\n\r\n{"])
+def test_a_connection_without_a_whole_request_is_closed(sent: bytes) -> None:
+    with ServedApi(ServerOptions(request_s=0.3)) as api, connected(api) as opened:
+        opened.sendall(sent)
+        with suppress(ConnectionResetError):
+            assert rest(opened) == b""
+
+
+def test_a_watch_and_a_second_request_outlive_the_time_for_a_request() -> None:
+    with (
+        ServedApi(ServerOptions(request_s=0.3)) as api,
+        connected(api) as opened,
+        connected(api) as watching,
+    ):
+        watching.sendall(WATCH)
+        until(watching, b"\r\n\r\n")
+        opened.sendall(GET)
+        until(opened, b"PodList")
+        with connected(api) as idle, suppress(ConnectionResetError):
+            # When this connection is closed, the time of the others is over, too.
+            assert rest(idle) == b""
+        api.call(lambda: api.store.create(PODS, a_pod("p")))
+        until(watching, b"ADDED")
+        opened.sendall(GET)
+        until(opened, b"PodList")
+
+
 def test_connections_are_named_by_both_addresses(api: ServedApi, connection: socket.socket) -> None:
     connection.sendall(GET)
     until(connection, b"PodList")

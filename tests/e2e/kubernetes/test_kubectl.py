@@ -142,7 +142,7 @@ def test_apply_validates_creates_and_merges(kubectl: Kubectl) -> None:
     assert kubectl.run("get", "deployments", "-o", "name") == ""
 
 
-def test_managers_that_apply_different_values_are_told_of_each_other(kubectl: Kubectl) -> None:
+def test_a_manager_that_applies_another_value_gets_the_conflict(kubectl: Kubectl) -> None:
     manifest = DEPLOYMENT.replace("CPU", "100m")
     first, second = (manifest.replace("REPLICAS", count) for count in "37")
     apply = ("apply", "-f", "-", "--server-side")

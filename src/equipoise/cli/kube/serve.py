@@ -6,13 +6,15 @@ import asyncio
 import signal
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from equipoise.adapters.kubernetes.api.server import ServerOptions
 from equipoise.adapters.kubernetes.run.serve import ServedCluster, ServeOptions
 from equipoise.cli.file_io import check_writable, read_text
 from equipoise.cli.kube.options import cluster_options, read_nodes, read_workload
 from equipoise.cli.output import EXIT_OK, printable, progress_console
+
+_REQUEST_S: Final = 60.0
 
 
 def run(given: Mapping[str, Any]) -> int:
@@ -23,7 +25,9 @@ def run(given: Mapping[str, Any]) -> int:
         check_writable(kubeconfig)
     token = "" if given["token"] is None else read_text(Path(given["token"])).strip()
     options = ServeOptions(
-        server=ServerOptions(host=given["host"], port=given["port"], token=token),
+        server=ServerOptions(
+            host=given["host"], port=given["port"], token=token, request_s=_REQUEST_S
+        ),
         cluster=cluster_options(given),
         pace=given["pace"],
         kubeconfig=kubeconfig,

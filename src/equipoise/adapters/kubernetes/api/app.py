@@ -245,8 +245,9 @@ class _Exchange:
 
     async def _answer(self) -> _Answer | None:
         app = self._app
-        raw = await app.body_of(self._receive, self._headers)
+        # A client that may not ask sends no body that is kept.
         app.authorise(self._headers)
+        raw = await app.body_of(self._receive, self._headers)
         query = parse_query(self._query_text)
         accept = self._headers.get(b"accept", b"").decode("latin-1")
         if self._method == "GET":

@@ -62,11 +62,14 @@ class _Connection(HttpToolsProtocol):
 
     header_bytes_max = 64 * 1024
     connections_max = 2_000
+    request_s = 0.0
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._is_in_head = False
         self._head_bytes = 0
+        self._piece_bytes = 0
+        self._deadline: asyncio.TimerHandle | None = None
 
     @property
     def is_busy(self) -> bool:
@@ -82,11 +85,18 @@ class _Connection(HttpToolsProtocol):
         if len(self.connections) > self.connections_max:
             gathering.write(_TOO_MANY)
             gathering.close()
+        self._expect_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._cancel_deadline()
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Read a piece of a request."""
         if self.transport.is_closing():
             return
+        self._piece_bytes = len(data)
         super().data_received(data)
         if self._is_in_head:
             self._head_bytes += len(data)
@@ -97,17 +107,46 @@ class _Connection(HttpToolsProtocol):
         """Note that a request begins."""
         self._is_in_head = True
         self._head_bytes = 0
+        self._expect_request()
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Note that the head of the request is whole."""
+        """Answer a request whose head is whole, unless it is too large."""
         self._is_in_head = False
-        super().on_headers_complete()
+        # Only a head in a large piece was not counted before: it may be whole, and too large.
+        large = self._piece_bytes > self.header_bytes_max
+        if large and self._parsed_bytes() > self.header_bytes_max:
+            self._refuse()
+        else:
+            super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """Note that the request is whole."""
+        self._cancel_deadline()
+        super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """Send the answer, which is whole."""
         self.transport.flush()  # type: ignore[attr-defined]
         super().on_response_complete()
+
+    def _parsed_bytes(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+
+    def _expect_request(self) -> None:
+        """Close the connection if its request is not whole in time: slow clients hold no places."""
+        self._cancel_deadline()
+        if self.request_s:
+            loop = asyncio.get_running_loop()
+            self._deadline = loop.call_later(self.request_s, self._abort)
+
+    def _cancel_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _abort(self) -> None:
+        self.transport.abort()
 
     def _refuse(self) -> None:
         self._is_in_head = False
@@ -121,5 +160,6 @@ def protocol_class(options: ServerOptions) -> type[_Connection]:
     class Connection(_Connection):
         header_bytes_max = options.header_bytes_max
         connections_max = options.connections_max
+        request_s = options.request_s
 
     return Connection

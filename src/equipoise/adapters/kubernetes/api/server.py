@@ -45,6 +45,9 @@ class ServerOptions:
     header_bytes_max: int = 64 * 1024
     stored_objects_max: int = 1_000_000
     connections_max: int = 2_000
+    request_s: float = 0.0
+    """Real seconds until a new connection, or one that has begun a request, must have sent a whole
+    one; 0 for no limit, as in a run, whose programs wait for virtual time."""
     watches: WatchLimits = field(default_factory=WatchLimits)
 
 

@@ -79,7 +79,7 @@ class ServedCluster:
         try:
             if self._options.kubeconfig is not None:
                 content = kubeconfig_content(self.server.url, self._options.server.token)
-                self._options.kubeconfig.write_text(json.dumps(content), encoding="utf-8")
+                _write_private(self._options.kubeconfig, json.dumps(content))
             ready(self.server.url)
             await self._follow()
         finally:
@@ -136,6 +136,13 @@ class ServedCluster:
                 if 0 <= asked < _SECONDS_MAX:
                     self._until_ms = max(self._until_ms, round(asked * _MS_PER_S))
         self._woken.set()
+
+
+def _write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner may read: it may have the token."""
+    path.touch(mode=0o600)
+    path.chmod(0o600)
+    path.write_text(text, encoding="utf-8")
 
 
 _SECONDS_MAX: Final = 1e12

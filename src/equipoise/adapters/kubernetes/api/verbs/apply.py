@@ -31,7 +31,7 @@ Path = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class FieldManager:
+class Applier:
     """Who applies, to which part of an object, and whether it takes fields from others."""
 
     name: str
@@ -39,7 +39,7 @@ class FieldManager:
     force: bool = False
 
 
-def apply(current: Object | None, body: Object, manager: FieldManager, now: str) -> Object:
+def apply(current: Object | None, body: Object, manager: Applier, now: str) -> Object:
     """Return the object after a manager applies its part; ``ApiError`` 409 in a conflict."""
     metadata = {
         key: value for key, value in (body.get("metadata") or {}).items() if key != "managedFields"
@@ -70,7 +70,7 @@ def apply(current: Object | None, body: Object, manager: FieldManager, now: str)
     return merged
 
 
-def _entries(current: Object, manager: FieldManager) -> tuple[Object | None, list[Object]]:
+def _entries(current: Object, manager: Applier) -> tuple[Object | None, list[Object]]:
     found, others = None, []
     for entry in current["metadata"].get("managedFields") or ():
         is_own = (entry.get("manager"), entry.get("operation")) == (manager.name, "Apply")
@@ -92,7 +92,7 @@ def _readable(fields: Any) -> Object:
 
 
 def _without_conflicts(
-    current: Object, body: Object, owned: Object, others: list[Object], manager: FieldManager
+    current: Object, body: Object, owned: Object, others: list[Object], manager: Applier
 ) -> list[Object]:
     """Return the entries of other managers without the fields that are forced from them."""
     causes, left = [], []
@@ -107,7 +107,7 @@ def _without_conflicts(
         left.append({**other, "fieldsV1": fields} if found else other)
     if causes and not manager.force:
         count = f"{len(causes)} conflict{'s' if len(causes) > 1 else ''}"
-        listed = ", ".join(f"{each['message']}: {each['field']}" for each in causes)
+        listed = ", ".join(f"{conflict['message']}: {conflict['field']}" for conflict in causes)
         details = {"causes": causes}
         raise ApiError(409, "Conflict", f"Apply failed with {count}: {listed}", details)
     return left

@@ -10,7 +10,7 @@ from equipoise.adapters.kubernetes.api.resources import NODES
 from equipoise.adapters.kubernetes.api.schema.types import check_types
 from equipoise.adapters.kubernetes.api.selectors import selector
 from equipoise.adapters.kubernetes.api.store import DeleteOptions, ObjectStore
-from equipoise.adapters.kubernetes.api.verbs.apply import FieldManager, apply
+from equipoise.adapters.kubernetes.api.verbs.apply import Applier, apply
 from equipoise.adapters.kubernetes.api.verbs.reads import rendering_of
 from equipoise.adapters.kubernetes.api.verbs.request import ApiRequest
 
@@ -94,7 +94,7 @@ def _apply(request: ApiRequest, store: ObjectStore) -> Answer:
     current = store.find(resource, target.name, target.namespace)
     if current is None and target.subresource:
         raise errors.not_found(resource.group, resource.plural, target.name)
-    manager = FieldManager(name, target.subresource, force=request.flag("force"))
+    manager = Applier(name, target.subresource, force=request.flag("force"))
     applied = apply(current, body, manager, store.timestamp())
     # Applying what is there already changes nothing but the time, so it changes nothing.
     applied = _typed(request, request.served.to_served(applied))
