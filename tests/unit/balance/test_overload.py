@@ -170,7 +170,6 @@ def test_a_cluster_that_has_too_little_says_how_much_is_missing() -> None:
         "asked": 180 * GIB, "there": 128 * GIB, "lacking": 52 * GIB
     }  # fmt: skip
     assert shortage.hosts == ()
-    assert "180 GiB asked, 128 GiB there" in advice.summary
     assert "target" not in advice.summary
     assert [fault.code for fault in advice.overload[1:]] == ["host-overloaded"] * 2
 
