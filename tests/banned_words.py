@@ -56,6 +56,10 @@ BANNED: Final[Mapping[str, str]] = {
     "of all there was": "utilisation",
     "reconsider|reconsiders|reconsidered|reconsidering": "review the plan",
     "heart ?beats?": "periodic signal",
+    "talks?|talked|talking": "exchange messages, compatibility",
+    "hears?": "receives, sees",
+    "troubles?": "failure, error",
+    "divvied|divvying": "split",
 }
 """Alternatives of a regular expression, and what to write instead."""
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from equipoise.api.simulation import import_pandas
 from equipoise.errors import InvalidInput
-from equipoise.sim.jobs.work import Job, StagingWork, StorageWork, parts_of, talks
+from equipoise.sim.jobs.work import Job, StagingWork, StorageWork, exchanges_messages, parts_of
 
 if TYPE_CHECKING:
     from equipoise.adapters.batsim.swf import SwfChoices
@@ -329,7 +329,7 @@ def _read_jobs(
         return read_openb_jobs(path), None, str(path)
     found = read_workload(path)
     for job in found.jobs:
-        if talks(job.work):
+        if exchanges_messages(job.work):
             what = "exchanges messages with a scheduler, and a policy sends none"
             cure = "run it with equipoise batsim"
             raise InvalidInput.of(

@@ -194,27 +194,27 @@ def test_answers_to_a_server_come_before_the_clock_moves(probe: Path, tmp_path: 
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = "{}:{}".format(*server.getsockname())
         with running(probe, tmp_path, "connect", address) as client:
-            asyncio.run(_talk(client, server))
+            asyncio.run(_exchange_lines(client, server))
 
 
-async def _talk(client: clock_probe.Probe, server: socket.socket) -> None:
+async def _exchange_lines(client: clock_probe.Probe, server: socket.socket) -> None:
     accepted = [server.accept()[0] for _ in range(2)]
     client.server.pairs = [(conn.getpeername(), conn.getsockname()) for conn in accepted]
-    talk, other = sorted(accepted, key=lambda conn: conn.getpeername()[1])
+    link, other = sorted(accepted, key=lambda conn: conn.getpeername()[1])
     assert await client.rest()
     for round_number in range(200):
         waits_ms = round_number % 3 * 5
         at_ns = client.now_ns
-        talk.sendall(f"{waits_ms}\n".encode())
+        link.sendall(f"{waits_ms}\n".encode())
         assert await client.rest() if waits_ms else True
         if waits_ms:
             assert client.page.next_timer_ns - START_NS == at_ns + waits_ms * MS
             client.page.advance(client.page.next_timer_ns)
         said = b""
         while not said.endswith(b"\n"):
-            said += talk.recv(100)
+            said += link.recv(100)
         assert int(said) * MS == at_ns + waits_ms * MS
     other.close()
     assert await client.rest()
     assert client.lines == [(client.now_ns, ["closed", str(client.now_ns // MS)])]
-    talk.close()
+    link.close()

@@ -29,7 +29,7 @@ class PowerRefusalCause(StrEnum):
     CERTIFICATE = "certificate"
     UNSUPPORTED = "unsupported"
     """The protocol or the controller cannot do it, now or later."""
-    CONTROLLER_ERROR = "trouble"
+    CONTROLLER_ERROR = "controller-error"
     """The controller answers with an error or with nonsense; a later request may work."""
     TIMEOUT = "timeout"
     """The host accepted the command, and its power did not change in time."""

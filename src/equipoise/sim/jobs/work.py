@@ -145,7 +145,7 @@ def parts_of(work: Work) -> Iterator[Work]:
             yield from parts_of(part)
 
 
-def talks(work: Work) -> bool:
+def exchanges_messages(work: Work) -> bool:
     """True if the work exchanges messages with a scheduler."""
     return any(isinstance(part, SendWork | ReceiveWork) for part in parts_of(work))
 

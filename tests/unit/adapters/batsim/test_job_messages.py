@@ -1,4 +1,4 @@
-"""Jobs that talk to their scheduler: profiles of the types send and recv."""
+"""Jobs that exchange messages with their scheduler: profiles of the types send and recv."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_the_return_code_of_a_receiver_fails_the_job(tmp_path: Path) -> None:
         ("tell", {}, 0.25, 0.25),  # after it has sent
     ],
 )
-def test_the_walltime_counts_while_a_job_talks(
+def test_the_walltime_counts_while_a_job_waits_for_messages(
     tmp_path: Path, profile: str, plan: dict[float, list[Request]], walltime: float, end_s: float
 ) -> None:
     talker = run(tmp_path, profile, plan, walltime)
@@ -186,7 +186,7 @@ def test_a_walltime_that_is_long_enough_changes_nothing(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_job_is_killed_while_it_talks(
+def test_a_job_is_killed_while_it_waits_for_messages(
     tmp_path: Path,
     profile: str,
     plan: dict[float, list[Request]],
@@ -212,7 +212,7 @@ def test_a_wrong_profile_is_refused(tmp_path: Path, profile: str) -> None:
     assert error.value.problems[0].key == "jobs[0]"
 
 
-def test_a_policy_cannot_run_jobs_that_talk(tmp_path: Path) -> None:
+def test_a_policy_cannot_run_jobs_with_messages(tmp_path: Path) -> None:
     build(tmp_path, "dialogue")
     with pytest.raises(InvalidInput) as error:
         eq.simulate_jobs(tmp_path / "platform.xml", tmp_path / "jobs.json")

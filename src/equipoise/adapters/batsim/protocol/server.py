@@ -78,7 +78,7 @@ class SwitchGroup:
 
 
 class Server:
-    """The actor that knows all jobs and talks to the scheduler."""
+    """The actor that has all jobs and exchanges messages with the scheduler."""
 
     def __init__(self, simulation: BatsimSimulation) -> None:
         self.simulation = simulation
@@ -128,7 +128,7 @@ class Server:
         self._events.append(make_event(self._time.now_s, kind, data))
 
     def serve(self) -> Script:
-        """Talk to the scheduler until the simulation ends."""
+        """Exchange messages with the scheduler until the simulation ends."""
         simulation = self.simulation
         platform, hosts = simulation.engine.platform, simulation.engine.hosts
         data = begin_data(platform, hosts, simulation.profiles, simulation.options)
