@@ -29,7 +29,8 @@ def read_external_events(path: Path) -> list[dict[str, Any]]:
         try:
             event = msgspec.json.decode(line)
             read_seconds(event["timestamp"], "timestamp")
-            str(event["type"])
+            if not isinstance(event["type"], str):
+                raise TypeError("type is no text")
         except (msgspec.DecodeError, KeyError, TypeError, ValueError, RecursionError):
             cure = "write a JSON object with timestamp and type"
             raise _problem(path, number, "is no event", cure) from None

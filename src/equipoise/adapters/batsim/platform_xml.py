@@ -23,6 +23,7 @@ HOSTS_MAX: Final = 1_000_000
 _ZONES_DEEP_MAX: Final = 100
 """The most hosts of a platform."""
 _IDLE_AND_FULL, _IDLE_BASE_FULL = 2, 3
+_DIMENSIONS: Final = 3
 
 
 def read_platform(
@@ -156,11 +157,10 @@ class _Reader:
             self._read_zone(child, zone)
         elif child.tag == "host":
             name = child.get("id", "")
-            coordinates = child.get("coordinates")
-            if coordinates:
-                zone.coordinates[name] = tuple(map(float, coordinates.split()))
+            _read_coordinates(child, zone)
             self._add_host(child, name, zone, _properties(child))
         elif child.tag == "router":
+            _read_coordinates(child, zone)
             self._zone_of[child.get("id", "")] = zone
         elif child.tag == "cluster":
             self._read_cluster(child, zone)
@@ -285,6 +285,16 @@ class _Reader:
 
 def _is_symmetrical(element: Element) -> bool:
     return element.get("symmetrical", "YES").upper() != "NO"
+
+
+def _read_coordinates(element: Element, zone: Zone) -> None:
+    """Read where a host or router of a Vivaldi zone is: x, y and height."""
+    text = element.get("coordinates")
+    if text:
+        point = tuple(map(float, text.split()))
+        if len(point) != _DIMENSIONS or not all(map(isfinite, point)):
+            raise ValueError(f"has the coordinates {text!r:.40}, not three finite numbers")
+        zone.coordinates[element.get("id", "")] = point
 
 
 def _properties(element: Element) -> dict[str, str]:

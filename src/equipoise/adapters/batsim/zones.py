@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from math import dist
-from typing import Final
+from typing import Final, NoReturn
 
 from equipoise.errors import InputProblem, InvalidInput
 from equipoise.sim.jobs.platform import HostRoute, Link
@@ -57,9 +57,16 @@ class RouteFinder:
         """Return the links between two hosts or routers."""
         zone = self._zone_of[source]
         if zone is self._zone_of[target] and zone.routing == "vivaldi":
+            for name in (source, target):
+                if source != target and name not in zone.coordinates:
+                    self._fail(name, "has no coordinates, but a job sends", "write coordinates")
             return HostRoute((), _distance_s(zone, source, target))
         links = self._links(source, target)
         return HostRoute(links, sum(link.latency_s for link in links))
+
+    def _fail(self, key: str, what: str, cure: str) -> NoReturn:
+        problem = InputProblem(key=key, what=what, cure=cure, code="disconnected")
+        raise InvalidInput(self._file, [problem])
 
     def _links(self, source: str, target: str) -> tuple[Link, ...]:
         source_zone, target_zone = self._zone_of[source], self._zone_of[target]
@@ -71,13 +78,8 @@ class RouteFinder:
         to_zone = _child_below(target_path, common)
         route = common.zone_routes.get((from_zone, to_zone))
         if route is None:
-            problem = InputProblem(
-                key=f"zoneRoute {from_zone} {to_zone}",
-                what=f"is missing, but a job sends from {source} to {target}",
-                cure="add the route",
-                code="disconnected",
-            )
-            raise InvalidInput(self._file, [problem])
+            what = f"is missing, but a job sends from {source} to {target}"
+            self._fail(f"zoneRoute {from_zone} {to_zone}", what, "add the route")
         exit_gate, links, entry_gate = route
         before = self._links(source, exit_gate) if source != exit_gate else ()
         after = self._links(entry_gate, target) if entry_gate != target else ()

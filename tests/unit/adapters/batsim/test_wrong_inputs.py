@@ -133,6 +133,9 @@ def _platform(path: Path, parts: str, master: str = '<host id="master_host" spee
         ('<host id="x" speed="1Gf" pstate="7"/>', "host x"),
         ('<host id="x" speed="1Gf"><prop id="sleep_pstates" value="9:8:7"/></host>', "host x"),
         ('<host id="x" speed="1Gf"><prop id="watt_per_state" value="-5:2"/></host>', "host x"),
+        ('<host id="h9" speed="1Gf" coordinates="0 0"/>', "host h9"),
+        ('<host id="h9" speed="1Gf" coordinates="0 0 nan"/>', "host h9"),
+        ('<router id="r" coordinates="1"/>', "router r"),
         ('<link id="l" bandwidth="x"/>', "link l"),
         ('<link id="l" bandwidth="-1"/>', "link l"),
         ('<link id="l" bandwidth="1" latency="nan"/>', "link l"),
@@ -180,7 +183,7 @@ def test_batsim_needs_a_master(tmp_path: Path) -> None:
     "change",
     [
         {"resources": "9"}, {"resources": "a-b"}, {"resources": "3-1"}, {"timestamp": -1},
-        {"timestamp": "x"}, {"timestamp": _HUGE}, {"resources": "0-99999999999"},
+        {"timestamp": "x"}, {"timestamp": _HUGE}, {"resources": "0-99999999999"}, {"type": []},
     ],
 )  # fmt: skip
 def test_events_of_hosts_that_are_not_there(tmp_path: Path, change: dict[str, Any]) -> None:
@@ -194,6 +197,20 @@ def test_events_of_hosts_that_are_not_there(tmp_path: Path, change: dict[str, An
     )
     with pytest.raises(InvalidInput):
         setup.read()
+
+
+def test_a_host_without_coordinates_is_named_when_a_job_sends(tmp_path: Path) -> None:
+    path = tmp_path / "p.xml"
+    path.write_text(
+        '<platform version="4.1"><zone id="z" routing="Vivaldi">'
+        '<host id="a" speed="1Gf" coordinates="0 0 0"/><host id="b" speed="1Gf"/>'
+        "</zone></platform>"
+    )
+    platform = read_platform(path)
+    assert platform.route("b", "b").latency_s == 0
+    with pytest.raises(InvalidInput) as caught:
+        platform.route("a", "b")
+    assert (caught.value.problems[0].key, caught.value.problems[0].code) == ("b", "disconnected")
 
 
 def test_odd_names_survive_the_files_of_a_run(tmp_path: Path) -> None:
