@@ -152,6 +152,16 @@ def test_every_job_runs_on_hosts_that_are_awake_and_the_energy_is_the_integral(
 
 
 @every_policy
+def test_the_energy_ends_with_the_last_job_although_hosts_switch_later(policy: str) -> None:
+    # The last job is too wide and arrives late, so that time goes on.
+    case = 2, [(0.0, 2, 10.0, UNLIMITED), (500.0, 3, 1.0, UNLIMITED)]
+    jobs, of_run, watch = run(policy, case, HostRules(shutdown_after_s=1.0))
+    assert [job.state for job in jobs] == [JobState.SUCCEEDED, JobState.REJECTED]
+    assert watch.switches[-1][0] == 14.0
+    assert of_run.energy_j == pytest.approx(2 * 10.0 * IDLE_W, rel=1e-12)
+
+
+@every_policy
 @given(case=workloads(), after_s=st.sampled_from([inf, 1e9]))
 @settings(max_examples=40, deadline=None)
 def test_hosts_that_never_sleep_change_nothing(policy: str, case: Case, after_s: float) -> None:

@@ -33,6 +33,9 @@ def _runs(bits: int) -> Iterator[tuple[int, int]]:
 
 def hosts_of(bits: int) -> tuple[int, ...]:
     """Return the numbers in ascending order."""
+    carried = bits + (bits & -bits)
+    if not bits & carried:  # one run, as most often: the carry leaves none of its bits
+        return tuple(range((bits & -bits).bit_length() - 1, bits.bit_length())) if bits else ()
     numbers: list[int] = []
     for first, end in _runs(bits):
         numbers.extend(range(first, end))

@@ -69,15 +69,22 @@ class HostStates:
     def change(self, hosts: Iterable[int], state: JobHostState, now_s: float) -> None:
         """Set the state of hosts; those that are in it already stay as they are."""
         states, since, totals, counts = self.state, self._since_s, self.total_s, self.counts
-        changed = 0
+        # The hosts of a job are in one state most often, so a state is summed up at once.
+        before, sum_s, same = state, totals[state], 0
         for number in hosts:
-            before = states[number]
-            totals[before] += now_s - since[number]
+            if states[number] is not before:
+                totals[before] = sum_s
+                counts[before] -= same
+                counts[state] += same
+                before = states[number]
+                sum_s, same = totals[before], 0
+            sum_s += now_s - since[number]
             since[number] = now_s
-            counts[before] -= 1
             states[number] = state
-            changed += 1
-        counts[state] += changed
+            same += 1
+        totals[before] = sum_s
+        counts[before] -= same
+        counts[state] += same
 
     def reserve(self, hosts: Iterable[int]) -> None:
         """A job is about to start on these hosts."""
@@ -99,9 +106,11 @@ class HostStates:
     def remove_job(self, hosts: Sequence[int], now_s: float) -> None:
         """A job ends on these hosts; those without another job are idle."""
         jobs = self.jobs
+        shared = 0
         for number in hosts:
-            jobs[number] -= 1
-        released = [number for number in hosts if jobs[number] == 0]
+            left = jobs[number] = jobs[number] - 1
+            shared += left
+        released = [number for number in hosts if jobs[number] == 0] if shared else hosts
         if self.unavailable:
             failed = self.unavailable.intersection(released)
             self.change(sorted(failed), JobHostState.UNAVAILABLE, now_s)

@@ -135,10 +135,9 @@ class JobRun:
             )
             while time.step():
                 schedule(time.now_s, free, start)
-        if self.engine.hosts.measures_energy and self._last_end_s > 0:
+        if self.engine.hosts.measures_energy and self._last_end_s > 0 and self._shutdown is None:
             # Hosts are idle since then, and time may have gone on to a walltime of an ended job.
-            after_j = self.engine.hosts.total_energy_j(self._last_end_s)
-            self.energy_j = after_j - (self._energy_before_j or 0.0)
+            self._take_energy(self._last_end_s)
         if self._journal is not None:
             self._journal.end(
                 self.engine.now_s,
@@ -235,6 +234,11 @@ class JobRun:
         if self._recorder is not None:
             self._recorder.write_job(job)
 
+    def _take_energy(self, now_s: float) -> None:
+        """Take the energy up to the end of the last job so far."""
+        after_j = self.engine.hosts.total_energy_j(now_s)
+        self.energy_j = after_j - (self._energy_before_j or 0.0)
+
     def job_started(self, job: Job) -> None:
         """Write the states of hosts."""
         if self._journal is not None:
@@ -257,6 +261,8 @@ class JobRun:
         if self.power is not None:
             self.power.write_energy(self.engine.now_s, "e")
         if self._shutdown is not None and self._availability is not None:
+            if self.engine.hosts.measures_energy:
+                self._take_energy(self._last_end_s)  # hosts may switch before the next end
             del self._unfinished[job]
             self._availability.busy &= ~bits
             self._shutdown.idle(bits & self._free.available)
