@@ -133,7 +133,7 @@ def simulate_jobs(  # noqa: PLR0913  (options, each by its name)
     begin_s = perf_counter()
     name, make = _find_policy(policy)
     jobs, stated, source = _read_jobs(workload, swf)
-    used = _read_platform(platform, hosts, stated)
+    used = _read_platform(platform, hosts, stated, source)
     rules = _read_rules(used, shutdown_after_s, keep_awake, events)
     if isinstance(jobs, list):
         _check_storages(jobs, used, source)
@@ -339,7 +339,7 @@ def _read_jobs(
 
 
 def _read_platform(
-    platform: Platform | str | Path | None, hosts: int | None, stated: int | None
+    platform: Platform | str | Path | None, hosts: int | None, stated: int | None, source: str
 ) -> Platform:
     """Return the platform with the hosts that are used: the first ones in their order."""
     from dataclasses import replace
@@ -350,7 +350,7 @@ def _read_platform(
     count = hosts or stated
     if platform is None:
         if count is None:
-            raise _problem("--hosts", "is missing: the workload states no size", "add --hosts N")
+            raise _problem("--hosts", f"is missing: {source} states no size", "add --hosts N")
         if count > HOSTS_MAX:
             raise _problem("--hosts", f"is {count:,}", f"write at most {HOSTS_MAX:,}")
         return uniform_platform(count)

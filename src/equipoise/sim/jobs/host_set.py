@@ -13,6 +13,10 @@ _RUNS_TRIED: Final = 4
 """After so many runs of neighbours, ``lowest_bits`` bisects: faster if the hosts are scattered."""
 
 
+_SPARE_FEW: Final = 3
+"""Up to so many members too many are taken away one by one."""
+
+
 def bits_of(hosts: Iterable[int]) -> int:
     """Return the set of these numbers."""
     bits = 0
@@ -44,6 +48,13 @@ def hosts_of(bits: int) -> tuple[int, ...]:
 
 def lowest_bits(bits: int, count: int) -> int:
     """Return the ``count`` lowest members of a set that has at least so many."""
+    spare = bits.bit_count() - count
+    if spare <= _SPARE_FEW:
+        for _ in range(spare):
+            bits ^= 1 << (bits.bit_length() - 1)
+        return bits
+    if count == 1:
+        return bits & -bits
     taken = 0
     rest = bits
     for _ in range(_RUNS_TRIED):

@@ -57,7 +57,7 @@ class ConservativeBackfilling:
 
     def schedule(self, now_s: float, free: FreeHosts, start: Start) -> None:
         """Move reservations forward, add those of new jobs; start those whose time is now."""
-        if self._outdated or not len(self._waiting):
+        if self._outdated or not self._waiting:
             self._outdated = True
             if self._arrived:
                 self._start_fitting(now_s, free, start)
@@ -67,9 +67,10 @@ class ConservativeBackfilling:
         self._choose_kind()
         self._waiting.advance(now_s)
         hosts_freed = bool(self._ended)
-        for end_s, hosts in self._ended:
-            self._waiting.give_back(now_s, end_s, hosts & free.available)
-        self._ended = []
+        if hosts_freed:
+            for end_s, hosts in self._ended:
+                self._waiting.give_back(now_s, end_s, hosts & free.available)
+            self._ended = []
         due = self._waiting.due(now_s)
         # A job may hold hosts beyond its expected end that a reservation counts on.
         counted_on = self._waiting.free_now | (due.hosts if due is not None else 0)
@@ -113,6 +114,8 @@ class ConservativeBackfilling:
         self._woke_hosts |= begin_s > now_s
 
     def _place_arrived(self, now_s: float, free: FreeHosts, start: Start) -> None:
+        if not self._arrived:
+            return
         for job in self._arrived:
             hosts = self._waiting.place(job, now_s, _first_choice(free))
             if hosts is not None:

@@ -209,9 +209,9 @@ class AvailabilityProfile:
         return found
 
     def _take(self, first: int, last: int, hosts: int) -> None:
-        free = self._free
+        free, others = self._free, ~hosts
         for index in range(first, last):
-            free[index] &= ~hosts
+            free[index] &= others
         if self._has_arrays:
             self._counts[first:last] -= hosts.bit_count()
 

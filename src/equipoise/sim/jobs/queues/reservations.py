@@ -169,7 +169,7 @@ class PlainReservations:
         self.freed: list[FreedPeriod] = []
 
     def __len__(self) -> int:
-        return len(self.waiting)
+        return len(self.waiting.jobs)
 
     @property
     def jobs(self) -> list[Job]:
@@ -196,7 +196,7 @@ class PlainReservations:
     def due(self, now_s: float) -> DueReservations | None:
         """Return the reservations that begin now; None without such ones."""
         waiting = self.waiting
-        due = waiting.due(now_s) if waiting else []
+        due = waiting.due(now_s)
         if not due:
             return None
         hosts, ended = 0, False
