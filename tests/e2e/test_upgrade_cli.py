@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,9 @@ import pytest
 
 from builders import figures
 from command import answer, call_here, located, misspelt, refusals
+from equipoise.files import to_json
 from equipoise.model.upgrade.event import BatchStarted, ScalingAnswered
+from equipoise.sim.builtin import builtin_campaign
 from equipoise.store import open_journal
 
 MOST = {"nabi-compute": 6, "nabi-ceph-ipv6": 14, "nabi-failure": 16, "nabi-new-request": 16}
@@ -199,7 +203,7 @@ def test_by_default_it_takes_no_more_iterations_and_breaks_no_promise(name: str)
 
 
 def test_a_dry_run_prints_a_prediction() -> None:
-    done = call_here("upgrade", "nabi-ceph-ipv6", "--dry-run")
+    done = call_here("upgrade", "nabi-ceph-ipv6", "--dry-run", "--why")
     assert done.returncode == 0
     for words in (
         "Nothing was executed", "iteration 13", "ceph V1-CEPH installed",
@@ -340,3 +344,50 @@ def test_spare_hosts_are_reported_per_request_before_anything_is_done() -> None:
     printed = call_here("upgrade", "nabi-compute", "--dry-run").stdout
     (line,) = [line for line in printed.splitlines() if "new-hypervisors" in line]
     assert figures(line) == [1, 1]
+
+
+def test_the_result_comes_first_and_names_are_those_of_the_operator() -> None:
+    lines = call_here("upgrade", "nabi-ceph-ipv6", "--dry-run").stdout.splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("iteration 1"))
+    head, rest = "\n".join(lines[:first]), "\n".join(lines[first:])
+    assert "set set-1: applied" in head
+    assert "completed after 13 iterations" in head
+    assert "applied" not in rest
+    assert "change     host6, host10, host11, host12:" in rest
+    assert "R46 (vsan)" in rest
+    assert not re.search(r"GR\d|rule \d|case \d|\(Z\)", rest)
+    assert "rule 6" in call_here("upgrade", "nabi-ceph-ipv6", "--dry-run", "--why").stdout
+
+
+def test_the_page_and_the_command_agree_on_the_outage(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    made = answer("upgrade", "nabi-case-a", "--paper", "--report", str(page))
+    assert made["outage_s"] == 0.6
+    assert "0.6 s" in page.read_text()
+    assert "0.6 s of outage (t4)" in call_here("upgrade", "nabi-case-a", "--paper").stdout
+
+
+def test_the_text_names_the_rule_that_holds_a_vm(tmp_path: Path) -> None:
+    document = json.loads(to_json(builtin_campaign("nabi-case-a")))
+    document["cluster"]["rules"] = [
+        {"kind": "stay_within", "id": "licence", "vms": ["t1-1"], "hosts": ["n1"]}
+    ]
+    path = tmp_path / "pinned.json"
+    path.write_text(json.dumps(document))
+    done = call_here("upgrade", str(path))
+    assert done.returncode == 1
+    assert "t1-1" in done.stdout
+    assert "licence" in done.stdout or "{n1}" in done.stdout
+
+
+def test_the_openstack_example_runs_to_its_canary_and_on() -> None:
+    example = str(Path(__file__).parents[2] / "examples" / "upgrade" / "openstack.yaml")
+    made = upgraded(example, "--dry-run")
+    assert {one["set"]: one["outcome"] for one in made["sets"]} == dict.fromkeys(
+        ("controllers", "switches", "storage", "computes"), "applied"
+    )
+    assert (made["sla_violations"], made["outage_s"]) == (0, 0)
+    paused = upgraded(example, code=1)
+    assert paused["iterations"][-1]["pause_codes"] == ["vm-moves", "waits-for-approval"]
+    changed = [name for step in paused["iterations"] for name in step["batch"]]
+    assert sum("nova" in name for name in changed) == 1, "the canary"

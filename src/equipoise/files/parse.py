@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar, cast
 import msgspec
 
 from equipoise.errors import InputProblem, InvalidInput
+from equipoise.files.campaign_fleets import with_members
 from equipoise.files.check import FileValue, check_value, find_problems
 from equipoise.files.check.inventory import ClusterCheck, check_amendment
 from equipoise.files.check.plausibility import report_doubtful_values
@@ -316,6 +317,8 @@ def _value_or_problems(
 ) -> FileT:
     """Return the value of a tree, or raise ``InvalidInput`` with all its problems."""
     tree = _with_new_keys(tree, file_type)
+    if file_type is UpgradeCampaign and not tree.diagnostics:
+        tree = with_members(tree, source)
     diagnostics = Diagnostics(tree.diagnostics)
     value = None if diagnostics else _convert(tree.root, file_type)
     with suppress(TooManyDiagnostics):

@@ -17,6 +17,7 @@ from equipoise.model.problem import PlanningProblem
 from equipoise.model.problem.problem import CaseFile
 from equipoise.model.scenario.scenario import Scenario
 from equipoise.model.upgrade.campaign import UpgradeCampaign
+from equipoise.model.upgrade.fleet import CampaignFleets
 from equipoise.model.upgrade.request import UpgradeRequest
 
 FileKind = Literal[
@@ -38,11 +39,9 @@ _FILE_TYPES: Final[dict[FileKind, type[msgspec.Struct]]] = {
 def json_schema(kind: FileKind) -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of a kind of file."""
     file_type = _FILE_TYPES[kind]
-    schema = msgspec.json.schema(file_type)
-    for record in _record_types(inspect.type_info(file_type)):
-        fields = schema["$defs"][record.__name__]["properties"]
-        for name, description in _field_descriptions(record).items():
-            fields[name]["description"] = description
+    schema = describe_fields(msgspec.json.schema(file_type), file_type)
+    if kind == "campaign":
+        _add_fleets(schema)
     if kind == "scenario":
         # The hosts of an inventory must not be empty, but a fleet may replace those of a scenario.
         hosts = schema["$defs"]["Inventory"]["properties"]["hosts"]
@@ -52,6 +51,27 @@ def json_schema(kind: FileKind) -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"Equipoise {kind}",
         **schema,
+    }
+
+
+def describe_fields(schema: dict[str, Any], file_type: type[msgspec.Struct]) -> dict[str, Any]:
+    """Add the docstrings of all fields to a schema, and return it."""
+    for record in _record_types(inspect.type_info(file_type)):
+        fields = schema["$defs"][record.__name__]["properties"]
+        for name, description in _field_descriptions(record).items():
+            fields[name]["description"] = description
+    return schema
+
+
+def _add_fleets(schema: dict[str, Any]) -> None:
+    """Add the fleets, which only files have: a campaign that was read lists every member."""
+    fleets = describe_fields(msgspec.json.schema(CampaignFleets), CampaignFleets)
+    schema["$defs"] |= {
+        name: part for name, part in fleets["$defs"].items() if name not in schema["$defs"]
+    }
+    schema["$defs"]["UpgradeCampaign"]["properties"]["fleet"] = {
+        "$ref": "#/$defs/CampaignFleets",
+        "description": "Equal hosts, resources, VMs and dependencies, each written once.",
     }
 
 

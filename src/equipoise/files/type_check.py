@@ -169,8 +169,9 @@ def _check_any_of(
 def _check_number_or_record(
     value: Any, kind: inspect.UnionType, path: KeyPath, diagnostics: Diagnostics
 ) -> None:
-    """Check a number or a record that tells how to draw one: a mapping is meant as the record."""
-    number, record = kind.types[:2]
+    """Check a scalar or a record that describes one: a mapping is meant as the record."""
+    record = next(branch for branch in kind.types if isinstance(branch, inspect.StructType))
+    number = next(branch for branch in kind.types if branch is not record)
     if isinstance(value, dict):
         _check_type(value, record, path, diagnostics)
     elif _is_number(value) or _is_quoted_number(value):

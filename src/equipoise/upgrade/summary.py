@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
@@ -19,6 +19,7 @@ from equipoise.upgrade.reason import Reason
 from equipoise.upgrade.select_batch import spareable_hosts
 from equipoise.upgrade.state import UpgradeState
 from equipoise.upgrade.state.requests import ChangeSetStatus, SetProgress
+from equipoise.upgrade.state.resources import main_component
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +146,8 @@ class CampaignSummary:
     duration_ms: int = 0
     groups: dict[str, tuple[ResourceId, ...]] = field(default_factory=dict)
     """The members of each group of several resources in the iterations."""
+    names: dict[str, str] = field(default_factory=dict)
+    """The name of each group for an operator: its host, or its resource with the component."""
     already_matching: dict[SetId, list[ResourceId]] = field(default_factory=dict)
     """The resources of each set that matched from the start."""
     refused_orders: list[tuple[str, Reason]] = field(default_factory=list)
@@ -234,8 +237,12 @@ class _Summariser:
         grouped = grouping(self._state)
         eliminated = (vertex for group in event.eliminated for vertex in group.vertices)
         for vertex in (*event.batch, *eliminated):
-            if len(grouped.members.get(vertex, ())) > 1:
-                self.summary.groups[vertex] = grouped.members[vertex]
+            members = grouped.members.get(vertex, ())
+            if len(members) > 1:
+                self.summary.groups[vertex] = members
+            for name in (vertex, *members) if members else ():
+                if name not in self.summary.names:
+                    self.summary.names[name] = _readable_name(self._state, name, members)
         # Groups that only return into service take no host out of it.
         out = [
             vertex
@@ -355,6 +362,18 @@ def _matching(state: UpgradeState, status: ChangeSetStatus) -> list[ResourceId]:
         for id_, resource_state in resource_states.items()
         if not resource_state.has_work_for(status.id)
     ]
+
+
+def _readable_name(state: UpgradeState, name: str, members: Sequence[ResourceId]) -> str:
+    """Return the host of a group or of one of its members, or the resource with its component."""
+    resources = [state.resources.states[member].resource for member in members]
+    own = [resource for resource in resources if resource.id == name]
+    hosts = {resource.host for resource in resources if resource.host is not None}
+    if len(hosts) == 1 and (not own or own[0].host is not None):
+        return next(iter(hosts))
+    if own and main_component(own[0]) not in name:
+        return f"{name} ({main_component(own[0])})"
+    return name
 
 
 def _complement_text(change: RequestedChange) -> str:

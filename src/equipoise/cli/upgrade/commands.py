@@ -48,6 +48,9 @@ ReportFile = Annotated[
     OptionalPath,
     typer.Option("--report", help="Write a report page to this file."),
 ]
+Why = Annotated[
+    bool, typer.Option("--why", help="Add rules, groups and the names of the graphs to reasons.")
+]
 CompareRolling = Annotated[
     bool,
     typer.Option("--compare", help="Compare with rolling upgrades, 1 to 4 of a kind at a time."),
@@ -91,6 +94,7 @@ def upgrade(  # noqa: PLR0913, PLR0917  (a parameter is an option of the command
     groups: GroupsOnly = False,
     report: ReportFile = None,
     compare: CompareRolling = False,
+    why: Why = False,
     json: Json = False,
 ) -> None:
     """Upgrade resources of any kind while the SLAs hold.
@@ -116,5 +120,6 @@ def upgrade(  # noqa: PLR0913, PLR0917  (a parameter is an option of the command
         wait=wait,
         pace=pace,
         seed=seed,
+        why=why,
     )
     raise typer.Exit(work.run(scenario, options, extra_outputs, as_json=json))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from equipoise.cli.file_io import check_writable, print_page_written, write_file
 from equipoise.cli.output import (
@@ -17,7 +19,7 @@ from equipoise.cli.output import (
 )
 from equipoise.documents.upgrade import lowest_headroom
 from equipoise.model.event import Event
-from equipoise.model.quantity import format_count
+from equipoise.model.quantity import TenantId, format_count
 from equipoise.model.upgrade.campaign import UpgradeCampaign
 from equipoise.model.upgrade.event import BatchDecided, CampaignStatus
 from equipoise.report.upgrade.compare import COLUMNS, MethodComparison, compare_with_rolling
@@ -29,9 +31,11 @@ from equipoise.report.upgrade_graph.view import check_graph_file
 from equipoise.sim.upgrade.rolling import count_rolling_units
 from equipoise.upgrade.coordinator import Coordinator
 from equipoise.upgrade.graph.iteration_view import build_view
+from equipoise.upgrade.select_batch import VM_MOVES_REASON
 from equipoise.upgrade.summary import CampaignSummary, IterationSummary, SpareHostNeed
 
 NAMES_SHOWN = 8
+VM_MOVES_CODE: Final = VM_MOVES_REASON.code
 GROUPS_MAX = 20
 _CONTINUED_BY = {"waits-for-approval": "approve", "too-many-failures": "resume"}
 """The command that continues a set after a pause, by the code of the pause."""
@@ -41,26 +45,52 @@ DRY_RUN_NOTE = (
 )
 
 
-def show_campaign(campaign: UpgradeCampaign, made: CampaignSummary, *, dry_run: bool) -> None:
-    """Print a campaign."""
+def show_campaign(
+    campaign: UpgradeCampaign, made: CampaignSummary, *, dry_run: bool, why: bool
+) -> None:
+    """Print a campaign, the result first. ``why`` adds rules, groups, and the reason of each VM."""
     out = console()
     out.print(printable(campaign.about or campaign.name))
     if dry_run:
         out.print(DRY_RUN_NOTE)
-    for line in _legend_lines(made):
-        out.print(printable(line))
-    if dry_run:
-        for need in made.spare:
-            out.print(printable(_spare_hosts_line(need)))
-    for iteration in made.iterations:
-        out.print()
-        for line in _iteration_lines(iteration):
-            out.print(printable(line))
-    out.print()
     for set_, (outcome, reason, _) in made.sets.items():
         out.print(printable(f"set {set_}: {outcome}{f' ({reason})' if reason else ''}"))
     for line in _total_lines(made):
         out.print(printable(line))
+    if dry_run:
+        for need in made.spare:
+            out.print(printable(_spare_hosts_line(need)))
+    for line in _legend_lines(made, why=why):
+        out.print(printable(line))
+    names = ReadableNames({} if why else made.names, why=why)
+    for iteration in made.iterations:
+        out.print()
+        for line in _iteration_lines(iteration, names):
+            out.print(printable(line))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadableNames:
+    """The names that an operator knows, in place of those of the graphs."""
+
+    shown: Mapping[str, str]
+    why: bool
+    """Whether rules and graph names are shown."""
+
+    def of(self, vertices: Iterable[str]) -> str:
+        """Return some names as a list, each once."""
+        return _name_list(dict.fromkeys(self.shown.get(vertex, vertex) for vertex in vertices))
+
+    def reason(self, text: str) -> str:
+        """Return a reason with the names that an operator knows, and without cases of rules."""
+        if self.why:
+            return text
+        named = _WORD.sub(lambda word: self.shown.get(word[0], word[0]), text)
+        return _CASE.sub("", named)
+
+
+_WORD: Final = re.compile(r"[A-Za-z0-9_][\w.-]*\w|\w")
+_CASE: Final = re.compile(r" \(case \d\w\)")
 
 
 def _spare_hosts_line(need: SpareHostNeed) -> str:
@@ -72,7 +102,7 @@ def _spare_hosts_line(need: SpareHostNeed) -> str:
     )
 
 
-def _legend_lines(made: CampaignSummary) -> Iterable[str]:
+def _legend_lines(made: CampaignSummary, *, why: bool) -> Iterable[str]:
     """Yield complementary changes, resources without work, and groups."""
     for set_, complements in made.complements.items():
         for complement in complements:
@@ -80,17 +110,18 @@ def _legend_lines(made: CampaignSummary) -> Iterable[str]:
     for set_, matching in made.already_matching.items():
         if matching:
             yield f"set {set_}, up to date already: {_name_list(matching)}"
-    shown = list(made.groups.items())[:GROUPS_MAX]
+    shown = list(made.groups.items())[:GROUPS_MAX] if why else []
     for group, members in shown:
         yield f"{group} changes as one unit: {_name_list(members)}"
-    if len(made.groups) > len(shown):
+    if why and len(made.groups) > len(shown):
         yield f"and {len(made.groups) - len(shown)} more such groups"
 
 
-def _iteration_lines(iteration: IterationSummary) -> Iterable[str]:
+def _iteration_lines(iteration: IterationSummary, names: ReadableNames) -> Iterable[str]:
     until = f" to {format_time_ms(iteration.ended_ms)}" if iteration.ended_ms else ""
-    spare = f"{format_count(iteration.z, 'host')} can leave service (Z)"
-    movable = "" if iteration.v is None else f", {iteration.v} VMs can move (V)"
+    spare = f"{format_count(iteration.z, 'host')} can leave service{' (Z)' if names.why else ''}"
+    v = " (V)" if names.why else ""
+    movable = "" if iteration.v is None else f", {format_count(iteration.v, 'VM')} can move{v}"
     yield f"iteration {iteration.i}  {format_time_ms(iteration.began_ms)}{until}  {spare}{movable}"
     for vms in iteration.consolidation:
         yield f"  vacate     {_name_list(vms)}"
@@ -98,19 +129,29 @@ def _iteration_lines(iteration: IterationSummary) -> Iterable[str]:
     for vertex in iteration.batch:
         alike.setdefault(iteration.works.get(vertex, ("back into service",)), []).append(vertex)
     for works, vertices in alike.items():
-        yield f"  change     {_name_list(vertices)}: {', '.join(dict.fromkeys(works))}"
+        yield f"  change     {names.of(vertices)}: {', '.join(dict.fromkeys(works))}"
     for resource, why in iteration.failed.items():
-        yield f"  failed     {resource}: {why}"
+        yield f"  failed     {names.of([resource])}: {names.reason(why)}"
     for number, vms in enumerate(iteration.vm_batches, 1):
         yield f"  move {number}     {_name_list(vms)}"
-    for round_ in iteration.rounds:
-        if round_.size < round_.wanted:
-            yield f"  held back  {round_.wanted - round_.size} VMs: {round_.reason}"
+    for reason, held in _held_back(iteration).items():
+        yield f"  held back  {f'{held} VMs: ' if held else ''}{names.reason(reason)}"
     for group in iteration.eliminated:
-        rule = f"rule {group.rule}" if group.rule else "no capacity or on hold"
-        yield f"  waits      {_name_list(group.vertices)}: {group.reason} ({rule})"
+        if group.code == VM_MOVES_CODE and not names.why:
+            continue  # what moves is listed above
+        rule = f" (rule {group.rule})" if names.why and group.rule else ""
+        yield f"  waits      {names.of(group.vertices)}: {names.reason(group.reason)}{rule}"
     if iteration.paused:
-        yield f"  pauses     {iteration.paused}"
+        yield f"  pauses     {names.reason(iteration.paused)}"
+
+
+def _held_back(iteration: IterationSummary) -> dict[str, int]:
+    """Return why VMs stayed, each reason once, with the most VMs; also if none was left to try."""
+    held: dict[str, int] = {}
+    for round_ in iteration.rounds:
+        if round_.size < round_.wanted or round_.code == "moves-refused":
+            held[round_.reason] = max(held.get(round_.reason, 0), round_.wanted - round_.size)
+    return held
 
 
 def _name_list(names: Iterable[str]) -> str:
@@ -244,12 +285,22 @@ class UpgradeOutputs:
         if self.compare:
             count_rolling_units(campaign)  # raises if the campaign has no rolling counterpart
 
-    def make(self, campaign: UpgradeCampaign, events: Sequence[Event]) -> list[MethodComparison]:
-        """Write the files and return the comparison, which is empty without ``--compare``."""
+    def make(
+        self,
+        campaign: UpgradeCampaign,
+        events: Sequence[Event],
+        outage_ms: Mapping[TenantId, int],
+    ) -> list[MethodComparison]:
+        """Write the files and return the comparison, which is empty without ``--compare``.
+
+        ``outage_ms`` is the outage of the summary, so that the page shows the same.
+        """
         lines = compare_with_rolling(campaign, events, with_progress_bar) if self.compare else []
         if self.graph is not None:
             write_graph(events, self.graph, self.iteration, groups_only=self.groups_only)
         if self.report is not None:
-            write_file(self.report, upgrade_page(campaign_history(events), lines).encode())
+            write_file(
+                self.report, upgrade_page(campaign_history(events), lines, outage_ms).encode()
+            )
             print_page_written(self.report)
         return lines

@@ -53,6 +53,7 @@ class UpgradeOptions:
     wait: bool = False
     pace: float | None = None
     seed: int | None = None
+    why: bool = False
 
     def check(self) -> None:
         """Reject options that contradict each other."""
@@ -153,12 +154,12 @@ def _print_result(
     made = summarise_campaign(events)
     if options.dry_run:
         made = with_spare_hosts(campaign, made)
-    lines = extra_outputs.make(campaign, events)
+    lines = extra_outputs.make(campaign, events, made.outage_ms)
     if as_json:
         rows = tuple(row.document for row in lines)
         print_document(upgrade_document(campaign, made, dry_run=options.dry_run, comparison=rows))
     else:
-        show_campaign(campaign, made, dry_run=options.dry_run)
+        show_campaign(campaign, made, dry_run=options.dry_run, why=options.why)
         if lines:
             outputs.show_comparison(lines)
     return exit_code(made)

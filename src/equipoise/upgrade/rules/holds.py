@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from equipoise.model.host import HostState
 from equipoise.model.upgrade.graph import Modification
 from equipoise.model.upgrade.work import VertexId
 from equipoise.upgrade.giving_up import stuck_reason, stuck_vms
@@ -25,8 +26,11 @@ def held_groups(view: IterationView, candidates: dict[VertexId, None]) -> dict[V
     eliminated: dict[VertexId, Reason] = {}
     for vertex in candidates:
         group = view.control.groups[vertex]
-        if any(not state.cluster.compute_hosts[host].up for host in group.hosts):
-            eliminated[vertex] = Reason("host-down", "its host is down")
+        down = [host for host in group.hosts if not state.cluster.compute_hosts[host].up]
+        if down:
+            described = state.cluster.hosts[down[0]].state
+            how = "down" if described is HostState.ON else f"in state {described}"
+            eliminated[vertex] = Reason("host-down", f"its host {down[0]} is {how}")
             continue
         held_by = next((held[set_] for set_ in view.sets(vertex) if set_ in held), None)
         if held_by is not None:

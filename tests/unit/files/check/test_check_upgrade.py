@@ -190,6 +190,16 @@ EVENT = "simulation: {events: [{at_s: 5%s}]}\ncluster:"
         ),
         (
             SET,
+            SET + "        windows: [{opens_s: 5, closes_s: x}]\n",
+            f'line 10: {IN_SET}.windows[0].closes_s: wrong-type "x" 1 1000000000',
+        ),
+        (
+            SET,
+            SET + "        windows: [5]\n",
+            f'line 10: {IN_SET}.windows[0]: wrong-type 5 "5"',
+        ),
+        (
+            SET,
             SET + "        canary: 0\n",
             f"line 10: {IN_SET}.canary: out-of-range 0 1 10000000",
         ),
