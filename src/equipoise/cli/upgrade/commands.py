@@ -17,6 +17,13 @@ from equipoise.cli.typer_app import (
     OptionalText,
 )
 
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Predict the campaign on the simulator only.")
+]
+EngineName = Annotated[
+    str,
+    typer.Option("--engine", help="The engine that executes actions: sim, ansible or a plugin."),
+]
 Commands = Annotated[
     Names,
     typer.Option(
@@ -67,15 +74,8 @@ def upgrade(  # noqa: PLR0913, PLR0917  (a parameter is an option of the command
     paper: Annotated[
         bool, typer.Option("--paper", help="Follow the thesis literally where it is unclear.")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Predict the campaign on the simulator only.")
-    ] = False,
-    engine: Annotated[
-        str,
-        typer.Option(
-            "--engine", help="The engine that executes actions: sim, ansible or a plugin."
-        ),
-    ] = "sim",
+    dry_run: DryRun = False,
+    engine: EngineName = "sim",
     access: Annotated[
         OptionalPath,
         typer.Option("--access", help="For ansible: a file with addresses and credentials."),
