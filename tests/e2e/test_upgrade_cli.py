@@ -383,7 +383,7 @@ def test_the_text_names_the_rule_that_holds_a_vm(tmp_path: Path) -> None:
 def test_the_openstack_example_runs_to_its_canary_and_on() -> None:
     example = str(Path(__file__).parents[2] / "examples" / "upgrade" / "openstack.yaml")
     made = upgraded(example, "--dry-run")
-    assert {one["set"]: one["outcome"] for one in made["sets"]} == dict.fromkeys(
+    assert {row["set"]: row["outcome"] for row in made["sets"]} == dict.fromkeys(
         ("controllers", "switches", "storage", "computes"), "applied"
     )
     assert (made["sla_violations"], made["outage_s"]) == (0, 0)

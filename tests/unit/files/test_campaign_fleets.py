@@ -89,12 +89,12 @@ def test_the_name_of_a_fleet_stands_for_its_members() -> None:
 )
 def test_dependencies_between_fleets(spread: str, expected: set[tuple[int, int]]) -> None:
     found = {
-        (int(one.dependent.split("-")[1]), int(one.sponsor.split("-")[1]))
-        for one in campaign(spread).cluster.dependencies
-        if one.kind == "communication"
+        (int(edge.dependent.split("-")[1]), int(edge.sponsor.split("-")[1]))
+        for edge in campaign(spread).cluster.dependencies
+        if edge.kind == "communication"
     }
     assert found == expected
-    peers = [one for one in campaign().cluster.dependencies if one.kind == "peer_stateless"]
+    peers = [edge for edge in campaign().cluster.dependencies if edge.kind == "peer_stateless"]
     assert [(peer.dependent, peer.sponsor) for peer in peers] == [("tor-1", "tor-2")]
 
 
