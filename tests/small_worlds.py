@@ -50,7 +50,7 @@ T = TypeVar("T")
 LABELS = ("zone", "subnet", "rack", "filter_tenant_id", "instance_type", "flavor")
 HOST_LABELS = ("aaa---", "ab-a-b", "b-b-a-", "-ba-b-", "bbcb-a")
 """The label values of each kind of host, in the order of ``LABELS``; ``-`` is none."""
-VM_LABELS = ("a--aaa", "-ba--b", "b-ab-a", "---bb-", "aba---", "c-b--b")
+VM_LABELS = ("a--aaa", "-ba--b", "b-ab-a", "b--bb-", "aba---", "c-b--b")
 HOST_LOOKS: tuple[dict[str, Any], ...] = (
     {"cores": 2, "memory_mib": 3, "capacity": {"licences": 2, "instances": 1, "pods": 3}},
     {"cores": 1, "memory_mib": 1, "capacity": {"licences": 0, "instances": 1}},

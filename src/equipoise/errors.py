@@ -92,6 +92,7 @@ CODES: Final[Mapping[str, str]] = {
     "doubtful-host-memory": "A host has so little or so much memory that the unit is doubtful.",
     "doubtful-core-speed": "A core is so slow or so fast that the unit is doubtful.",
     "doubtful-vm-cpu": "A VM demands or reserves more CPU than its vCPUs can give.",
+    "pool-below-children": "A pool reserves less than the pools and VMs in it.",
     "doubtful-vm-memory": "A VM has so little memory that the unit is doubtful.",
     "vm-exceeds-hosts": "A VM has more memory than any host may commit.",
     # Capacity, balance and power.

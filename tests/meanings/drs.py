@@ -60,6 +60,11 @@ def agents_run(world: World, _: Arguments) -> bool:
     )
 
 
+def agent_ready(world: World, given: Arguments) -> bool:
+    served = {vm.host for vm in running(world.now) if vm.agent and vm.labels.get(given["key"], "")}
+    return all(vm.host in served for vm in running(world.now) if not vm.agent)
+
+
 def failover_hosts(world: World, given: Arguments) -> bool:
     if hosts_that_failed(world.now):
         return True
@@ -84,6 +89,7 @@ DRS: dict[str, Meaning] = {
     "FtCompatible": ft_compatible,
     "AgentsStay": agents_stay,
     "AgentsRun": agents_run,
+    "AgentReady": agent_ready,
     "FailoverHosts": failover_hosts,
     "FailoverPercentage": failover_percentage,
 }

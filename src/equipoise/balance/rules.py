@@ -17,6 +17,7 @@ from equipoise.model.policy.balance import HostOverride, VmOverride
 from equipoise.model.quantity import HostId, RuleId, VmId
 from equipoise.model.rule import KeepApart, KeepTogether, Rule, Satisfy, StayOff, StayWithin
 from equipoise.model.state.snapshot import Snapshot
+from equipoise.model.vm import VmState
 
 
 class PinReason(NamedTuple):
@@ -149,6 +150,7 @@ class _RuleReader:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._vms, self._hosts = snapshot.vms, frozenset(snapshot.hosts)
+        self._host_states = {host.id: host.state for host in snapshot.hosts.values()}
         self._failed = sum(host.state is HostState.FAILED for host in snapshot.hosts.values())
         self._spec_words = frozenset(findall(r"\w+", snapshot.settings.specification))
         self.apart: list[RuleGroup] = []
@@ -201,12 +203,25 @@ class _RuleReader:
             if not self._failed:  # after a failure, the reserved hosts may be used
                 self._ban(rule.id, vms, self._hosts.intersection(_names(arguments["ns"])))
                 self.failover_host_rules.append(rule.id)
+        elif name == "AgentReady":
+            agents = {
+                vm.host
+                for vm in self._vms.values()
+                if vm.agent and vm.labels.get(str(arguments["key"]), "")
+                # On a host that is not on, the agent sleeps and starts with the host.
+                if vm.state is VmState.RUNNING or not self._is_on(vm.host)
+            }
+            vms = (vm.id for vm in self._vms.values() if not vm.agent)
+            self._ban(rule.id, vms, self._hosts.difference(agents))
         elif name == "Failover":
             # Hosts that have failed already are the failures the rule prepared for.
             more = int(str(arguments["nb"])) - self._failed
             self.failover_counts.append((rule.id, max(0, more)))
         else:
             self._of_pairs(rule)
+
+    def _is_on(self, host: HostId | None) -> bool:
+        return host in self._host_states and self._host_states[host] is HostState.ON
 
     def _of_pairs(self, rule: Satisfy) -> None:
         if rule.constraint == "FtCompatible":

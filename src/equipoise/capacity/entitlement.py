@@ -13,9 +13,10 @@ from equipoise.capacity.kernels import KernelSet
 from equipoise.capacity.pool_tree import NO_LIMIT, ClaimBounds, PoolTree, cpu_claims, memory_claims
 from equipoise.capacity.waterfill import CLAIM_DTYPE, NO_INDEX, TREE_DTYPE, Floats, Ints, Records
 from equipoise.model.host import HostState
+from equipoise.model.quantity import VmId
 from equipoise.model.state.draft import Draft
 from equipoise.model.state.snapshot import Snapshot
-from equipoise.model.vm import Vm
+from equipoise.model.vm import Vm, VmState
 
 KERNELS: Final = KernelSet(*waterfill.WATERFILL_FUNCTIONS)
 
@@ -82,6 +83,17 @@ def vm_entitlements(state: Snapshot | Draft, vms: Sequence[Vm], *, fast: bool) -
     The capacity is that of all hosts that are on. ``fast`` selects the compiled kernels.
     """
     return VmClaims.of(state, vms).entitlements(state, fast=fast)
+
+
+Entitlement = tuple[float, float]
+"""CPU in MHz and memory in MiB."""
+
+
+def entitlement_per_vm(state: Snapshot) -> dict[VmId, Entitlement]:
+    """Return what each running VM is entitled to of the capacity of the cluster."""
+    vms = [vm for vm in state.vms.values() if vm.state is VmState.RUNNING]
+    rows = vm_entitlements(state, vms, fast=False).tolist()
+    return {vm.id: (cpu, memory) for vm, (cpu, memory) in zip(vms, rows, strict=True)}
 
 
 def divide_capacity(

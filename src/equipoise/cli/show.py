@@ -4,11 +4,13 @@ files.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from equipoise import files
 from equipoise.api.loading import read_inventory_with_warnings
+from equipoise.capacity.entitlement import Entitlement, entitlement_per_vm
 from equipoise.capacity.ledger import CONFIGURED_MEMORY, CPU, MEMORY, CommittedCapacity
 from equipoise.cli.output import (
     console,
@@ -20,7 +22,7 @@ from equipoise.cli.output import (
     print_warnings,
     printable,
 )
-from equipoise.documents.cluster import cluster_document
+from equipoise.documents.cluster import PoolRow, cluster_document, pool_rows
 from equipoise.documents.json_document import warning_rows
 from equipoise.errors import InvalidInput
 from equipoise.files.schema import FileKind
@@ -44,8 +46,11 @@ def run(path: Path, *, with_vms: bool, as_json: bool) -> int:
     print_warnings(str(path), warnings)
     console().print(cluster_headline(snapshot))
     console().print(host_table(snapshot))
+    entitled = entitlement_per_vm(snapshot)
+    if snapshot.settings.pools:
+        console().print(pool_table(pool_rows(snapshot, entitled)))
     if with_vms:
-        console().print(vm_table(snapshot))
+        console().print(vm_table(snapshot, entitled))
     return 0
 
 
@@ -97,9 +102,30 @@ def _vm_names(vms: list[VmId]) -> str:
     return " ".join(vms[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def vm_table(snapshot: Snapshot) -> Table:
+def pool_table(pools: Sequence[PoolRow]) -> Table:
+    """Return one row per pool: reservations, demand of its VMs, and their entitlement."""
+    numbers = ("VMs", "MHz res.", "mem res.", "MHz demand", "mem demand", "MHz ent.", "mem ent.")
+    rows = make_table("pool", *numbers, right=numbers)
+    for pool in pools:
+        rows.add_row(
+            pool.id,
+            str(pool.vms),
+            f"{pool.cpu_reserved_mhz:,}",
+            format_mib(pool.memory_reserved_mib),
+            f"{pool.cpu_demand_mhz:,}",
+            format_mib(pool.memory_demand_mib),
+            f"{pool.cpu_entitled_mhz:,}",
+            format_mib(pool.memory_entitled_mib),
+        )
+    return fit_to_terminal(rows, wrap=False)
+
+
+def vm_table(snapshot: Snapshot, entitled: Mapping[VmId, Entitlement]) -> Table:
     """Return one row per VM."""
-    numbers = ("vCPUs", "memory", "MHz demand", "mem demand", "MHz res.", "mem res.")
+    numbers = (
+        "vCPUs", "memory", "MHz demand", "mem demand", "MHz ent.", "mem ent.", "MHz res.",
+        "mem res.",
+    )  # fmt: skip
     rows = make_table("VM", "state", "host", *numbers, "pool", right=numbers)
     for vm in snapshot.vms.values():
         rows.add_row(
@@ -110,6 +136,8 @@ def vm_table(snapshot: Snapshot) -> Table:
             format_mib(vm.memory_mib),
             f"{vm.demand.cpu_mhz:,}",
             format_mib(vm.demand.memory_mib),
+            f"{round(entitled.get(vm.id, (0, 0))[0]):,}",
+            format_mib(round(entitled.get(vm.id, (0, 0))[1])),
             f"{vm.cpu.reservation_mhz:,}",
             format_mib(vm.memory.reservation_mib),
             vm.pool or "",

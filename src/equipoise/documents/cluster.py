@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from msgspec import UNSET, UnsetType
 
+from equipoise.capacity.entitlement import Entitlement, entitlement_per_vm
 from equipoise.capacity.ledger import CONFIGURED_MEMORY, CPU, MEMORY, VCPUS, CommittedCapacity
 from equipoise.documents.event_text import describe_event
 from equipoise.documents.json_document import Document, ProblemRow
 from equipoise.model.event import event_kind
+from equipoise.model.quantity import VmId
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.store import Journal
 
@@ -33,11 +35,31 @@ class HostRow(Document):
 
 
 class VmRow(Document):
-    """A VM and its host."""
+    """A VM, its host, its demand, and what it is entitled to of the capacity of the cluster."""
 
     id: str
     state: str
     host: str | None
+    pool: str | None
+    cpu_demand_mhz: int
+    memory_demand_mib: int
+    cpu_entitled_mhz: int
+    memory_entitled_mib: int
+
+
+class PoolRow(Document):
+    """A pool: what it reserves, what its VMs demand, and what they are entitled to."""
+
+    id: str
+    parent: str | None
+    vms: int
+    """The running VMs in the pool and in the pools below it."""
+    cpu_reserved_mhz: int
+    memory_reserved_mib: int
+    cpu_demand_mhz: int
+    memory_demand_mib: int
+    cpu_entitled_mhz: int
+    memory_entitled_mib: int
 
 
 class ClusterDocument(Document):
@@ -46,6 +68,7 @@ class ClusterDocument(Document):
     name: str
     hosts: tuple[HostRow, ...]
     vms: tuple[VmRow, ...]
+    pools: tuple[PoolRow, ...] = ()
     warnings: tuple[ProblemRow, ...] = ()
     """Values that are allowed and probably wrong."""
 
@@ -70,8 +93,59 @@ def cluster_document(snapshot: Snapshot, warnings: tuple[ProblemRow, ...] = ()) 
         )
         for host in snapshot.hosts.values()
     )
-    vms = tuple(map(VmRow.of, snapshot.vms.values()))
-    return ClusterDocument(name=snapshot.name, hosts=hosts, vms=vms, warnings=warnings)
+    entitled = entitlement_per_vm(snapshot)
+    return ClusterDocument(
+        name=snapshot.name,
+        hosts=hosts,
+        vms=vm_rows(snapshot, entitled),
+        pools=pool_rows(snapshot, entitled),
+        warnings=warnings,
+    )
+
+
+def vm_rows(snapshot: Snapshot, entitled: Mapping[VmId, Entitlement]) -> tuple[VmRow, ...]:
+    """Return the VMs with their demand and their entitlement; a VM that does not run has none."""
+    rows = []
+    for vm in snapshot.vms.values():
+        cpu, memory = entitled.get(vm.id, (0.0, 0.0))
+        rows.append(
+            VmRow.of(
+                vm,
+                cpu_demand_mhz=vm.demand.cpu_mhz,
+                memory_demand_mib=vm.demand.memory_mib,
+                cpu_entitled_mhz=round(cpu),
+                memory_entitled_mib=round(memory),
+            )
+        )
+    return tuple(rows)
+
+
+def pool_rows(snapshot: Snapshot, entitled: Mapping[VmId, Entitlement]) -> tuple[PoolRow, ...]:
+    """Return the pools, each with all VMs below it."""
+    pools = {pool.id: pool for pool in snapshot.settings.pools}
+    sums = {pool: [0.0] * 5 for pool in pools}
+    for vm, (cpu, memory) in entitled.items():
+        known = snapshot.vms[vm]
+        figures = (1.0, known.demand.cpu_mhz, known.demand.memory_mib, cpu, memory)
+        above = known.pool
+        while above is not None:
+            so_far = zip(sums[above], figures, strict=True)
+            sums[above] = [total + figure for total, figure in so_far]
+            above = pools[above].parent
+    return tuple(
+        PoolRow(
+            id=pool.id,
+            parent=pool.parent,
+            vms=round(sums[pool.id][0]),
+            cpu_reserved_mhz=pool.cpu.reservation_mhz,
+            memory_reserved_mib=pool.memory.reservation_mib,
+            cpu_demand_mhz=round(sums[pool.id][1]),
+            memory_demand_mib=round(sums[pool.id][2]),
+            cpu_entitled_mhz=round(sums[pool.id][3]),
+            memory_entitled_mib=round(sums[pool.id][4]),
+        )
+        for pool in pools.values()
+    )
 
 
 class EventRow(Document):

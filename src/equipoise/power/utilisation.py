@@ -14,7 +14,7 @@ import numpy as np
 
 from equipoise.balance.rebalance.assess import Assessment
 from equipoise.capacity.waterfill import Floats, Ints
-from equipoise.model.policy.power import PowerPolicy
+from equipoise.model.policy.power import PowerMeasure, PowerPolicy
 from equipoise.model.state.snapshot import HISTORY_MS
 
 
@@ -45,10 +45,17 @@ class WindowDemand(NamedTuple):
 
 
 def observe_demand(
-    state: Assessment, policy: PowerPolicy, now_ms: int, ahead: Floats | None
+    state: Assessment, policy: PowerPolicy, now_ms: int, ahead: Floats | None, speed_mhz: int = 0
 ) -> WindowDemand:
-    """Return the observations of all windows; ``ahead`` is the forecast demand of each VM."""
+    """Return the observations of all windows; ``ahead`` is the forecast demand of each VM.
+
+    ``speed_mhz`` is the speed of the fastest core, for a policy that counts configured sizes.
+    """
     past, ceiling = state.history, _ceilings(state)
+    configured = policy.measure is PowerMeasure.CONFIGURATION
+    if configured:
+        vcpus = np.array([vm.vcpus for vm in past.vms], dtype=float)
+        ceiling[:, 0] = np.minimum(ceiling[:, 0], vcpus * speed_mhz)
     windows = [
         (past.since(now_ms - 1000 * policy.off_window_s), policy.deviations),
         (past.since(now_ms - 1000 * policy.on_window_s), policy.deviations),
@@ -59,7 +66,8 @@ def observe_demand(
     known: dict[int, Floats] = {}
     for frame in (item for frames, _ in windows for item in frames):
         if id(frame) not in known:  # windows overlap, and a quiet hour repeats one frame
-            known[id(frame)] = state.units(np.minimum(frame[:, :2], ceiling))
+            counted = ceiling if configured else np.minimum(frame[:, :2], ceiling)
+            known[id(frame)] = state.units(counted)
     units = np.stack([known[id(item)] for frames, _ in windows for item in frames])
     first = np.cumsum([0, *(len(frames) for frames, _ in windows)]).astype(np.int64)
     count, unit_host = len(state.host_ids), state.arrays.unit_host

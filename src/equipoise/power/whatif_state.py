@@ -55,7 +55,8 @@ class WhatIfState:
         self.faults = None if advice is None else [fault.detail for fault in advice.faults]
         """The faults that remain after balance; ``None`` if no balance pass was run."""
         self.row = {host: row for row, host in enumerate(self.state.host_ids)}
-        self.observed = observe_demand(self.state, self.policy, snapshot.at_ms, ahead)
+        speed_mhz = max((host.mhz_per_core for host in snapshot.hosts.values()), default=0)
+        self.observed = observe_demand(self.state, self.policy, snapshot.at_ms, ahead, speed_mhz)
         self._kernels = KERNELS.at(fast=self.state.fast)
         self.pinned: dict[VmId, PinReason] = pinned_vms(snapshot)
         moves_max = snapshot.settings.balance.moves_per_day

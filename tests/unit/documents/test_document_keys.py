@@ -44,7 +44,7 @@ KEYS = {
     ),
     RecommendDocument: (
         f"{RECOMMEND} power actions totals hosts dropped ignored_rules unmet_soft_rules "
-        "unknown_vms commands wall_s"
+        "unknown_vms vms pools commands wall_s"
     ),
     WhatIfDocument: (
         f"{RECOMMEND} restarts prerequisite_moves power_ons unplaced restart_faults wall_s"

@@ -16,6 +16,7 @@ from equipoise.api.loading import read_inventory_with_warnings
 from equipoise.balance.explain import BalanceExplainer, Explanation
 from equipoise.balance.repair.faults import BalanceFault, join_names
 from equipoise.balance.run_pass import PassResult
+from equipoise.capacity.entitlement import entitlement_per_vm
 from equipoise.cli.file_io import check_writable
 from equipoise.cli.output import (
     console,
@@ -28,8 +29,10 @@ from equipoise.cli.output import (
     text_table,
 )
 from equipoise.cli.plan.solve import write_plan
+from equipoise.cli.show import pool_table
 from equipoise.control.advice_plan import AdvicePlan
 from equipoise.documents.advice import RecommendDocument, recommend_document, with_plan
+from equipoise.documents.cluster import pool_rows
 from equipoise.documents.json_document import ProblemRow, warning_rows
 from equipoise.errors import InputProblem, InvalidInput
 from equipoise.files import override_estimates
@@ -231,6 +234,9 @@ def show_advice(
     _show_soft_rules(actions, advice.ignored)
     if why:
         _show_alternatives(actions)
+        if found.snapshot.settings.pools:
+            pools = pool_rows(found.snapshot, entitlement_per_vm(found.snapshot))
+            out.print(pool_table(pools))
     _show_rejections((*advice.rejected, *actions.dropped))
     if explanations:
         rows = ((known.subject, known.code, known.sentence) for known in explanations)

@@ -11,6 +11,7 @@ from equipoise.balance.advice import BalanceAdvice, BalanceCode, MoveAdvice, sna
 from equipoise.balance.explain import Explanation
 from equipoise.balance.placement import PlacementAdvice
 from equipoise.balance.run_pass import PassResult, WhatIfResult
+from equipoise.capacity.entitlement import entitlement_per_vm
 from equipoise.capacity.pool_split import (
     HostPool,
     HostPools,
@@ -45,6 +46,7 @@ from equipoise.documents.advice.rows import (
     TotalsRow,
     WhatIfDocument,
 )
+from equipoise.documents.cluster import pool_rows, vm_rows
 from equipoise.documents.json_document import ProblemRow
 from equipoise.documents.plan import violation_rows
 from equipoise.model.action import Migrate, PowerOff, kind_of
@@ -100,6 +102,7 @@ def with_plan(  # noqa: PLR0913  (each parameter is a key of the document)
 ) -> RecommendDocument:
     """Return the document with the list of all actions, and the imbalance after all of them."""
     gain, steps = document.imbalance.gain, actions.plan.steps
+    entitled = entitlement_per_vm(actions.snapshot)
     listed = {(kind_of(step.action), step.footprint.vm, step.footprint.switched) for step in steps}
     rows = tuple(row for row in document.recommendations if _row_key(row) in listed)
     return replace(
@@ -107,6 +110,8 @@ def with_plan(  # noqa: PLR0913  (each parameter is a key of the document)
         recommendations=rows,
         summary=summary,
         unknown_vms=tuple(unknown),
+        vms=vm_rows(actions.snapshot, entitled),
+        pools=pool_rows(actions.snapshot, entitled),
         commands=UNSET if commands is None else tuple(commands),
         imbalance=_before_after(*imbalance, gain),
         actions=tuple(map(_action_row, actions.plan.steps, actions.worth)),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import UNSET, UnsetType, field
 
+from equipoise.documents.cluster import PoolRow, VmRow
 from equipoise.documents.json_document import Document, ProblemRow
 from equipoise.documents.plan import ViolationRow
 from equipoise.documents.simulation import CpuMemory
@@ -267,6 +268,9 @@ class RecommendDocument(AdviceDocument):
     unmet_soft_rules: tuple[SoftRuleRow, ...] = ()
     unknown_vms: tuple[str, ...] = ()
     """VMs of the history that the cluster does not have."""
+    vms: tuple[VmRow, ...] = ()
+    """The VMs with their demand and their entitlement now."""
+    pools: tuple[PoolRow, ...] = ()
     commands: tuple[str, ...] | UnsetType = UNSET
     """The lines of the script; present with ``--format``."""
     wall_s: float

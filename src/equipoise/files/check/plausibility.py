@@ -6,11 +6,13 @@ the file is read. Advice for it is hardly what the operator wants.
 
 from __future__ import annotations
 
-from typing import Final
+from collections import Counter
+from collections.abc import Callable
+from typing import Final, NamedTuple
 
 from equipoise.model.diagnostics import Diagnostics, KeyPath
 from equipoise.model.host import Host
-from equipoise.model.inventory import Inventory
+from equipoise.model.inventory import Inventory, Pool
 from equipoise.model.vm import Vm, VmState
 
 HOST_MIB_MIN: Final = 512
@@ -37,6 +39,62 @@ def report_doubtful_values(inventory: Inventory, diagnostics: Diagnostics) -> No
         path: KeyPath = ("vms", position)
         _check_vm_cpu(vm, speed_mhz, path, diagnostics)
         _check_vm_memory(vm, largest_mib, path, diagnostics)
+    for resource, keys in ((CPU_OF_POOL, "cpu"), (MEMORY_OF_POOL, "memory")):
+        _check_pools(inventory, resource, keys, diagnostics)
+
+
+class _PoolResource(NamedTuple):
+    """A resource that pools and VMs reserve."""
+
+    key: str
+    unit: str
+    of_pool: Callable[[Pool], int]
+    of_vm: Callable[[Vm], int]
+    expandable: Callable[[Pool], bool]
+
+
+CPU_OF_POOL: Final = _PoolResource(
+    "reservation_mhz",
+    "MHz",
+    lambda pool: pool.cpu.reservation_mhz,
+    lambda vm: vm.cpu.reservation_mhz,
+    lambda pool: pool.cpu_expandable,
+)
+MEMORY_OF_POOL: Final = _PoolResource(
+    "reservation_mib",
+    "MiB",
+    lambda pool: pool.memory.reservation_mib,
+    lambda vm: vm.memory.reservation_mib,
+    lambda pool: pool.memory_expandable,
+)
+
+
+def _check_pools(
+    inventory: Inventory, resource: _PoolResource, key: str, diagnostics: Diagnostics
+) -> None:
+    """Report pools that reserve less than what is inside them."""
+    inside: Counter[str] = Counter()
+    of_pools: Counter[str] = Counter()
+    for pool in inventory.pools:
+        if pool.parent is not None:
+            inside[pool.parent] += resource.of_pool(pool)
+            of_pools[pool.parent] += resource.of_pool(pool)
+    for vm in inventory.vms:
+        if vm.pool is not None and vm.state is VmState.RUNNING:
+            inside[vm.pool] += resource.of_vm(vm)
+    for position, pool in enumerate(inventory.pools):
+        own, children = resource.of_pool(pool), inside[pool.id]
+        # A pool without a reservation that takes everything from its parent is the usual case.
+        usual = own == 0 and resource.expandable(pool) and not of_pools[pool.id]
+        if children <= own or usual:
+            continue
+        what = f"{own} {resource.unit}, but its pools and VMs reserve {children} {resource.unit}"
+        cure = "raise it, or lower the reservations inside"
+        if resource.expandable(pool):
+            what += "; the rest is taken from its parent"
+        diagnostics.add(
+            ("pools", position, key, resource.key), what, cure, code="pool-below-children"
+        )
 
 
 def _check_host(host: Host, path: KeyPath, diagnostics: Diagnostics) -> None:

@@ -62,6 +62,15 @@ class StandbyPreference(StrEnum):
     """Hosts with the least memory to copy first."""
 
 
+class PowerMeasure(StrEnum):
+    """What the utilisation of a host counts of its VMs."""
+
+    DEMAND = "demand"
+    CONFIGURATION = "configuration"
+    """All vCPUs at the speed of the fastest host, and the configured memory: consolidation that no
+    rise of demand can make wrong."""
+
+
 class Day(StrEnum):
     """A day of the week. The clock of a simulated world begins at midnight on a Monday."""
 
@@ -121,6 +130,8 @@ class PowerPolicy(Value):
     """Target utilisation of the CPU and memory of a host."""
     tolerance: Fraction = 0.18
     """Allowed distance of the utilisation from its target."""
+    measure: PowerMeasure = PowerMeasure.DEMAND
+    """What counts as the utilisation of a host."""
     off_window_s: HistorySeconds = 2400
     """Length of the demand history for power-offs."""
     on_window_s: HistorySeconds = 300

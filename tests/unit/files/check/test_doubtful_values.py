@@ -63,3 +63,38 @@ def test_a_warning_has_the_line_of_its_value() -> None:
     text = b"hosts:\n  - id: h\n    cores: 8\n    mhz_per_core: 3\n    memory_mib: 65536\n"
     (warning,) = find_warnings(parse_inventory(text, "c.yaml"), text, "c.yaml")
     assert (warning.line, warning.code) == (4, "doubtful-core-speed")
+
+
+@pytest.mark.parametrize(
+    ("parent", "child", "vm_mhz", "expected"),
+    [
+        ({"cpu": {"reservation_mhz": 1000}}, 1000, 0, []),
+        ({"cpu": {"reservation_mhz": 1000}}, 1001, 0, ["pools[0].cpu.reservation_mhz"]),
+        ({"cpu": {"reservation_mhz": 1000}}, 600, 600, ["pools[0].cpu.reservation_mhz"]),
+        # What the pool takes from its parent as a whole is the usual way for VMs, not for pools.
+        ({}, 0, 600, []),
+        ({}, 1, 0, ["pools[0].cpu.reservation_mhz"]),
+        ({"cpu_expandable": False}, 0, 600, ["pools[0].cpu.reservation_mhz"]),
+    ],
+)
+def test_a_pool_that_reserves_less_than_what_is_in_it_is_a_warning(
+    parent: dict[str, object], child: int, vm_mhz: int, expected: list[str]
+) -> None:
+    inventory = {
+        "hosts": [{"id": "h", "cores": 8, "mhz_per_core": 2600, "memory_mib": 65536}],
+        "pools": [
+            {"id": "p", **parent},
+            {"id": "c", "parent": "p", "cpu": {"reservation_mhz": child}},
+        ],
+        "vms": [
+            {
+                "id": "v", "vcpus": 1, "memory_mib": 1024, "host": "h", "pool": "p",
+                "cpu": {"reservation_mhz": vm_mhz},
+            },
+        ],
+    }  # fmt: skip
+    text = json.dumps(inventory).encode()
+    found = find_warnings(parse_inventory(text, "c.json"), text, "c.json")
+    assert [(warning.code, warning.key) for warning in found] == [
+        ("pool-below-children", key) for key in expected
+    ]
