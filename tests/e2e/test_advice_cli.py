@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+
+import pytest
 
 from command import answer, call_here, located, misspelt, refusals
 
@@ -219,6 +222,55 @@ def test_a_rule_about_racks_is_repaired_by_the_advice_the_loop_and_a_placement(
     started = answer("place", str(full), "--vms", str(new))
     assert [row["host"] in {"h3", "h4"} for row in started["placements"]] == [True]
     assert started["prerequisite_moves"] == []
+
+
+MEMBERS_OF_A_RACK = {
+    "pool": 'pool(v) = "gold"',
+    "label": 'label(v, "role") = "db"',
+    "size": 'cons(v, "slots") >= 2',
+}
+
+
+@pytest.mark.parametrize("members", MEMBERS_OF_A_RACK.values(), ids=MEMBERS_OF_A_RACK)
+def test_the_vms_of_a_rule_about_racks_may_be_named_by_any_property(
+    members: str, tmp_path: Path
+) -> None:
+    """Five VMs of the rule in one of three racks: two of them may stay; and seven are too many."""
+
+    def cluster(count: int) -> Path:
+        hosts = [
+            f"  - {{id: {rack}{n}, cores: 8, mhz_per_core: 2400, memory_mib: 65536,"
+            f" labels: {{rack: {rack}}}, capacity: {{slots: 20}}}}"
+            for rack in "abc"
+            for n in range(2)
+        ]
+        like = "vcpus: 1, memory_mib: 2048"
+        vms = [
+            f"  - {{id: db-{n}, host: a{n % 2}, {like}, pool: gold, labels: {{role: db}},"
+            " consumption: {slots: 2}}"
+            for n in range(count)
+        ]
+        vms += [f"  - {{id: web-{n}, host: a{n % 2}, {like}, pool: tin}}" for n in range(4)]
+        path = tmp_path / f"{count}.yaml"
+        path.write_text(
+            "specification: |\n  Racks(nb : int) discrete continuous ::=\n      !(n : hosts) "
+            f"card({{v . v : vms, {members}, runs(v),"
+            ' label(host(v), "rack") = label(n, "rack")}) <= nb\n'
+            "rules: [{kind: satisfy, id: r, constraint: Racks, arguments: {nb: 2}}]\n"
+            "pools: [{id: gold}, {id: tin}]\nhosts:\n" + "\n".join(hosts) + "\n"
+            "vms:\n" + "\n".join(vms) + "\n"
+        )
+        return path
+
+    advice = answer("recommend", str(cluster(5)))
+    moves = [(row["vm"][:2], row["to"][0]) for row in advice["recommendations"]]
+    assert len(moves) == 3
+    assert {vm for vm, _ in moves} == {"db"}
+    assert {rack for _, rack in moves} == {"b", "c"}
+    assert advice["faults"] == []
+    refused = call_here("recommend", str(cluster(7)), "--json")
+    assert refused.returncode == 1
+    assert [fault["code"] for fault in json.loads(refused.stdout)["faults"]] == ["broken-rule"]
 
 
 def test_commands_print_warnings_and_go_on(tmp_path: Path) -> None:
