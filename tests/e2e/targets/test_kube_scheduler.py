@@ -158,21 +158,39 @@ def test_a_pod_of_high_priority_evicts_one_of_low_priority(scheduler: str, tmp_p
     assert times["high"] == (27, 37)
 
 
-def test_two_schedulers_serve_the_pods_that_name_them(scheduler: str, tmp_path: Path) -> None:
-    config = tmp_path / "second.json"
+def two_schedulers(scheduler: str, folder: Path) -> tuple[str, ...]:
+    """Return the options that start two schedulers, the second one with a name of its own."""
+    config = folder / "second.json"
     content = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "profiles": [{"schedulerName": "second"}],
     }
     config.write_text(json.dumps(content))
+    return ("--scheduler", scheduler, "--scheduler", f"{scheduler} --config={config}")
+
+
+SCHEDULERS = ("default-scheduler", "second")
+
+
+def test_two_schedulers_that_want_the_same_room_are_repeatable(
+    scheduler: str, tmp_path: Path
+) -> None:
+    """Both try their waiting pods when one ends: one works at a time, so neither over-allocates."""
     pods = [
-        pod(f"p{n}", 5 * n, 10, "500m", schedulerName=("default-scheduler", "second")[n % 2])
-        for n in range(6)
+        pod(f"p{n}", 0.5 * n, 10 + n % 3, "500m" if n % 3 else "1", schedulerName=SCHEDULERS[n % 2])
+        for n in range(30)
     ]
     runs = Runs(tmp_path, [node("a"), node("b"), *pods])
-    both = ("--scheduler", scheduler, "--scheduler", f"{scheduler} --config={config}")
-    times = runs.times(*both)
+    found = runs.run(*two_schedulers(scheduler, tmp_path), "--twice")
+    assert (found["repeated"], found["over_allocations"]) == (True, [])
+    assert (found["bindings"], found["nb_jobs_success"]) == (30, 30)
+
+
+def test_two_schedulers_serve_the_pods_that_name_them(scheduler: str, tmp_path: Path) -> None:
+    pods = [pod(f"p{n}", 5 * n, 10, "500m", schedulerName=SCHEDULERS[n % 2]) for n in range(6)]
+    runs = Runs(tmp_path, [node("a"), node("b"), *pods])
+    times = runs.times(*two_schedulers(scheduler, tmp_path))
     assert times == {f"p{n}": (5 * n, 5 * n + 10) for n in range(6)}
     # The pods of the second one stay without it.
     alone = runs.run("--scheduler", scheduler, "--until", "60", code=1)

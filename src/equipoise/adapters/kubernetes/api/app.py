@@ -34,6 +34,8 @@ Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 Verb = Callable[[ApiRequest, ObjectStore], tuple[int, Object]]
 
+CLIENTS_PATH: Final = "/clients/"
+"""The API is also below this path and a name: clients send no token over plain HTTP."""
 _TRACES_MAX: Final = 20
 _TEXT: Final = "text/plain; charset=utf-8"
 
@@ -158,6 +160,14 @@ class KubernetesApp:
         return verb
 
 
+def _split_client(path: str) -> tuple[str, str]:
+    """Return the client that a path names, if it does, and the path without it."""
+    if not path.startswith(CLIENTS_PATH):
+        return "", path
+    client, _, rest = path.removeprefix(CLIENTS_PATH).partition("/")
+    return client, f"/{rest}"
+
+
 def _is_local(host: bytes) -> bool:
     name = host.rpartition(b":")[0] if not host.endswith(b"]") and b":" in host else host
     return name in (b"localhost", b"[::1]") or name.startswith(b"127.")
@@ -199,7 +209,7 @@ class _Exchange:
         self._receive = receive
         self._send = send
         self._method: str = scope["method"]
-        self._path: str = scope["path"]
+        self._client, self._path = _split_client(scope["path"])
         self._query_text: bytes = scope["query_string"]
         self._headers: dict[bytes, bytes] = dict(scope["headers"])
         self._body: Any = None
@@ -314,7 +324,7 @@ class _Exchange:
     async def _watch(self, request: ApiRequest) -> None:
         watches = self._app.watches
         watches.check()
-        asked = reads.watch_request(request, self._app.store)
+        asked = reads.watch_request(request, self._app.store, self._client)
         self._record(200)
         await self._send(
             {

@@ -161,6 +161,14 @@ class ApiServer:
         """Send one bookmark on one watch of pods, or on every watch: it wakes the client."""
         return self._watches.poke(everywhere=everywhere)
 
+    def hold(self, clients: frozenset[str]) -> None:
+        """Keep the events of these clients, by their names, and send those of all others."""
+        self._watches.hold(clients)
+
+    def has_events(self, client: str) -> bool:
+        """Return whether events wait for a client."""
+        return self._watches.has_events(client)
+
     def _unparsed(self) -> int:
         """Return how many connections hold a part of a request, or bytes that did not leave."""
         return sum(connection.is_busy for connection in self._connections())

@@ -50,6 +50,8 @@ class WatchRequest:
     initial_events: bool = False
     """Whether the client asks for the streaming dialect, which ends with a bookmark."""
     timeout_s: float = 0.0
+    client: str = ""
+    """The name of the client in the path: how a run tells its schedulers apart."""
 
 
 class Watch:
@@ -100,6 +102,7 @@ class Watches:
         self._by_resource: dict[Resource, list[Watch]] = {}
         self._unsubscribe = store.subscribe(self._on_change)
         self._count = 0
+        self._held: frozenset[str] = frozenset()
 
     @property
     def count(self) -> int:
@@ -108,12 +111,23 @@ class Watches:
 
     @property
     def unsent(self) -> int:
-        """Return how many watches hold events that their connections have not taken."""
+        """Return how many watches have events that they may send and have not sent."""
         return sum(
-            bool(watch.pending) or watch.is_sending
+            watch.is_sending or (bool(watch.pending) and not self._is_held(watch))
             for watches in self._by_resource.values()
             for watch in watches
         )
+
+    def hold(self, clients: frozenset[str]) -> None:
+        """Keep the events of these clients from now on, and send those of all others."""
+        self._held = clients
+        for watch in self._all():
+            if watch.pending and not self._is_held(watch):
+                watch.wakeup.set()
+
+    def has_events(self, client: str) -> bool:
+        """Return whether a watch of a client has events that it has not sent."""
+        return any(watch.pending and watch.request.client == client for watch in self._all())
 
     def close(self) -> None:
         """End all watches."""
@@ -159,7 +173,7 @@ class Watches:
             while True:
                 await watch.wakeup.wait()
                 watch.wakeup.clear()
-                if watch.pending:
+                if watch.pending and (watch.ended or not self._is_held(watch)):
                     watch.is_sending = True
                     await send(watch.take())
                     watch.is_sending = False
@@ -170,6 +184,9 @@ class Watches:
             leaving.cancel()
             served.remove(watch)
             self._count -= 1
+
+    def _is_held(self, watch: Watch) -> bool:
+        return watch.request.client in self._held
 
     def _all(self) -> list[Watch]:
         return [watch for watches in self._by_resource.values() for watch in watches]

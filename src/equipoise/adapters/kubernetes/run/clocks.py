@@ -162,15 +162,44 @@ class _Pages:
 
 
 class VirtualClock(_Pages):
-    """Timers of the schedulers follow the time of the run, so their instants are exact."""
+    """Timers of the schedulers follow the time of the run, so their instants are exact.
+
+    Of several schedulers, one works at a time: it gets the time and its events, and comes to rest
+    before the next one. Each is repeatable alone, and so are all of them in this order.
+    """
 
     name = "virtual"
     acts_alone = False
     notes: Sequence[str] = ()
     settings = SchedulerSettings(one_thread=True)
 
+    def advance(self, to_ns: int) -> None:
+        """Let the time of the run pass; a scheduler sees it when its turn comes."""
+        if len(self.pages) == 1:
+            super().advance(to_ns)
+        else:
+            self._moment.advance(to_ns)
+
     async def settle(self) -> None:
         """Wait until every goroutine of every scheduler waits."""
+        await self._settle_all()
+        if len(self.pages) == 1:
+            return
+        clients = [scheduler.client for scheduler in self.schedulers]
+        to_ns = _page_ns(self._moment.now_ns)
+        worked = True
+        while worked:
+            worked = False
+            for client, page in zip(clients, self.pages, strict=True):
+                if page.now_ns < to_ns or self._server.has_events(client):
+                    worked = True
+                    self._server.hold(frozenset(clients) - {client})
+                    if page.now_ns < to_ns:
+                        page.advance(to_ns)
+                    await self._settle_all()
+        self._server.hold(frozenset(clients))
+
+    async def _settle_all(self) -> None:
         if not await wait_until_idle(
             self.pages, self._server, limit_s=_SETTLE_S_MAX, queues=self._queues
         ):

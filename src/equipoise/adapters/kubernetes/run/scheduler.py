@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from equipoise.adapters.batsim.transport.process import SchedulerProcess
+from equipoise.adapters.kubernetes.api.app import CLIENTS_PATH
 from equipoise.adapters.kubernetes.clock.build import PROGRAM
 from equipoise.errors import InputProblem, InvalidInput
 from equipoise.files.document import FileFormat, check_size_for_format, decode_text
@@ -85,6 +86,8 @@ class StartedScheduler:
     name: str
     process: SchedulerProcess
     pid: int
+    client: str = ""
+    """Its name for the server, if it uses the kubeconfig of the run."""
 
 
 @dataclass(slots=True)
@@ -95,16 +98,24 @@ class SchedulerFolder:
     url: str
     _count: int = field(default=0, init=False)
 
+    @property
+    def client(self) -> str:
+        """The name of the last scheduler in the address of its kubeconfig."""
+        return f"scheduler-{self._count}"
+
     def kubeconfig(self) -> Path:
-        """Write the file that names the API; return its path."""
-        path = self.path / "kubeconfig"
-        content = kubeconfig_content(self.url)
+        """Write the file that names the API for the last scheduler; return its path."""
+        path = self.path / f"kubeconfig-{self._count}"
+        content = kubeconfig_content(f"{self.url}{CLIENTS_PATH}{self.client}")
         path.write_text(json.dumps(content), encoding="utf-8")
         return path
 
+    def begin(self) -> None:
+        """Make files for another scheduler from now on."""
+        self._count += 1
+
     def config(self, given: Path | None, settings: SchedulerSettings) -> Path:
         """Write the configuration of a scheduler; return its path."""
-        self._count += 1
         path = self.path / f"scheduler-{self._count}.json"
         content = {} if given is None else read_config(given)
         path.write_text(
@@ -195,6 +206,7 @@ def start_scheduler(
 
     ``built`` is the kube-scheduler that runs for the name alone, if none is on the path.
     """
+    folder.begin()
     words = _words(scheduler, folder, settings)
     if words[0] == PROGRAM and built is not None:
         words[0] = str(built)
@@ -206,7 +218,7 @@ def start_scheduler(
     process = SchedulerProcess(
         words, scheduler.log, environment=dict(os.environ) | dict(environment)
     )
-    return StartedScheduler(Path(words[0]).name, process, process.pid)
+    return StartedScheduler(Path(words[0]).name, process, process.pid, folder.client)
 
 
 def _words(

@@ -109,6 +109,24 @@ def test_a_watch_ends_after_its_time_and_sends_bookmarks() -> None:
         assert api.server.watches_open == 0
 
 
+def test_events_of_a_client_wait_while_it_is_held() -> None:
+    with InProcessApi() as api:
+        one, two = (api.watch(f"/clients/{name}/api/v1/pods") for name in ("one", "two"))
+        other = api.watch("/api/v1/pods")
+        api.turn()
+        api.server.hold(frozenset({"one"}))
+        api.store.create(PODS, a_pod("p"))
+        assert [len(stream.events()) for stream in (one, two, other)] == [0, 1, 1]
+        # What is held is no open work of the server: its client cannot act.
+        assert (api.server.has_events("one"), api.server.has_events("two")) == (True, False)
+        assert api.server.requests_open == 0
+        api.store.create(PODS, a_pod("q"))
+        api.server.hold(frozenset({"two"}))
+        assert [len(stream.events()) for stream in (one, two, other)] == [2, 0, 1]
+        api.server.hold(frozenset())
+        assert [len(stream.events()) for stream in (one, two, other)] == [0, 1, 0]
+
+
 def test_watches_are_limited_in_number_and_in_what_they_hold() -> None:
     limits = WatchLimits(watches_max=1, pending_bytes_max=1000)
     with InProcessApi(ServerOptions(watches=limits)) as api:

@@ -140,8 +140,8 @@ def _parse_continue(text: str) -> tuple[int, str]:
     return token.rv, token.start
 
 
-def watch_request(request: ApiRequest, store: ObjectStore) -> WatchRequest:
-    """Return what a watch shows."""
+def watch_request(request: ApiRequest, store: ObjectStore, client: str = "") -> WatchRequest:
+    """Return what a watch shows, and to whom."""
     query, target = request.query, request.target
     fields = query.get("fieldSelector", "")
     if target.name:
@@ -168,4 +168,5 @@ def watch_request(request: ApiRequest, store: ObjectStore) -> WatchRequest:
         bookmarks=request.flag("allowWatchBookmarks"),
         initial_events=initial,
         timeout_s=float(request.number("timeoutSeconds") or 0),
+        client=client,
     )
