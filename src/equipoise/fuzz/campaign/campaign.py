@@ -44,6 +44,24 @@ class CampaignLimits:
     """The number of trials that may show a defect."""
     seconds: float | None = None
 
+    def is_enough(self, report: CampaignReport) -> bool:
+        """Return whether a report has all trials or defects."""
+        return (self.tests is not None and report.tests >= self.tests) or (
+            self.failures is not None and report.defects >= self.failures
+        )
+
+    def remaining_s(self, started: float) -> float:
+        """Return the remaining seconds of a campaign."""
+        return inf if self.seconds is None else self.seconds - (perf_counter() - started)
+
+    def blocks(self, sizer: BatchSizer, started: float) -> Iterator[range]:
+        """Yield the numbers of all trials in order, in blocks of the current size."""
+        number, end = 0, inf if self.tests is None else self.tests
+        while number < end and not is_stop_requested():
+            size = sizer.size(end - number, self.remaining_s(started))
+            yield range(number, number + size)
+            number += size
+
 
 @dataclass(frozen=True, slots=True)
 class FuzzCampaign:
@@ -70,13 +88,14 @@ class FuzzCampaign:
         report = CampaignReport(self.target, self.seed)
         first: dict[DefectSignature, list[int]] = {}
         started, sizer = perf_counter(), BatchSizer(pool.parallelism)
-        with closing(pool.run_all(judge_batch, self._batches(sizer, started))) as results:
+        blocks = self.limits.blocks(sizer, started) if self.constraints else ()
+        with closing(pool.run_all(judge_batch, map(self._batch, blocks))) as results:
             for batch in results:
                 sizer.note(len(batch.judged), batch.seconds)
                 for number, outcome, signature in batch.judged:
                     # The limit of failures can be reached within a batch. The trials after it do
                     # not count, so that the report does not depend on the size of batches.
-                    if self._is_enough(report):
+                    if self.limits.is_enough(report):
                         break
                     report.add(self.constraints[number % len(self.constraints)], outcome, signature)
                     if signature is not None:
@@ -84,7 +103,7 @@ class FuzzCampaign:
                 report.seconds = perf_counter() - started
                 if watch is not None:
                     watch(report)
-                if self._is_enough(report) or self._remaining_s(started) <= 0:
+                if self.limits.is_enough(report) or self.limits.remaining_s(started) <= 0:
                     break
         report.seconds = perf_counter() - started
         report.findings.extend(
@@ -110,25 +129,6 @@ class FuzzCampaign:
         report.seconds = perf_counter() - started
         report.interrupted = is_stop_requested()
         return report
-
-    def _is_enough(self, report: CampaignReport) -> bool:
-        tests, failures = self.limits.tests, self.limits.failures
-        return (tests is not None and report.tests >= tests) or (
-            failures is not None and report.defects >= failures
-        )
-
-    def _remaining_s(self, started: float) -> float:
-        """The remaining seconds of the campaign."""
-        seconds = self.limits.seconds
-        return inf if seconds is None else seconds - (perf_counter() - started)
-
-    def _batches(self, sizer: BatchSizer, started: float) -> Iterator[TrialBatch]:
-        """All trials in the order of their numbers, in batches of the current size."""
-        number, end = 0, inf if self.limits.tests is None else self.limits.tests
-        while self.constraints and number < end and not is_stop_requested():
-            size = sizer.size(end - number, self._remaining_s(started))
-            yield self._batch(range(number, number + size))
-            number += size
 
     def _to_shrink(self, first: Mapping[DefectSignature, Sequence[int]]) -> Iterator[TrialBatch]:
         """The first trials of each signature, one per batch."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from math import inf
 from time import perf_counter
 from typing import NamedTuple
 
@@ -176,11 +175,12 @@ class JobCampaign:
         report = JobCampaignReport(self.target, self.seed)
         first: dict[DefectSignature, list[int]] = {}
         started, sizer = perf_counter(), BatchSizer(pool.parallelism)
-        with closing(pool.run_all(judge_jobs, self._batches(sizer, started))) as results:
+        blocks = self.limits.blocks(sizer, started)
+        with closing(pool.run_all(judge_jobs, map(self._batch, blocks))) as results:
             for batch in results:
                 sizer.note(len(batch.verdicts), batch.seconds)
                 for number, verdict in batch.verdicts:
-                    if self._is_enough(report):
+                    if self.limits.is_enough(report):
                         break
                     report.add(verdict.rule, verdict.outcome, verdict.signature)
                     if verdict.signature is not None:
@@ -188,7 +188,7 @@ class JobCampaign:
                 report.seconds = perf_counter() - started
                 if watch is not None:
                     watch(report)
-                if self._is_enough(report) or self._remaining_s(started) <= 0:
+                if self.limits.is_enough(report) or self.limits.remaining_s(started) <= 0:
                     break
         numbers = [number for same in first.values() for number in same[:SHRUNK_PER_SIGNATURE]]
         batches = [self._batch(range(number, number + 1)) for number in numbers]
@@ -209,23 +209,6 @@ class JobCampaign:
         report.schedules.extend(_smallest(findings))
         report.seconds = perf_counter() - started
         return report
-
-    def _is_enough(self, report: CampaignReport) -> bool:
-        tests, failures = self.limits.tests, self.limits.failures
-        return (tests is not None and report.tests >= tests) or (
-            failures is not None and report.defects >= failures
-        )
-
-    def _remaining_s(self, started: float) -> float:
-        seconds = self.limits.seconds
-        return inf if seconds is None else seconds - (perf_counter() - started)
-
-    def _batches(self, sizer: BatchSizer, started: float) -> Iterator[JobBatch]:
-        number, end = 0, inf if self.limits.tests is None else self.limits.tests
-        while number < end and not is_stop_requested():
-            size = sizer.size(end - number, self._remaining_s(started))
-            yield self._batch(range(number, number + size))
-            number += size
 
     def _batch(self, numbers: range) -> JobBatch:
         return JobBatch(self.target, self.constraints, self.hosts, self.seed, numbers, self.promise)

@@ -136,29 +136,27 @@ def _proposal(event: event_types.ProposalMade) -> DecisionRow:
 
 def _refused(event: event_types.PlanRefused) -> DecisionRow:
     reasons = [f"{violation.constraint}: {violation.detail}" for violation in event.violations]
-    return DecisionRow(
-        at_s=event.at_ms / 1000,
-        kind="refused",
-        actor="gate",
-        what=f"plan {event.plan.id} of {format_count(len(event.plan.steps), 'step')} refused",
-        why=reasons[0] if reasons else "",
-        details=tuple(reasons[1:]),
-        details_label=f"{len(reasons) - 1} more",
-        priority=RowPriority.FAULT,
-    )
+    what = f"plan {event.plan.id} of {format_count(len(event.plan.steps), 'step')} refused"
+    at_s, priority = event.at_ms / 1000, RowPriority.FAULT
+    row = DecisionRow(at_s=at_s, kind="refused", actor="gate", what=what, priority=priority)
+    return _with_reasons(row, reasons)
 
 
 def _dropped(event: event_types.ProposalsArbitrated) -> DecisionRow:
     reasons = [f"{rejection.subject}: {rejection.detail}" for rejection in event.dropped]
-    return DecisionRow(
-        at_s=event.at_ms / 1000,
-        kind="dropped",
-        actor="arbiter",
-        what=f"{format_count(len(reasons), 'intent')} dropped",
+    what = f"{format_count(len(reasons), 'intent')} dropped"
+    at_s, priority = event.at_ms / 1000, RowPriority.DECISION
+    row = DecisionRow(at_s=at_s, kind="dropped", actor="arbiter", what=what, priority=priority)
+    return _with_reasons(row, reasons)
+
+
+def _with_reasons(row: DecisionRow, reasons: Sequence[str]) -> DecisionRow:
+    """Return a row that shows the first reason and folds the others."""
+    return replace(
+        row,
         why=reasons[0] if reasons else "",
         details=tuple(reasons[1:]),
         details_label=f"{len(reasons) - 1} more",
-        priority=RowPriority.DECISION,
     )
 
 
