@@ -4,6 +4,7 @@
     git archive REVISION src | tar x -C DIR && python tools/code_counts.py DIR
 
 A code line has a token of Python other than a comment or a string on its own, such as a docstring.
+A note is a line of the text that follows a field or a constant and explains it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import io
 import sys
 import tokenize
 from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,6 +34,7 @@ class Counts(NamedTuple):
     lines: int = 0
     code_lines: int = 0
     comment_lines: int = 0
+    note_lines: int = 0
 
     def plus(self, other: Counts) -> Counts:
         """Return the sum of two sizes."""
@@ -49,7 +53,8 @@ def counts_of(text: str) -> Counts:
             code.update(range(token.start[0], token.end[0] + 1))
     code -= text_lines
     lines = text.count("\n")
-    return Counts(1, int(lines < _SHORT_LINES), lines, len(code), len(comments - code))
+    notes = sum(1 for _ in _note_lines(text))
+    return Counts(1, int(lines < _SHORT_LINES), lines, len(code), len(comments - code), notes)
 
 
 def _string_statement_lines(text: str) -> set[int]:
@@ -62,6 +67,20 @@ def _string_statement_lines(text: str) -> set[int]:
         and isinstance(node.value.value, str)
         for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
     }
+
+
+def _note_lines(text: str) -> Iterator[int]:
+    """Yield the lines of the texts that follow fields and constants."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Module | ast.ClassDef):
+            for before, after in pairwise(node.body):
+                is_text = (
+                    isinstance(after, ast.Expr)
+                    and isinstance(after.value, ast.Constant)
+                    and isinstance(after.value.value, str)
+                )
+                if is_text and isinstance(before, ast.Assign | ast.AnnAssign):
+                    yield from range(after.lineno, (after.end_lineno or after.lineno) + 1)
 
 
 def shared_class_names(modules: list[Path]) -> list[str]:
@@ -84,8 +103,8 @@ def main(root: Path) -> None:
         parts = path.relative_to(package).parts
         name = parts[0] if len(parts) > 1 else "(root)"
         sizes[name] = sizes[name].plus(counts_of(path.read_text()))
-    print(f"| package | files | under {_SHORT_LINES} lines | lines | code | comments |")
-    print("|---|---:|---:|---:|---:|---:|")
+    print(f"| package | files | under {_SHORT_LINES} lines | lines | code | comments | notes |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
     for name, size in sorted(sizes.items()):
         _print_row(name, size)
     total = Counts()
@@ -97,7 +116,8 @@ def main(root: Path) -> None:
 
 
 def _print_row(name: str, size: Counts) -> None:
-    cells = (size.files, size.short_files, size.lines, size.code_lines, size.comment_lines)
+    cells = (size.files, size.short_files, size.lines, size.code_lines)
+    cells += (size.comment_lines, size.note_lines)
     print(f"| {name} | {' | '.join(f'{cell:,}' for cell in cells)} |")
 
 
