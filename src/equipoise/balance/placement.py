@@ -26,9 +26,10 @@ from equipoise.balance.repair.move_order import VmAssignment
 from equipoise.balance.repair.placement_state import PlacementProblem, PlacementState, ProblemKind
 from equipoise.balance.repair.repair_search import search_repair
 from equipoise.balance.rules import PlacementRules, read_rules
+from equipoise.balance.start_action import host_to_leave, is_placeable, start_action
 from equipoise.balance.start_rules import StartRules, VmChange
 from equipoise.capacity.admission import CPU_RESERVATIONS, MEMORY_RESERVATIONS, PoolReservations
-from equipoise.model.action import Boot, PowerOn
+from equipoise.model.action import Action, PowerOn
 from equipoise.model.action_durations import Estimates
 from equipoise.model.host import HostState
 from equipoise.model.plan import Intent, Violation
@@ -66,6 +67,10 @@ class StartAdvice:
     """The demand that the placement counts with."""
     estimated: bool
     """Whether this demand is the maximum, because none is given."""
+    action: Action
+    """How the VM gets to the host: it starts, resumes or migrates."""
+    source: HostId | None
+    """The host of a VM that resumes or migrates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,14 +97,20 @@ class _JudgedIntents(NamedTuple):
 
 
 def place_vms(
-    snapshot: Snapshot, vms: Sequence[VmId], estimates: Estimates, *, known: bool = False
+    snapshot: Snapshot,
+    vms: Sequence[VmId],
+    estimates: Estimates,
+    *,
+    known: bool = False,
+    resident: bool = False,
 ) -> PlacementAdvice:
     """Return a host for each of the VMs, which must be in state ready.
 
     With ``known``, the demand of the VMs is taken from the snapshot, because they have run before.
-    Without it, only a demand of zero is unknown.
+    Without it, only a demand of zero is unknown. With ``resident``, sleeping VMs resume, on their
+    host or on another one, and running VMs move to the best other host.
     """
-    ready = [vm for vm in vms if snapshot.vms[vm].state is VmState.READY]
+    ready = [vm for vm in vms if is_placeable(snapshot.vms[vm], resident=resident)]
     faults = [
         BalanceFault(
             code="not-ready", subject=vm, detail=f"{vm} is {snapshot.vms[vm].state}, not ready"
@@ -203,6 +214,8 @@ class _Placer:
 
     def _is_admitted(self, vm: Vm) -> bool:
         """Return whether the pools admit a VM and its fault-tolerant partner; reserve if so."""
+        if vm.state is VmState.RUNNING:
+            return True  # its pool has admitted it already
         for member in self._with_ft_pair(vm):
             # Members are admitted one after the other, because both of a pair draw on the same
             # pool.
@@ -222,7 +235,7 @@ class _Placer:
     def _release_admission(self, vm: Vm, until: Vm | None = None) -> None:
         """Remove the reservations of a VM and its partner, up to ``until``."""
         for member in self._with_ft_pair(vm):
-            if member is until:
+            if member is until or member.state is VmState.RUNNING:
                 break
             for reservations in self._reservations:
                 reservations.release(member)
@@ -247,7 +260,8 @@ class _Placer:
             return True
         # Moves make room for what a VM reserves. They do not help if only the load is too high.
         overloads = bool(self._options(vm, overload=True))
-        if not overloads and (self._place_with_moves(vm) or self._place_exactly(vm)):
+        can_make_room = not overloads and self._vms[vm].state is VmState.READY
+        if can_make_room and (self._place_with_moves(vm) or self._place_exactly(vm)):
             return True
         if self._place_with_power_on(vm):
             return True
@@ -306,8 +320,9 @@ class _Placer:
         """
         placement_state = self._placement_state
         ranked = []
+        left = host_to_leave(self._snapshot.vms[vm])
         for host in placement_state.open_hosts():
-            if placement_state.has_obstacle(vm, host):
+            if host == left or placement_state.has_obstacle(vm, host):
                 continue
             rank = self._score.rank(self._vms[vm], host)
             if overload or rank[0] == 0.0:
@@ -349,7 +364,14 @@ class _Placer:
         others = tuple(other for other in options if other.host != option.host)
         demand = self._score.assumed(self._vms[vm], option.host)
         self._placed[vm] = StartAdvice(
-            vm, option.host, option.imbalance, others, demand, vm in self._estimated
+            vm,
+            option.host,
+            option.imbalance,
+            others,
+            demand,
+            vm in self._estimated,
+            start_action(self._snapshot.vms[vm], option.host),
+            self._snapshot.vms[vm].host,
         )
         self._placement_state.place(vm, option.host)
         self._score.add(self._vms[vm], option.host)
@@ -447,7 +469,9 @@ class _Placer:
             if self._place_directly(vm):
                 return True
             # A host that is woken must end the overload, or the VM starts without it.
-            if not self._options(vm, overload=True) and self._place_with_moves(vm):
+            can_make_room = self._vms[vm].state is VmState.READY
+            full = can_make_room and not self._options(vm, overload=True)
+            if full and self._place_with_moves(vm):
                 return True
             self._wakes.pop()
             self._placement_state, self._score = before
@@ -499,7 +523,7 @@ class _Placer:
             boots = [
                 builder.of(
                     _start_step_id(start.vm),
-                    Boot(vm=start.vm, target=start.host),
+                    start.action,
                     f"the imbalance is {start.imbalance:.3f} with the VM there",
                 )
                 for start in self._placed.values()

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from equipoise.model.action import Boot
+from equipoise.balance.start_action import start_action
 from equipoise.model.action_durations import Estimates
 from equipoise.model.event import ActionFinished, ActionStarted
 from equipoise.model.host import HostState
@@ -103,9 +103,9 @@ class StartRules:
 
     def refusing(self, vm: VmId, host: HostId) -> list[RuleId]:
         """Return the rules for which the gate would refuse the start of a VM on a host now."""
-        boot = Boot(vm=vm, target=host)
-        duration_ms = self._estimates.duration_ms(boot, self._base)
-        step = Step(id=START_STEP, action=boot, end_ms=duration_ms)
+        action = start_action(self._base.vms[vm], host)
+        duration_ms = self._estimates.duration_ms(action, self._base)
+        step = Step(id=START_STEP, action=action, end_ms=duration_ms)
         before, draft, at_ms = self._draft.vms[vm], self._draft, self._draft.at_ms
         transition.apply_to_draft(draft, ActionStarted(at_ms=at_ms, step=step, attempt=1))
         started = draft.pop_touched()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -106,16 +105,26 @@ def recommend(  # noqa: PLR0913, PLR0917  (a parameter is an option of the comma
 
 def place(
     inventory: Inventory,
-    vms: Annotated[Path, typer.Option("--vms", help="A file with the VMs to start.")],
+    vms: Annotated[
+        OptionalPath, typer.Option("--vms", help="A file with the VMs to start.")
+    ] = None,
+    vm: Annotated[
+        Names,
+        typer.Option(
+            "--vm",
+            help="A VM of the inventory to start, to resume or to move; repeatable.",
+            metavar="VM",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Choose hosts for new VMs, all in one decision.
+    """Choose hosts for VMs that start, resume or move in, all in one decision.
 
     Exit code 1 if a VM has no host.
     """
     from equipoise.cli.advice import whatif as command
 
-    raise typer.Exit(command.run_place(inventory, vms, as_json=json))
+    raise typer.Exit(command.run_place(inventory, vms, vm or (), as_json=json))
 
 
 def whatif(

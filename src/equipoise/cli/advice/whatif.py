@@ -16,9 +16,10 @@ from equipoise.cli.output import console, print_document, print_warnings, printa
 from equipoise.documents.advice import place_document, whatif_document
 from equipoise.documents.json_document import warning_rows
 from equipoise.errors import InputProblem, InvalidInput
+from equipoise.model.action import kind_of
 from equipoise.model.action_durations import Estimates
 from equipoise.model.diagnostics import closest_match
-from equipoise.model.inventory import amend
+from equipoise.model.inventory import Inventory, amend
 from equipoise.model.quantity import HostId, VmId, format_count
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.model.vm import VmState
@@ -75,6 +76,22 @@ def _named_hosts(names: Sequence[str], snapshot: Snapshot, path: Path) -> list[H
     return [HostId(name) for name in dict.fromkeys(wanted)]
 
 
+def _named_vms(names: Sequence[str], inventory: Inventory, path: Path) -> list[VmId]:
+    """Return the named VMs of the inventory."""
+    every = [vm.id for vm in inventory.vms]
+    problems = []
+    for name in names:
+        if name not in every:
+            near = closest_match(name, every)
+            cure = f"did you mean {near}?" if near else "name a VM of the inventory"
+            problems.append(
+                InputProblem(key=name, what="there is no such VM", cure=cure, code="unknown-name")
+            )
+    if problems:
+        raise InvalidInput(str(path), problems)
+    return [VmId(name) for name in dict.fromkeys(names)]
+
+
 def _show_restarts(result: WhatIfResult) -> None:
     out, restarts = console(), result.restarts
     for host in restarts.wakes:
@@ -89,20 +106,25 @@ def _show_restarts(result: WhatIfResult) -> None:
         out.print(f"VMs without a host: {printable(', '.join(result.unplaced))}")
 
 
-def run_place(path: Path, vms: Path, *, as_json: bool) -> int:
-    """Print the hosts of the new VMs; 1 if a VM has none."""
+def run_place(path: Path, vms: Path | None, names: Sequence[str], *, as_json: bool) -> int:
+    """Print the hosts of VMs that start, resume or move; 1 if a VM has none."""
     inventory, warnings = read_inventory_with_warnings(path)
-    amendment = read_amendment(vms, inventory)
-    if not amendment.vms:
+    known = _named_vms(names, inventory, path)
+    new: list[VmId] = []
+    if vms is not None:
+        amendment = read_amendment(vms, inventory)
+        new = [vm.id for vm in amendment.vms]
+        inventory = amend(inventory, amendment)
+    if not new and not known:
         raise InvalidInput.of(
-            str(vms),
-            "the file has no VM",
+            str(vms or path),
+            "there is no VM to place",
             key="vms",
-            cure="list the VMs to start under vms",
+            cure="list new VMs in a file of --vms, or name a VM of the inventory with --vm",
             code="empty-value",
         )
-    snapshot = Snapshot.of(amend(inventory, amendment))
-    advice = place_vms(snapshot, [vm.id for vm in amendment.vms], Estimates())
+    snapshot = Snapshot.of(inventory)
+    advice = place_vms(snapshot, [*new, *known], Estimates(), resident=bool(known))
     if as_json:
         print_document(place_document(advice, warning_rows(str(path), warnings)))
     else:
@@ -114,7 +136,7 @@ def run_place(path: Path, vms: Path, *, as_json: bool) -> int:
 def _show_placement(snapshot: Snapshot, advice: PlacementAdvice) -> None:
     out = console()
     count = format_count(len(advice.placed), "VM")
-    out.print(f"[bold]{printable(snapshot.name)}[/bold]: {count} to start")
+    out.print(f"[bold]{printable(snapshot.name)}[/bold]: {count} to place")
     for host in advice.wakes:
         out.print(f"first wake {printable(host)}: {POWER_ON_REASON}")
     for move in advice.moves:
@@ -124,6 +146,7 @@ def _show_placement(snapshot: Snapshot, advice: PlacementAdvice) -> None:
         rows = (
             (
                 start.vm,
+                kind_of(start.action),
                 start.host,
                 f"{start.imbalance:.3f}",
                 _demand_text(start),
@@ -131,7 +154,7 @@ def _show_placement(snapshot: Snapshot, advice: PlacementAdvice) -> None:
             )
             for start in advice.placed
         )
-        columns = ("VM", "host", "imbalance", "demand", "alternatives")
+        columns = ("VM", "action", "host", "imbalance", "demand", "alternatives")
         out.print(text_table(columns, rows, right=("imbalance",)))
     for warning in advice.warnings:
         out.print(f"[yellow]warning[/yellow] {warning.code}: {printable(warning.detail)}")

@@ -198,6 +198,7 @@ def place_document(advice: PlacementAdvice, warnings: tuple[ProblemRow, ...] = (
         placements=tuple(
             PlacementRow.of(
                 start,
+                action=kind_of(start.action),
                 imbalance=round(start.imbalance, 6),
                 cpu_mhz=start.demand.cpu_mhz,
                 memory_mib=start.demand.memory_mib,

@@ -305,6 +305,10 @@ class PlacementRow(Document):
     """The host on which a VM should start."""
 
     vm: str
+    action: str
+    """``boot``, ``resume`` or ``migrate``."""
+    source: str | None = field(name="from")
+    """The host of a VM that resumes or migrates."""
     host: str
     imbalance: float
     cpu_mhz: int
