@@ -8,6 +8,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -182,6 +183,20 @@ def test_another_address_needs_a_token(host: str) -> None:
         ApiServer(ObjectStore(lambda: 0), ServerOptions(host=host))
     assert refused.value.code == "option-conflict"
     ApiServer(ObjectStore(lambda: 0), ServerOptions(host=host, token="t"))
+
+
+def test_a_certificate_needs_its_key(tmp_path: Path) -> None:
+    store, other = ObjectStore(lambda: 0), tmp_path / "other.pem"
+    other.write_text("no key")
+    for options, code in (
+        (ServerOptions(certificate=other), "option-conflict"),
+        (ServerOptions(key=other), "option-conflict"),
+        (ServerOptions(certificate=other, key=other), "invalid-value"),
+        (ServerOptions(certificate=tmp_path / "none.pem", key=other), "invalid-value"),
+    ):
+        with pytest.raises(InvalidInput) as refused:
+            ApiServer(store, options)
+        assert refused.value.code == code
 
 
 def test_an_address_in_use_is_an_error_of_the_world(api: ServedApi) -> None:

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import stat
 import subprocess
 from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from command import COMMAND
 from kubernetes_api import MERGE, PODS_PATH, TABLE, a_pod
+from kubernetes_certificate import certificate
 
 pytest.importorskip("uvicorn", reason="equipoise[kube] is missing")
 
 TOKEN = "a-token-of-the-test"
 CLOCK = "/api/v1/namespaces/kube-system/configmaps/equipoise-clock"
+
+
+def address_lines(errors: IO[str]) -> str:
+    """Return what the command prints until it serves."""
+    lines = errors.readline()
+    while "serving at" not in lines:
+        line = errors.readline()
+        assert line, lines
+        lines += line
+    return lines
 
 
 class Served:
@@ -41,7 +53,7 @@ class Served:
             cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         assert self.process.stderr is not None
-        self.first_line = self.process.stderr.readline()
+        self.first_lines = address_lines(self.process.stderr)
         (cluster,) = json.loads(self.kubeconfig.read_text())["clusters"]
         self.address = urlsplit(cluster["cluster"]["server"]).netloc
 
@@ -99,7 +111,39 @@ def test_a_name_that_a_client_has_taken_stops_no_other_arrival(served: Served) -
     out, errors = served.process.communicate(timeout=60)
     assert served.process.returncode == 0
     assert "default/job-c" in errors
-    assert TOKEN not in out + errors + served.first_line
+    assert TOKEN not in out + errors + served.first_lines
+
+
+@pytest.mark.skipif(
+    shutil.which("kubectl") is None or shutil.which("openssl") is None,
+    reason="kubectl or openssl is missing (Debian: kubernetes-client, openssl)",
+)
+def test_kubectl_sends_its_token_over_tls(tmp_path: Path) -> None:
+    certificate(tmp_path)
+    (tmp_path / "token").write_text(TOKEN)
+    with subprocess.Popen(
+        [COMMAND, "kube", "serve", "--nodes", "2", "--port", "0", "--token-file", "token",
+         "--tls-cert", "cert.pem", "--tls-key", "key.pem", "--kubeconfig", "sim.yaml"],
+        cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        try:
+            assert process.stderr is not None
+            assert "https://127.0.0.1:" in address_lines(process.stderr)
+            assert kubectl_rows(tmp_path) == 2
+            assert kubectl_rows(tmp_path, "--token", "another") == 0
+        finally:
+            process.kill()
+
+
+def kubectl_rows(folder: Path, *options: str) -> int:
+    """Return how many nodes kubectl shows; 0 if the server refuses it."""
+    words = ["kubectl", "--kubeconfig", "sim.yaml", "--cache-dir", str(folder), *options]
+    done = subprocess.run(
+        [*words, "get", "nodes", "--no-headers"], cwd=folder, capture_output=True, text=True,
+        check=False, timeout=60, env={"HOME": str(folder), "PATH": "/usr/bin:/bin"},
+    )  # fmt: skip
+    assert (done.returncode == 0) is bool(done.stdout)
+    return len(done.stdout.splitlines())
 
 
 def test_only_the_owner_reads_the_token_of_the_kubeconfig(served: Served) -> None:

@@ -259,6 +259,12 @@ def kube_serve(  # noqa: PLR0913, PLR0917  (a parameter is an option of the comm
         OptionalText,
         _option("--token-file", text="A file with the token that clients send.", metavar="FILE"),
     ] = None,
+    tls_cert: Annotated[
+        OptionalPath, _option("--tls-cert", text="A certificate in PEM, for https.", metavar="FILE")
+    ] = None,
+    tls_key: Annotated[
+        OptionalPath, _option("--tls-key", text="The key of the certificate.", metavar="FILE")
+    ] = None,
     pace: Annotated[
         float,
         _option("--pace", text="Seconds of the cluster per second; 0: steps only.", min=0, max=1e6),

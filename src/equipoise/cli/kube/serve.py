@@ -26,12 +26,20 @@ def run(given: Mapping[str, Any]) -> int:
     token = "" if given["token"] is None else read_text(Path(given["token"])).strip()
     options = ServeOptions(
         server=ServerOptions(
-            host=given["host"], port=given["port"], token=token, request_s=_REQUEST_S
+            host=given["host"],
+            port=given["port"],
+            token=token,
+            request_s=_REQUEST_S,
+            certificate=given["tls_cert"],
+            key=given["tls_key"],
         ),
         cluster=cluster_options(given),
         pace=given["pace"],
         kubeconfig=kubeconfig,
     )
+    if token and given["tls_cert"] is None:
+        text = "kubectl sends a token only over TLS: name --tls-cert and --tls-key for it"
+        _print_problem(text)
     asyncio.run(_serve(ServedCluster(workload, options, _print_problem)))
     return EXIT_OK
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from equipoise.adapters.kubernetes.api.app import KubernetesApp, RequestRecord
@@ -41,6 +43,9 @@ class ServerOptions:
     """0 for a free one."""
     token: str = ""
     """What clients send as ``Authorization: Bearer``; required on any other address."""
+    certificate: Path | None = None
+    key: Path | None = None
+    """The certificate and its key in PEM, for TLS. Clients written in Go send a token only then."""
     body_bytes_max: int = 3 * 1024 * 1024
     header_bytes_max: int = 64 * 1024
     stored_objects_max: int = 1_000_000
@@ -57,6 +62,7 @@ class ApiServer:
     def __init__(self, store: ObjectStore, options: ServerOptions | None = None) -> None:
         self._options = options or ServerOptions()
         _check_address(self._options)
+        self._tls = _tls_of(self._options)
         self.url = ""
         self._watches = Watches(store, self._options.watches)
         self._app = KubernetesApp(
@@ -78,10 +84,12 @@ class ApiServer:
         self._listening = _listen(self._options)
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
-            lambda: protocol(config, state, {}, loop), sock=self._listening, backlog=_BACKLOG
-        )
+            lambda: protocol(config, state, {}, loop), sock=self._listening, backlog=_BACKLOG,
+            ssl=self._tls,
+        )  # fmt: skip
         host, port = self._listening.getsockname()[:2]
-        self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        scheme = "http" if self._tls is None else "https"
+        self.url = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
     async def stop(self) -> None:
         """End the watches, answer what is open, and close all connections."""
@@ -185,17 +193,30 @@ def _check_address(options: ServerOptions) -> None:
     except ValueError:
         is_local = options.host == "localhost"
     if not is_local:
-        raise InvalidInput(
-            "kubernetes API",
-            [
-                InputProblem(
-                    key="host",
-                    what=f"the address {options.host} is open to other machines",
-                    cure="give a token, or use 127.0.0.1",
-                    code="option-conflict",
-                )
-            ],
-        )
+        what = f"the address {options.host} is open to other machines"
+        raise _option_problem("host", what, "give a token, or use 127.0.0.1")
+
+
+def _tls_of(options: ServerOptions) -> ssl.SSLContext | None:
+    """Return how connections are encrypted, if they are."""
+    if options.certificate is None and options.key is None:
+        return None
+    if options.certificate is None or options.key is None:
+        key = "certificate" if options.certificate is None else "key"
+        raise _option_problem(key, "is missing", "name the certificate and its key")
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        # A function for the password keeps the library from asking at the terminal.
+        tls.load_cert_chain(options.certificate, options.key, password=lambda: "")
+    except (ssl.SSLError, OSError, ValueError) as error:
+        what = f"cannot be used: {getattr(error, 'strerror', None) or error}"
+        cure = "name a certificate and its key in PEM, without a password"
+        raise _option_problem("certificate", what, cure, "invalid-value") from None
+    return tls
+
+
+def _option_problem(key: str, what: str, cure: str, code: str = "option-conflict") -> InvalidInput:
+    return InvalidInput("kubernetes API", [InputProblem(key=key, what=what, cure=cure, code=code)])
 
 
 def _listen(options: ServerOptions) -> socket.socket:

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import shutil
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -124,13 +125,16 @@ class SchedulerFolder:
         return path
 
 
-def kubeconfig_content(url: str, token: str = "") -> dict[str, Any]:
-    """Return a kubeconfig that names the API at an address."""
+def kubeconfig_content(url: str, token: str = "", authority: bytes = b"") -> dict[str, Any]:
+    """Return a kubeconfig that names the API at an address, and who vouches for it."""
     user = {"token": token} if token else {}
+    cluster = {"server": url}
+    if authority:
+        cluster["certificate-authority-data"] = b64encode(authority).decode()
     return {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "simulation", "cluster": {"server": url}}],
+        "clusters": [{"name": "simulation", "cluster": cluster}],
         "users": [{"name": "simulation", "user": user}],
         "contexts": [
             {"name": "simulation", "context": {"cluster": "simulation", "user": "simulation"}}

@@ -78,12 +78,18 @@ class ServedCluster:
         await self.server.start()
         try:
             if self._options.kubeconfig is not None:
-                content = kubeconfig_content(self.server.url, self._options.server.token)
-                _write_private(self._options.kubeconfig, json.dumps(content))
+                _write_private(self._options.kubeconfig, json.dumps(self._kubeconfig()))
             ready(self.server.url)
             await self._follow()
         finally:
             await self.server.stop()
+
+    def _kubeconfig(self) -> Object:
+        options = self._options.server
+        # An address that stands for all of the machine is none that a client can name.
+        url = self.server.url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+        authority = b"" if options.certificate is None else options.certificate.read_bytes()
+        return kubeconfig_content(url, options.token, authority)
 
     async def _follow(self) -> None:
         """Let time pass; what clients write has its effects at once."""
