@@ -65,6 +65,10 @@ def test_files_and_modules_that_documents_name_exist() -> None:
     assert list(tidy_checks.named_path_problems(ROOT)) == []
 
 
+def test_the_table_of_moved_modules_names_present_ones() -> None:
+    assert list(tidy_checks.renamed_module_problems(ROOT)) == []
+
+
 def test_no_two_files_of_tests_have_the_same_name() -> None:
     """Else the one that is collected second is not read at all."""
     names = Counter(path.name for path in tidy_checks.tracked(ROOT, "tests/*test_*.py"))

@@ -16,6 +16,7 @@ GOOD = {
     "pyproject.toml": '[project]\nname = "x"\n[project.entry-points."equipoise.deciders"]\n',
     "README.md": "See [the plan](docs/plan.md) and `plan/order.py`.\n",
     "docs/plan.md": "Back to [the start](../README.md). A group is `plan/GROUP/commands.py`.\n",
+    "docs/adr/0015-names-of-the-field.md": "| `old.py` | `plan/order.py` |\n",
     f"{PACKAGE}/__init__.py": f'"""{WORDS}"""\n',
     f"{PACKAGE}/order.py": '"""Orders."""\n\n\nclass Order:\n    """An order."""\n',
     f"{PACKAGE}/exact/commands.py": '"""Commands."""\n',
@@ -47,6 +48,10 @@ PROBLEMS = {
     "no docstring": (module("x = 1\n"), "no docstring"),
     "empty name": ({f"{PACKAGE}/utils.py": '"""Tools."""\n'}, "an empty name"),
     "unfinished": (module('"""Orders."""\n# TO' + "DO: more\n"), "unfinished"),
+    "moved module": (
+        {"docs/adr/0015-names-of-the-field.md": "| `old.py` | `plan/gone.py` |\n"},
+        "plan/gone.py: does not exist",
+    ),
     "class without a meaning": (module('"""O."""\nclass OrderManager: ...\n'), "OrderManager"),
     "class with two meanings": (
         {f"{PACKAGE}/other.py": '"""Others."""\n\n\nclass Order: ...\n'},

@@ -39,6 +39,7 @@ CODE_SPAN: Final = re.compile(r"`([^`\n]+)`")
 TIME_ZONES = available_timezones()
 PATH: Final = re.compile(r"[\w.-]+(/[\w.-]+)+/?|[\w-]+\.py")
 PLACEHOLDER: Final = re.compile(r"\b[A-Z]{4,}\b")
+MOVED_MODULE: Final = re.compile(r"^\| `[^`]+\.py` \| `([^`]+\.py)` \|$", re.MULTILINE)
 DOTTED: Final = re.compile(r"[a-z_]+(\.\w+)+")
 
 
@@ -173,6 +174,14 @@ def named_path_problems(root: Path) -> Iterator[str]:
                     yield f"{path}: {word} does not exist"
 
 
+def renamed_module_problems(root: Path) -> Iterator[str]:
+    """Yield modules that the table of moved modules names and that do not exist."""
+    table = (root / "docs" / "adr" / "0015-names-of-the-field.md").read_text()
+    for module in MOVED_MODULE.findall(table):
+        if not (source(root) / module).exists():
+            yield f"{module}: does not exist (write where its code went, or deleted)"
+
+
 def _file_exists(root: Path, document: Path, name: str, known: set[str]) -> bool:
     if "/" not in name:
         return name in known
@@ -208,4 +217,5 @@ def all_problems(root: Path) -> list[str]:
         *machine_path_problems(root),
         *link_problems(root),
         *named_path_problems(root),
+        *renamed_module_problems(root),
     ]
