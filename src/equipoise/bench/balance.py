@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import resource
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -16,7 +14,7 @@ import numpy as np
 from equipoise.adapters.targets.worker import ProposedMoves, encode_cluster, start_worker
 from equipoise.balance import BalanceDecider
 from equipoise.balance.run_pass import run_balance_pass
-from equipoise.bench.measure import BenchmarkRow, best_time_s, skewed_cluster
+from equipoise.bench.measure import BenchmarkRow, best_time_s, peak_memory_mib, skewed_cluster
 from equipoise.capacity.imbalance import imbalance
 from equipoise.errors import MissingExtra
 from equipoise.model.action import Migrate
@@ -71,7 +69,7 @@ def _pass_row(hosts: int, vms: int, tries: int) -> BenchmarkRow:
         "moves": len(advice.moves),
         "imbalance_before": advice.before,
         "imbalance_after": advice.after,
-        "memory_mib_so_far": _memory_mib(),
+        "memory_mib_so_far": round(peak_memory_mib()),
     }
     sampled = ", in samples" if hosts > snapshot.settings.balance.sample_hosts else ""
     what = f"one pass, {hosts:,} hosts, {vms:,} VMs{sampled}"
@@ -273,8 +271,3 @@ def _figures(name: str, policy: BalancePolicy) -> dict[str, float]:
         "imbalance_at_30_min": float(at_30),
         "below_target_at_s": measures.below_target_at_s or float("nan"),
     }
-
-
-def _memory_mib() -> int:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak // (1024 * 1024 if sys.platform == "darwin" else 1024)

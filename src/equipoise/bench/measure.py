@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
+import resource
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import perf_counter
 
 import numpy as np
@@ -122,11 +124,26 @@ def run_alone(work: Callable[..., float], *arguments: str | int) -> tuple[float,
     Returns the seconds that the function returns, and the peak of the memory in MiB.
     """
     program = (
-        f"import resource; from {work.__module__} import {work.__name__} as work;"
-        f"print(work(*{arguments!r}), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        f"from {work.__module__} import {work.__name__} as work;"
+        f"seconds = work(*{arguments!r});"
+        f"from {__name__} import peak_memory_mib; print(seconds, peak_memory_mib())"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    seconds, peak = map(float, done.stdout.split())
-    return seconds, peak / (1024 * 1024 if sys.platform == "darwin" else 1024)
+    seconds, peak_mib = map(float, done.stdout.split())
+    return seconds, peak_mib
+
+
+def peak_memory_mib() -> float:
+    """Return the peak of the memory of this process.
+
+    The figure of ``getrusage`` begins with the memory of the process that started this one.
+    """
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    except OSError:  # not Linux
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak / (1024 * 1024 if sys.platform == "darwin" else 1024)
+    (peak_kib,) = (line.split()[1] for line in lines if line.startswith("VmHWM:"))
+    return float(peak_kib) / 1024

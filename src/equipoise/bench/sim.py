@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import random
-import resource
-import sys
 from collections.abc import Generator, Iterator
 from time import perf_counter
 from typing import Any
 
-from equipoise.bench.measure import BenchmarkRow
+from equipoise.bench.measure import BenchmarkRow, peak_memory_mib
 from equipoise.capacity.waterfill import ShareClaim, fill_by_shares
 from equipoise.errors import MissingExtra
 from equipoise.model.host import Host, PowerProfile
@@ -45,12 +43,15 @@ def rows() -> Iterator[BenchmarkRow]:
     for hours in (2, 4, 24):
         seconds = _run(noisy_scenario(1000, 20_000, hours))
         yield BenchmarkRow(
-            f"{what}{hours} h, at most {_memory_mib():,} MiB so far", seconds, "", None
+            f"{what}{hours} h, at most {round(peak_memory_mib()):,} MiB so far", seconds, "", None
         )
         what = "the same, "
     huge = _run(builtin_scenario("growth"))
     yield BenchmarkRow(
-        f"10,000 hosts, 200,000 VMs, 1 h (growth), at most {_memory_mib():,} MiB", huge, "", None
+        f"10,000 hosts, 200,000 VMs, 1 h (growth), at most {round(peak_memory_mib()):,} MiB",
+        huge,
+        "",
+        None,
     )
 
 
@@ -134,8 +135,3 @@ def _simpy(hosts: int, vms: int, hours: int, *, divide: bool) -> float:
     began = perf_counter()
     environment.run(until=3600 * hours)
     return perf_counter() - began
-
-
-def _memory_mib() -> int:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak // (1024 * 1024 if sys.platform == "darwin" else 1024)

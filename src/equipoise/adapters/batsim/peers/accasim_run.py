@@ -1,7 +1,8 @@
 """Runs AccaSim on an SWF file; the interpreter of its environment runs this script.
 
 Arguments: the record, the description of the system, the policy, and the folder for its files. The
-last line of the output is a JSON object: the seconds, and the start time of every job.
+last line of the output is a JSON object: the seconds on the wall and of the processor, and the start
+time of every job.
 """
 
 import collections
@@ -42,16 +43,16 @@ def main() -> None:
         show_statistics=False,
     )
     logging.disable(logging.CRITICAL)
-    begin_s = time.perf_counter()
+    begin_s, cpu_s = time.perf_counter(), time.process_time()
     files = simulator.start_simulation()
-    seconds = time.perf_counter() - begin_s
+    seconds, cpu_s = time.perf_counter() - begin_s, time.process_time() - cpu_s
     starts = {}
     for line in Path(next(iter(files.values()))).read_text().splitlines():
         name = line.partition(";")[0]
         date = line.rpartition("__")[2].partition(";")[0]
         began = datetime.strptime(date, "%Y-%m-%d %H:%M:%S")  # noqa: DTZ007
         starts[name] = (began - BEGIN).total_seconds()
-    sys.stdout.write(json.dumps({"seconds": seconds, "starts": starts}) + "\n")
+    sys.stdout.write(json.dumps({"seconds": seconds, "cpu_s": cpu_s, "starts": starts}) + "\n")
 
 
 if __name__ == "__main__":
