@@ -1,8 +1,8 @@
 """Runs AccaSim on an SWF file; the interpreter of its environment runs this script.
 
 Arguments: the record, the description of the system, the policy, and the folder for its files. The
-last line of the output is a JSON object: the seconds on the wall and of the processor, and the start
-time of every job.
+last line of the output is a JSON object: the seconds on the wall and of the processor, and the
+start time of every job.
 """
 
 import collections
