@@ -8,6 +8,7 @@ queue of the simulator, which is faster and exact for delays.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from functools import partial
 from math import inf
@@ -196,12 +197,12 @@ class SteppedTime:
         self.now_s = 0.0
         self._timers: list[Activity] = []
         self._left_s: list[float] = []
-        """The time to each timer, before the steps of ``_passed_s``; a list is shortened at the
-        speed of C."""
+        """The time to each timer, the first one first, before the steps of ``_passed_s``; a list is
+        shortened at the speed of C."""
         self._passed_s: list[float] = []
         """Steps by which the times to timers are still to be shortened, each in turn."""
-        self._first_s: float | None = inf
-        """The time to the first timer; None if it must be searched."""
+        self._first_s = inf
+        """The time to the first timer."""
         self._instant: list[tuple[int, Callback]] = []
         """What the next step calls back, with its place in the order of creation."""
         self._count = 0
@@ -210,11 +211,13 @@ class SteppedTime:
     def after(self, seconds: float, callback: Callback) -> Activity:
         """Call back after a time."""
         left_s = max(seconds, 0.0)
-        activity = self._number(Activity(callback))
-        self._timers.append(activity)
-        self._shortened().append(left_s)
-        if self._first_s is not None and left_s < self._first_s:
-            self._first_s = left_s
+        activity = Activity(callback)
+        self._count = activity.number = self._count + 1
+        others_s = self._shortened()
+        place = bisect_right(others_s, left_s)
+        others_s.insert(place, left_s)
+        self._timers.insert(place, activity)
+        self._first_s = others_s[0]
         return activity
 
     def at(self, at_s: float, callback: Callback) -> None:
@@ -245,8 +248,9 @@ class SteppedTime:
         elif activity in self._timers:
             index = self._timers.index(activity)
             del self._timers[index]
-            if self._shortened().pop(index) == self._first_s:
-                self._first_s = None
+            left_s = self._shortened()
+            del left_s[index]
+            self._first_s = left_s[0] if left_s else inf
 
     def speeds_changed(self) -> None:
         """Recompute the rates of tasks before time goes on."""
@@ -258,8 +262,8 @@ class SteppedTime:
 
     def is_still_for(self, seconds: float) -> bool:
         """True if nothing that is under way ends now, or within a time if that is not zero."""
-        first_s, tasks = self._first_s, self._tasks
-        if first_s is None or first_s < seconds + 2 * TIME_PRECISION or self._instant:
+        tasks = self._tasks
+        if self._first_s < seconds + 2 * TIME_PRECISION or self._instant:
             return False
         return tasks.current and not (seconds > 0 and tasks.running)
 
@@ -271,8 +275,6 @@ class SteppedTime:
 
     def step(self) -> bool:
         """Go to the next instant and run all that is due then."""
-        if self._first_s is None:
-            self._first_s = min(self._shortened(), default=inf)
         instant, self._instant = self._instant, []
         # A step that takes no time changes no timer and no task that had a step already.
         if instant and self._tasks.current and self._first_s >= TIME_PRECISION:
@@ -319,22 +321,17 @@ class SteppedTime:
         and the others are shortened when one of them is needed.
         """
         self._passed_s.append(delta_s)
-        if self._first_s is not None:
-            first_s = self._first_s - delta_s
-            if first_s >= TIME_PRECISION:
-                self._first_s = first_s
-                if len(self._passed_s) > _PASSED_MAX:
-                    self._shortened()
-                return []
+        first_s = self._first_s - delta_s
+        if first_s >= TIME_PRECISION:
+            self._first_s = first_s
+            if len(self._passed_s) > _PASSED_MAX:
+                self._shortened()
+            return []
         left_s = self._shortened()
-        first_s = min(left_s, default=inf)
-        due = []
-        while first_s < TIME_PRECISION:
-            index = left_s.index(first_s)
-            due.append(self._timers.pop(index))
-            del left_s[index]
-            first_s = min(left_s, default=inf)
-        self._first_s = first_s
+        count = bisect_left(left_s, TIME_PRECISION)
+        due = self._timers[:count]
+        del self._timers[:count], left_s[:count]
+        self._first_s = left_s[0] if left_s else inf
         return due
 
     def _shortened(self) -> list[float]:

@@ -24,7 +24,7 @@ _STATE_NAMES: Final = {
 _TIME_S_MAX: Final = 1e300
 """A larger number is no time; JSON can hold integers that no floating-point number can."""
 _VERSION_5: Final = 5
-_DECIMALS: Final = 6
+DECIMALS: Final = 6
 """Batsim prints numbers so; a scheduler must not see more, because it sends times back."""
 
 
@@ -38,12 +38,7 @@ class SchedulerError(WorldError):
 
 def rounded(value: float) -> float:
     """Return a number as messages print it."""
-    return round(value, _DECIMALS)
-
-
-def make_event(now_s: float, kind: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an event."""
-    return {"timestamp": round(now_s, _DECIMALS), "type": kind, "data": data}
+    return round(value, DECIMALS)
 
 
 def begin_data(

@@ -23,9 +23,9 @@ from equipoise.adapters.batsim.protocol.actors import (
     Spawn,
 )
 from equipoise.adapters.batsim.protocol.messages import (
+    DECIMALS,
     begin_data,
     check_reply,
-    make_event,
     progress_data,
     rounded,
 )
@@ -125,7 +125,9 @@ class Server:
 
     def add_event(self, kind: str, data: Mapping[str, Any]) -> None:
         """Add an event to the next message."""
-        self._events.append(make_event(self._time.now_s, kind, data))
+        self._events.append(
+            {"timestamp": round(self._time.now_s, DECIMALS), "type": kind, "data": data}
+        )
 
     def serve(self) -> Script:
         """Exchange messages with the scheduler until the simulation ends."""
