@@ -188,6 +188,8 @@ CODES: Final[Mapping[str, str]] = {
     "too-many-failures": "Too many attempts of the change set failed; it stops until a resume.",
     "waits-for-approval": "The change set has reached a checkpoint and waits for an approval.",
     "outside-window": "The change set waits for its maintenance window.",
+    "catalog-conflict": "A request describes a version otherwise than the catalog.",
+    "name-taken": "A request adds a host or resource that exists.",
     "no-start-date": "The change set names dates, and the run has no date.",
     "no-spare-host": "Taking out a further host would use capacity that is reserved.",
     "vms-running": "VMs run on the host; they must move first.",

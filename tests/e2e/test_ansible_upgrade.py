@@ -66,9 +66,9 @@ def line(campaign: Path, access: Path) -> list[str]:
     return [str(COMMAND), "upgrade", str(campaign), *names, "--json"]
 
 
-def upgraded(campaign: Path, access: Path) -> Any:
+def upgraded(campaign: Path, access: Path, *more: str) -> Any:
     done = subprocess.run(
-        line(campaign, access),
+        [*line(campaign, access), *more],
         env=os.environ | {"GREETER_TOKEN": SECRET},
         capture_output=True,
         text=True,
@@ -94,8 +94,14 @@ def test_success_revert_and_isolation_of_three_hosts(hosts: Rack, campaign: Path
     gone.stop()
     access = access_to(hosts, campaign.parent)
 
-    document = upgraded(campaign, access)
+    document = upgraded(campaign, access, "--logs", str(campaign.parent / "logs"))
     assert document["status"] == "completed"
+    logs = {path.name: path.read_text() for path in (campaign.parent / "logs").iterdir()}
+    assert set(logs) == {"h1.log", "h2.log", "h3.log"}
+    assert "apply greeter (upgrade.yaml) done" in logs["h1.log"]
+    assert "revert greeter (undo.yaml) done" in logs["h2.log"]
+    assert "unreachable" in logs["h3.log"]
+    assert SECRET not in "".join(logs.values())
     assert [(change_set["set"], change_set["outcome"]) for change_set in document["sets"]] == [
         ("greeters", "applied")
     ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from equipoise.model.event import Event
+from equipoise.model.inventory import Inventory
 from equipoise.model.plan import Proposal, Step
 from equipoise.model.quantity import StepId
 from equipoise.model.state.draft import TouchedEntities
@@ -162,6 +163,14 @@ class RealTimeEngine(Protocol):
 
     def is_idle(self) -> bool:
         """Whether no event will come before the engine receives another schedule."""
+        ...
+
+
+class InventorySource(Protocol):
+    """The real cluster as another system reports it, while an upgrade runs."""
+
+    def observe(self) -> Inventory:
+        """Return the present hosts and VMs; raise ``WorldError`` if that is impossible now."""
         ...
 
 

@@ -8,8 +8,11 @@ journal: each is recorded once, with its number and the time.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
 
-from equipoise.control.ports import EventLog, RealTimeEngine, UpgradeEngine
+from equipoise.control.ports import EventLog, InventorySource, RealTimeEngine, UpgradeEngine
+from equipoise.errors import WorldError
 from equipoise.model.event import Event
 from equipoise.model.upgrade.campaign import UpgradeCampaign
 from equipoise.model.upgrade.event import (
@@ -25,6 +28,24 @@ from equipoise.upgrade import Coordinator, instruction
 from equipoise.upgrade.inventory_view import is_complete
 from equipoise.upgrade.state import UpgradeState
 from equipoise.upgrade.state.iteration import IterationPhase
+from equipoise.upgrade.vms.observed import observed_events
+
+UpgradeListener = Callable[[Event, UpgradeState], object]
+OBSERVE_EVERY_MS: Final = 30_000
+"""Time between two observations of the real cluster."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunContext:
+    """What a run knows about the outside."""
+
+    engine_name: str = SIMULATED_ENGINE
+    unix_ms: int | None = None
+    """The present date; without it a simulation has the date of its scenario."""
+    source: InventorySource | None = None
+    """Observes the real cluster while an engine in real time works."""
+    listener: UpgradeListener | None = None
+    """Receives each event after it is applied."""
 
 
 class UpgradeLoop:
@@ -36,14 +57,17 @@ class UpgradeLoop:
         journal: EventLog,
         campaign: UpgradeCampaign,
         commands: EventLog | None = None,
-        engine_name: str = SIMULATED_ENGINE,
-        unix_ms: int | None = None,
+        context: RunContext | None = None,
     ) -> None:
         """Start or continue a campaign.
 
-        ``commands`` is the journal to which administrators post commands and requests. ``unix_ms``
-        is the present date; without it a simulation has the date of its scenario.
+        ``commands`` is the journal to which administrators post commands and requests.
         """
+        context = context or RunContext()
+        unix_ms, engine_name = context.unix_ms, context.engine_name
+        self._source, self._listener = context.source, context.listener
+        self._observed_ms: int | None = None
+        """The time of the last observation of the real cluster."""
         self._engine = engine
         self._journal = journal
         self._commands = commands
@@ -112,6 +136,7 @@ class UpgradeLoop:
 
         Return ``False`` if there is nothing to wait for.
         """
+        self._observe()
         # Events come before decisions, so that each decision knows all that has happened so far.
         event = self._engine.next_event(self._now_ms) or self.coordinator.decide(self._now_ms)
         if event is not None:
@@ -125,10 +150,31 @@ class UpgradeLoop:
             self._now_ms = max(self._now_ms, until_ms)
         return event is not None or until_ms is not None
 
+    def _observe(self) -> None:
+        """Record what has changed in the real cluster since the last observation."""
+        engine = self._engine
+        if self._source is None or not isinstance(engine, RealTimeEngine):
+            return
+        now_ms = max(self._now_ms, engine.now_ms())
+        if self._observed_ms is not None and now_ms < self._observed_ms + OBSERVE_EVERY_MS:
+            return
+        is_first, self._observed_ms = self._observed_ms is None, now_ms
+        try:
+            inventory = self._source.observe()
+        except WorldError:
+            # A run does not start blind. Later the last observation holds until the next one.
+            if is_first:
+                raise
+            return
+        changes = observed_events(self.coordinator.state, inventory, now_ms)
+        if changes:
+            self._record(*changes)
+
     def _wait_limit_ms(self, alarm_ms: int | None) -> int | None:
         """Return how long to wait for the engine: to the next alarm, or to the next poll."""
         engine = self._engine
-        if self._commands is None or not isinstance(engine, RealTimeEngine):
+        polls = self._commands is not None or self._source is not None
+        if not polls or not isinstance(engine, RealTimeEngine):
             return alarm_ms
         # Nothing runs and no alarm is set: only a new command can continue the campaign.
         if alarm_ms is None and engine.is_idle():
@@ -157,3 +203,5 @@ class UpgradeLoop:
             schedule = instruction(event)
             if schedule is not None:
                 self._engine.perform(schedule)
+            if self._listener is not None:
+                self._listener(event, self.coordinator.state)

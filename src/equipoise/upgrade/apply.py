@@ -103,6 +103,13 @@ def _capacity_freed(state: UpgradeState) -> None:
 
 def _vm_arrived(state: UpgradeState, event: facts.VmArrived) -> None:
     state.cluster.add_vm(event.vm, event.vm.host)
+    state.iteration.note_change()
+
+
+def _vm_changed(state: UpgradeState, event: facts.VmChanged) -> None:
+    # An administrator has moved, stopped or started it.
+    state.cluster.move_vm(event.vm.id, event.vm.host, counts=False)
+    _capacity_freed(state)
 
 
 def _vm_left(state: UpgradeState, event: facts.VmLeft) -> None:
@@ -340,6 +347,7 @@ _HANDLERS: Final[dict[type[Any], Callable[[Any, Any], None]]] = {
     past.ScalingRequested: _scaling_asked,
     past.ScalingAnswered: _scaling_answered,
     facts.VmArrived: _vm_arrived,
+    facts.VmChanged: _vm_changed,
     facts.VmLeft: _vm_left,
     facts.HostFailed: _host_failed,
     facts.HostRecovered: _host_recovered,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from equipoise.control.upgrade_loop import UpgradeLoop
+from equipoise.control.upgrade_loop import RunContext, UpgradeLoop
 from equipoise.model.event import Event
 from equipoise.model.upgrade.campaign import UpgradeCampaign, UpgradeSimulation
 from equipoise.model.upgrade.event import (
@@ -45,7 +45,7 @@ def run(
 ) -> list[Event]:
     journal = MemoryJournal() if journal is None else journal
     at_ms = None if now is None else unix_ms(now)
-    UpgradeLoop(SimulatedEngine(made), journal, made, unix_ms=at_ms).run()
+    UpgradeLoop(SimulatedEngine(made), journal, made, context=RunContext(unix_ms=at_ms)).run()
     return list(journal.events())
 
 

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -56,7 +56,7 @@ def job_results(
 
     When all hosts of one playbook fail, Ansible does not start the next one.
     """
-    hidden = _spellings(secrets)
+    hidden = spellings(secrets)
     events_of: dict[str, list[RunnerEvent]] = {}
     for event in run_log.events:
         events_of.setdefault(event.host, []).append(event)
@@ -146,11 +146,11 @@ def _failure_text(events: Sequence[RunnerEvent]) -> str:
     items = {event.task: event for event in events if event.kind is RunnerEventKind.ITEM_FAILED}
     failed = [event for event in events if event.kind in _FAILURES and not event.is_ignored]
     # In a loop, the event of the step says only that an item failed; the item has the message.
-    lines = [f'"{step.task}": {_message(items.get(step.task, step).result)}' for step in failed]
+    lines = [f'"{step.task}": {message_of(items.get(step.task, step).result)}' for step in failed]
     return _joined(*dict.fromkeys((lines[:1] + lines[-1:]) if lines else ()))
 
 
-def _message(result: Any) -> str:
+def message_of(result: Any) -> str:
     """Return the message of a result, with the last line of the output of its command."""
     if "censored" in result:
         return "the message is hidden (no_log)"
@@ -171,7 +171,7 @@ def one_line(text: str, hidden: Sequence[str] = ()) -> str:
     return line if len(line) <= REASON_MAX else line[: REASON_MAX - 4] + " ..."
 
 
-def _spellings(secrets: Iterable[str]) -> list[str]:
+def spellings(secrets: Iterable[str]) -> list[str]:
     """Return every form in which a secret may be printed: quoted for a shell, JSON or Python.
 
     The longest come first, because one form may contain another.
@@ -202,12 +202,27 @@ class PlaybookBatchResult:
     """Whether the user interrupted the batch (Ctrl-C); the caller should end, too."""
 
 
+JobListener = Callable[[PlaybookJob, RunnerEvent], object]
+"""Receives each event of a step with the job that it belongs to."""
+
+
+def _by_job(groups: Sequence[PlaybookGroup], listener: JobListener) -> Listener:
+    jobs = {entry.name: entry.job for group in groups for entry in group.entries}
+
+    def on_event(event: RunnerEvent) -> None:
+        if event.host in jobs:
+            listener(jobs[event.host], event)
+
+    return on_event
+
+
 def perform(
     jobs: Sequence[PlaybookJob],
     connections: Mapping[str, HostConnection],
     run_options: RunOptions,
     stop_signal: StopSignal | None = None,
     listener: Listener = lambda _event: None,
+    job_listener: JobListener | None = None,
 ) -> PlaybookBatchResult:
     """Execute all jobs with Ansible; every outcome is a value.
 
@@ -225,7 +240,7 @@ def perform(
             files_of(groups, connections, run_options),
             settings_of(groups, run_options, os.environ),
             run_options.timeout_s,
-            listener,
+            listener if job_listener is None else _by_job(groups, job_listener),
             stop_signal,
         )
         secrets = [

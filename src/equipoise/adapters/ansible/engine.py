@@ -16,6 +16,7 @@ from threading import Thread
 from typing import Final
 
 from equipoise.adapters.ansible.batch import perform
+from equipoise.adapters.ansible.host_log import HostLogs
 from equipoise.adapters.ansible.job import (
     HostConnection,
     JobOutcome,
@@ -88,6 +89,8 @@ class AnsibleConfig:
     run_options: RunOptions = field(default_factory=RunOptions)
     all_playbooks: tuple[Path, ...] = ()
     """Every playbook that the engine may run, for the preflight."""
+    first_hosts: tuple[str, ...] = ()
+    """The hosts that the campaign names, for the preflight; later requests may name others."""
 
 
 def execute_batch(
@@ -278,6 +281,7 @@ class AnsibleEngine:
         self._journaled: dict[BatchId, dict[str, JournaledResult]] = {}
         """Results in the journal for the tasks of schedules that have not ended."""
         self._stop_signal = StopSignal()
+        self._logs: HostLogs | None = None
         self._schedules: SimpleQueue[TaskBatch | VmBatch] = SimpleQueue()
         self._events: SimpleQueue[Event | BaseException] = SimpleQueue()
         self._answers: dict[BatchId, list[Event]] = {}
@@ -345,9 +349,9 @@ class AnsibleEngine:
     def preflight(self) -> Mapping[str, str]:
         """Parse every playbook and log in to every host; return the hosts that do not answer."""
         check_modules(self._config.all_playbooks, self._config.run_options)
-        return unreachable_hosts(
-            self._config.connections, self._config.run_options, self._stop_signal
-        )
+        config = self._config
+        connections = {name: config.connections[name] for name in config.first_hosts}
+        return unreachable_hosts(connections, config.run_options, self._stop_signal)
 
     def resources_on(self, host: str, resources: Mapping[str, str | None]) -> list[str]:
         """Return the resources that are changed by logging in to a host of the access file."""
@@ -392,8 +396,19 @@ class AnsibleEngine:
         self._events.put(answers[-1])
 
     def _run_jobs(self, jobs: Sequence[PlaybookJob]) -> Sequence[JobResult]:
-        config = self._config
-        return perform(jobs, config.connections, config.run_options, self._stop_signal).results
+        config, logs = self._config, self._logs
+        connections, run_options = config.connections, config.run_options
+        if logs is None:
+            return perform(jobs, connections, run_options, self._stop_signal).results
+        results = perform(
+            jobs, connections, run_options, self._stop_signal, job_listener=logs.step
+        ).results
+        logs.results(results)
+        return results
+
+    def log_to(self, folder: Path) -> None:
+        """Write a log per host to this folder."""
+        self._logs = HostLogs(folder, self._config.connections)
 
     def _event(self, batch: BatchId, result: TaskResult) -> Event:
         subject, at_ms, reason, code = result.subject, self.now_ms(), result.reason, result.code

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -10,6 +11,7 @@ from typing import Final
 from equipoise.adapters.access_file import FileContext
 from equipoise.adapters.ansible.access import AnsibleAccess, connections_to, run_options_of
 from equipoise.adapters.ansible.engine import AnsibleConfig, AnsibleEngine, host_of
+from equipoise.adapters.ansible.job import HostConnection
 from equipoise.adapters.ansible.playbooks import PlaybookPaths, check_playbooks
 from equipoise.adapters.ansible.process import need_ansible
 from equipoise.errors import InvalidInput
@@ -31,17 +33,32 @@ def engine_for(
     """Return the engine; raise ``InvalidInput`` with the problems of either file."""
     need_ansible()
     _check(campaign, access, campaign_context, access_context)
-    named = [*_hosts(campaign), *(resource for resource, _ in _targets(campaign))]
+    named = list(
+        dict.fromkeys([*_hosts(campaign), *(resource for resource, _ in _targets(campaign))])
+    )
+    first_hosts = tuple(name for name in named if name in access.hosts)
     config = AnsibleConfig(
         playbooks=_playbook_paths(access, campaign_context.folder, access_context.folder),
-        connections=connections_to(
-            access, [name for name in named if name in access.hosts], access_context
-        ),
+        connections=connections_to(access, first_hosts, access_context)
+        | _further_connections(access, named, access_context),
         run_options=run_options_of(access, access_context),
+        first_hosts=first_hosts,
     )
     playbooks = tuple(dict.fromkeys(_playbooks(campaign, config.playbooks)))
     check_playbooks(playbooks)
     return AnsibleEngine(replace(config, all_playbooks=playbooks), clock_ms)
+
+
+def _further_connections(
+    access: AnsibleAccess, named: Sequence[str], context: FileContext
+) -> dict[str, HostConnection]:
+    """Return connections to hosts that only a later request may name, as far as they are usable."""
+    connections: dict[str, HostConnection] = {}
+    for name in access.hosts:
+        if name not in named:
+            with suppress(InvalidInput):
+                connections |= connections_to(access, [name], context)
+    return connections
 
 
 def _check(

@@ -22,6 +22,7 @@ from equipoise.errors import Conflict, InvalidInput
 from equipoise.model.event import Event
 from equipoise.model.quantity import ID_PATTERN, ResourceId
 from equipoise.model.upgrade.campaign import UpgradeCampaign
+from equipoise.model.upgrade.catalog import Catalog
 from equipoise.model.upgrade.event import (
     CommandRejected,
     IterationStarted,
@@ -108,7 +109,7 @@ def read_postings(
     }
     waiting = [set_ for _, request in state.requests.pending for set_ in request.sets]
     known |= {new.id: new for set_ in waiting for change in set_.changes for new in change.new}
-    catalog = state.campaign.catalog
+    catalog = Catalog(descriptions=tuple(state.catalog.values()))
     postings: list[Posting] = [
         UpgradeRequested(
             at_ms=0, request=files.parse_request(read_bytes(path), str(path), known, catalog)

@@ -55,6 +55,15 @@ ReportFile = Annotated[
     OptionalPath,
     typer.Option("--report", help="Write a report page to this file."),
 ]
+Observe = Annotated[
+    OptionalText,
+    typer.Option(
+        "--observe", help="A command that prints the present inventory, every 30 s of a real run."
+    ),
+]
+Logs = Annotated[
+    OptionalPath, typer.Option("--logs", help="For ansible: write a log per host to this folder.")
+]
 Why = Annotated[
     bool, typer.Option("--why", help="Add rules, groups and the names of the graphs to reasons.")
 ]
@@ -84,6 +93,8 @@ def upgrade(  # noqa: PLR0913, PLR0917  (a parameter is an option of the command
         OptionalText,
         typer.Option("--journal", help="Write the journal here; continue it if it exists."),
     ] = None,
+    observe: Observe = None,
+    logs: Logs = None,
     command: Commands = None,
     request: Requests = None,
     wait: WaitForCommands = False,
@@ -121,5 +132,7 @@ def upgrade(  # noqa: PLR0913, PLR0917  (a parameter is an option of the command
         pace=pace,
         seed=seed,
         why=why,
+        observe=observe,
+        logs=logs,
     )
     raise typer.Exit(work.run(scenario, options, extra_outputs, as_json=json))

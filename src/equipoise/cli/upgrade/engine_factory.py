@@ -74,32 +74,44 @@ ANSIBLE: Final = "ansible"
 
 
 def make_engine(
-    name: str, campaign: UpgradeCampaign, source: str, access: Path | None
+    name: str,
+    campaign: UpgradeCampaign,
+    source: str,
+    access: Path | None,
+    logs: Path | None = None,
 ) -> UpgradeEngine:
     """Return an engine by its name; ``source`` is the campaign argument of the command line."""
     if name != ANSIBLE:
         if access is not None:
             what = f"the engine {name} needs no access file"
             raise option_conflict("--access", what, f"use it with --engine {ANSIBLE}")
+        if logs is not None:
+            what = f"the engine {name} writes no logs of hosts"
+            raise option_conflict("--logs", what, f"use it with --engine {ANSIBLE}")
         return load_engine(name, campaign, also=(ANSIBLE,))
     if access is None:
         raise option_conflict("--access", "is missing", "name the access file of the hosts")
-    return _ansible_engine(campaign, source, access)
+    return _ansible_engine(campaign, source, access, logs)
 
 
-def _ansible_engine(campaign: UpgradeCampaign, source: str, access: Path) -> UpgradeEngine:
+def _ansible_engine(
+    campaign: UpgradeCampaign, source: str, access: Path, logs: Path | None
+) -> UpgradeEngine:
     from equipoise.adapters.access_file import FileContext
     from equipoise.adapters.ansible.access import parse_access
     from equipoise.adapters.ansible.preflight import engine_for
 
     began_ms = time.monotonic_ns() // 1_000_000
-    return engine_for(
+    engine = engine_for(
         campaign,
         FileContext(source=source, folder=Path(source).parent, environ=os.environ),
         parse_access(read_bytes(access), str(access)),
         FileContext(source=str(access), folder=access.parent, environ=os.environ),
         lambda: time.monotonic_ns() // 1_000_000 - began_ms,
     )
+    if logs is not None:
+        engine.log_to(logs)
+    return engine
 
 
 def option_conflict(option: str, what: str, cure: str) -> InvalidInput:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -9,8 +10,14 @@ from time import sleep, time_ns
 from typing import Final
 
 from equipoise import files
+from equipoise.adapters.inventory_command import InventoryCommand
 from equipoise.api.loading import read_bytes
-from equipoise.cli.output import print_document, show_spinner
+from equipoise.cli.output import (
+    print_document,
+    printable,
+    progress_console,
+    show_spinner,
+)
 from equipoise.cli.upgrade import command_queue, outputs
 from equipoise.cli.upgrade.engine_factory import (
     PacedEngine,
@@ -21,8 +28,9 @@ from equipoise.cli.upgrade.engine_factory import (
 )
 from equipoise.cli.upgrade.outputs import UpgradeOutputs, show_campaign
 from equipoise.cli.upgrade.preflight import check_reachable, with_spare_hosts
-from equipoise.control.ports import UpgradeEngine
-from equipoise.control.upgrade_loop import UpgradeLoop
+from equipoise.cli.upgrade.progress import UpgradeProgress
+from equipoise.control.ports import RealTimeEngine, UpgradeEngine
+from equipoise.control.upgrade_loop import RunContext, UpgradeLoop
 from equipoise.documents.upgrade import upgrade_document
 from equipoise.model.event import Event
 from equipoise.model.upgrade.campaign import PAPER_READINGS, UpgradeCampaign, UpgradeSimulation
@@ -54,6 +62,8 @@ class UpgradeOptions:
     pace: float | None = None
     seed: int | None = None
     why: bool = False
+    observe: str | None = None
+    logs: Path | None = None
 
     def check(self) -> None:
         """Reject options that contradict each other."""
@@ -61,6 +71,9 @@ class UpgradeOptions:
             what = "a run without a journal cannot receive commands while it waits"
             cure = "add --journal and leave out --dry-run"
             raise option_conflict("--wait", what, cure)
+        if self.observe is not None and (self.engine == SIMULATED_ENGINE or self.dry_run):
+            what = "a simulation has no real cluster to observe"
+            raise option_conflict("--observe", what, "use it with --engine ansible")
         if self.pace is not None and self.engine != SIMULATED_ENGINE:
             what = f"the engine {self.engine} runs in real time"
             raise option_conflict("--pace", what, "leave it out")
@@ -106,7 +119,7 @@ def _run_campaign(
 ) -> list[Event]:
     """Run a campaign, or the rest of it, and return all its events."""
     # A dry run makes the engine as well, because that checks access and names.
-    real_engine = make_engine(options.engine, campaign, name, options.access)
+    real_engine = make_engine(options.engine, campaign, name, options.access, options.logs)
     engine: UpgradeEngine = SimulatedEngine(campaign) if options.dry_run else real_engine
     if not len(journal):  # a resumed run may have hosts that are half way
         check_reachable(real_engine, campaign)
@@ -114,12 +127,26 @@ def _run_campaign(
         assert isinstance(engine, SimulatedEngine)
         engine = PacedEngine(engine, options.pace)
     with open_queue() as listed, show_spinner(f"upgrading {campaign.name}"):
-        loop = UpgradeLoop(engine, journal, campaign, listed, options.engine, unix_ms)
+        # A simulation without a pace is over at once; its result has everything.
+        progress = _progress() if isinstance(engine, RealTimeEngine) else None
+        source = None if options.observe is None else InventoryCommand(options.observe)
+        context = RunContext(
+            engine_name=options.engine, unix_ms=unix_ms, source=source, listener=progress
+        )
+        loop = UpgradeLoop(engine, journal, campaign, listed, context)
         if options.dry_run:
             loop.run(between_iterations=lambda state: command_queue.approve_all(state, listed))
         else:
             loop.run(_wait_for_commands if options.wait else _stop_when_idle)
         return list(journal.events())
+
+
+def _progress() -> UpgradeProgress | None:
+    """Return the progress for a terminal; other outputs stay free of it."""
+    if not sys.stderr.isatty():
+        return None
+    console = progress_console()
+    return UpgradeProgress(lambda line: console.print(printable(line)))
 
 
 def start_unix_ms(campaign: UpgradeCampaign, options: UpgradeOptions) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final
 
 from equipoise.files.check.references import (
@@ -205,12 +206,16 @@ class RequestContext:
             for change_set in request.sets
             for change in change_set.changes
             for resource in change.new
-        }
+        } | {resource.id: resource for request in requests for resource in request.new.resources}
         components = {
             id_: None if resource is None else component_of(resource)
             for id_, resource in ({**added} | {**resources}).items()
         }
-        return cls(components, None if catalog is None else described_versions(catalog))
+        if catalog is None:
+            return cls(components, None)
+        described = (request.catalog.descriptions for request in requests)
+        whole = Catalog(descriptions=(*catalog.descriptions, *chain.from_iterable(described)))
+        return cls(components, described_versions(whole))
 
 
 def component_of(resource: Resource) -> str:
@@ -233,6 +238,13 @@ def check_request(
     if request.id in context.requests:
         report_taken_id(request.id, (*path, "id"), context.requests[request.id], diagnostics)
     context.requests.setdefault(request.id, path)
+    _check_catalog(request.catalog, diagnostics.below(*path, "catalog"))
+    for position, dependency in enumerate(request.new.dependencies):
+        for key in ("dependent", "sponsor"):
+            name = getattr(dependency, key)
+            if name not in context.components:
+                there: KeyPath = (*path, "new", "dependencies", position, key)
+                diagnostics.add_unknown(there, "resource", name, context.components)
     for position, change_set in enumerate(request.sets):
         here: KeyPath = (*path, "sets", position)
         if change_set.id in context.sets:

@@ -7,6 +7,7 @@ from typing import Annotated, NewType
 
 from msgspec import Meta
 
+from equipoise.model.host import Host
 from equipoise.model.quantity import (
     ID_PATTERN,
     Attempt,
@@ -16,7 +17,7 @@ from equipoise.model.quantity import (
     ResourceKey,
     Seconds,
 )
-from equipoise.model.upgrade.catalog import ComponentKey, VersionName
+from equipoise.model.upgrade.catalog import Catalog, ComponentKey, VersionName
 from equipoise.model.upgrade.infrastructure import Dependency, Resource
 from equipoise.model.value import Value
 
@@ -105,11 +106,24 @@ class ChangeSet(Value):
     """After so many failed attempts in total the set stops, until ``resume`` continues it."""
 
 
+class NewInfrastructure(Value):
+    """Hosts and resources that have joined the cluster since the campaign started."""
+
+    hosts: tuple[Host, ...] = ()
+    resources: tuple[Resource, ...] = ()
+    dependencies: tuple[Dependency, ...] = ()
+
+
 class UpgradeRequest(Value):
     """A request of an administrator: change sets that are independent of each other."""
 
     id: RequestKey
     sets: Annotated[tuple[ChangeSet, ...], Meta(min_length=1)]
+    catalog: Catalog = Catalog()
+    """Descriptions of versions that the catalog of the campaign does not have."""
+    new: NewInfrastructure = NewInfrastructure()
+    """Hosts and resources that the campaign does not know yet. They exist already; a change with
+    ``does: add`` is for those that do not."""
 
 
 class CommandKind(StrEnum):

@@ -164,4 +164,13 @@ def request_objection(state: UpgradeState, request: UpgradeRequest) -> Reason | 
         if name in state.requests.set_status or name in waiting or name in names[:index]:
             text = f"a set {name} exists: give each set an id of its own"
             return Reason("duplicate-set", text)
+    for described in request.catalog.descriptions:
+        known = state.catalog.get((described.component, described.version), described)
+        if known != described:
+            text = f"the catalog describes {described.component} {described.version} otherwise"
+            return Reason("catalog-conflict", text)
+    taken = [host.id for host in request.new.hosts if host.id in state.cluster.compute_hosts]
+    taken += [new.id for new in request.new.resources if new.id in state.resources.states]  # type: ignore[misc]
+    if taken:
+        return Reason("name-taken", f"{', '.join(taken)} exist already in the campaign")
     return None

@@ -15,7 +15,11 @@ from equipoise.upgrade.requests.set_conflicts import target_version
 from equipoise.upgrade.requests.units import make_units
 from equipoise.upgrade.state import UpgradeState
 from equipoise.upgrade.state.requests import ChangeSetStatus
-from equipoise.upgrade.state.resources import initial_resource_state, operation_between
+from equipoise.upgrade.state.resources import (
+    TrackedDependency,
+    initial_resource_state,
+    operation_between,
+)
 
 
 def schedule_request(
@@ -27,6 +31,7 @@ def schedule_request(
     after all work that the resources already have.
     """
     state.requests.count_request()
+    _join(state, request)
     refused: dict[str, Reason] = {}
     works: dict[ResourceId, list[WorkItem]] = {}
     for requested in request.sets:
@@ -51,6 +56,21 @@ def schedule_request(
         track_dependencies(state, status, works)
     infeasible = _add_levels(state, works)
     return refused | {set_: why for set_, why in infeasible.items() if set_ not in refused}
+
+
+def _join(state: UpgradeState, request: UpgradeRequest) -> None:
+    """Add the versions, hosts and resources that come with a request."""
+    state.describe(request.catalog)
+    for host in request.new.hosts:
+        state.cluster.join_host(state.campaign.cluster.overcommitted(host))
+    for resource in request.new.resources:
+        if resource.id not in state.resources.states:
+            state.resources.put(initial_resource_state(resource))
+    for dependency in request.new.dependencies:
+        state.resources.add_dependency(TrackedDependency(dependency))
+    if request.new.hosts:
+        # The groups name the compute hosts of their resources.
+        state.resources.cache_grouping(None)
 
 
 def _register_set(state: UpgradeState, set_: ChangeSet, requested_ms: int) -> ChangeSetStatus:

@@ -13,7 +13,7 @@ from typing import Any
 
 from equipoise.model.quantity import HostId, VmId
 from equipoise.model.upgrade.campaign import UpgradeCampaign, UpgradeSettings
-from equipoise.model.upgrade.catalog import ComponentDescription, ComponentId
+from equipoise.model.upgrade.catalog import Catalog, ComponentDescription, ComponentId
 from equipoise.model.upgrade.infrastructure import DependencyKind, DependencyPresence
 from equipoise.model.upgrade.work import VmBatch
 from equipoise.upgrade.state.cluster import UpgradeCluster
@@ -47,6 +47,12 @@ class UpgradeState:
     def advance(self, at_ms: int) -> None:
         """Set the time. It never goes back: the engine reports some events late."""
         self.at_ms = max(self.at_ms, at_ms)
+
+    def describe(self, catalog: Catalog) -> None:
+        """Add descriptions of versions that are not known yet."""
+        new = {(described.component, described.version): described
+               for described in catalog.descriptions}  # fmt: skip
+        self.catalog = new | dict(self.catalog) if new else self.catalog
 
     def is_pinned(self, vm: VmId) -> bool:
         """Return whether a VM must stay: its move failed now, or too often before."""
