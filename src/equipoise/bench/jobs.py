@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from equipoise.adapters.batsim.swf import read_swf, read_swf_size
 from equipoise.adapters.targets.environment import ADAPTERS_FOLDER, find_environment
-from equipoise.bench.jobs_protocol import measure_protocol
+from equipoise.bench.jobs_protocol import children_cpu_s, measure_protocol
 from equipoise.bench.measure import BenchmarkRow, run_alone
 from equipoise.sim.jobs.platform import uniform_platform
 from equipoise.sim.jobs.policies import POLICIES
@@ -59,14 +59,20 @@ def rows() -> Iterator[BenchmarkRow]:
     for policy in POLICIES:
         count = 20_000
         jobs = list(synthetic_jobs(count))
+        cpu_s = process_time()
         seconds, _ = _run(jobs, _HOSTS, policy)
         yield BenchmarkRow(
-            f"{count:,} delay jobs on {_HOSTS} hosts, {policy}", seconds, "", None, count=count
+            f"{count:,} delay jobs on {_HOSTS} hosts, {policy}",
+            seconds,
+            "",
+            None,
+            count=count,
+            figures={"jobs per CPU s": count / (process_time() - cpu_s)},
         )
     yield from _bursts()
     for name, path in _records():
         for policy in POLICIES:
-            began = perf_counter()
+            began, cpu_s = perf_counter(), process_time()
             jobs = list(read_swf(path))
             hosts = read_swf_size(path)
             _run(jobs, hosts, policy)
@@ -76,6 +82,7 @@ def rows() -> Iterator[BenchmarkRow]:
                 "",
                 None,
                 count=len(jobs),
+                figures={"CPU s": process_time() - cpu_s},
             )
     with tempfile.TemporaryDirectory() as folder:
         for policy in ("fcfs", "easy"):
@@ -172,6 +179,7 @@ def _many(folder: Path, policy: str) -> BenchmarkRow:
     path = folder / "many.swf"
     if not path.exists():
         write_swf(path, generated_lines(_MANY), _HOSTS)
+    cpu_s = children_cpu_s()
     seconds, memory_mib = run_alone(run_record, str(path), policy)
     return BenchmarkRow(
         f"{_MANY:,} jobs from an SWF file, {policy}, at most {memory_mib:,.0f} MiB",
@@ -179,7 +187,7 @@ def _many(folder: Path, policy: str) -> BenchmarkRow:
         "",
         None,
         count=_MANY,
-        figures={"memory_mib": round(memory_mib, 1)},
+        figures={"memory_mib": round(memory_mib, 1), "CPU s": children_cpu_s() - cpu_s},
     )
 
 

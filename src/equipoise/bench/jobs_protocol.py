@@ -121,13 +121,14 @@ def _run(folder: Path, command: str, jobs: int) -> tuple[ScheduledRun, float]:
         export=str(folder / "out"),
     )
     inputs = setup.read()
-    ours_s, theirs_s = process_time(), _children_cpu_s()
+    ours_s, theirs_s = process_time(), children_cpu_s()
     run = run_scheduler(inputs, JsonCodec(), SchedulerOptions(command=command)).run
-    ours_s, theirs_s = process_time() - ours_s, _children_cpu_s() - theirs_s
+    ours_s, theirs_s = process_time() - ours_s, children_cpu_s() - theirs_s
     return run, 100 * ours_s / (ours_s + theirs_s)
 
 
-def _children_cpu_s() -> float:
+def children_cpu_s() -> float:
+    """Return the CPU time of all child processes that have ended."""
     used = getrusage(RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
