@@ -13,7 +13,8 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -21,6 +22,18 @@ from equipoise.errors import WorldError
 
 _EXIT_S_MAX: Final = 0.5
 _STDERR_BYTES_MAX: Final = 2000
+
+
+@contextlib.contextmanager
+def call_when_late(delay_s: float, callback: Callable[[], object]) -> Iterator[None]:
+    """Call ``callback`` in a thread if the body takes longer than ``delay_s``."""
+    timer = threading.Timer(delay_s, callback)
+    timer.daemon = True  # it must not keep a program alive that ends during the delay
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 class LineProcess:
@@ -99,19 +112,11 @@ class LineProcess:
             raise self._fail(f"sent an invalid answer: {line[:200]!r}", "worker-answer-invalid")
         return reply
 
-    @contextlib.contextmanager
-    def _time_limit(self, seconds_max: float | None) -> Iterator[None]:
+    def _time_limit(self, seconds_max: float | None) -> AbstractContextManager[None]:
         """Kill the process if the body takes longer."""
         if seconds_max is None:
-            yield
-            return
-        timer = threading.Timer(seconds_max, self._kill_at_time_limit)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
+            return contextlib.nullcontext()
+        return call_when_late(seconds_max, self._kill_at_time_limit)
 
     def _kill_at_time_limit(self) -> None:
         self._timed_out.set()

@@ -28,6 +28,7 @@ from equipoise.adapters.ansible.job import (
     RunOptions,
     runner_event,
 )
+from equipoise.adapters.line_process import call_when_late
 from equipoise.errors import MissingExtra
 
 HOSTS_VARIABLE: Final = "equipoise_hosts"
@@ -360,7 +361,7 @@ class _WorkerProcess:
         self, order: Mapping[str, Any], timeout_s: int, listener: Listener, stop_signal: StopSignal
     ) -> RunLog:
         """Send the order and read events until the run ends."""
-        with _after(timeout_s + GRACE_S, self._kill_when_late):
+        with call_when_late(timeout_s + GRACE_S, self._kill_when_late):
             try:
                 self._send_order(order)
                 with stop_signal.on_stop(self._interrupt):
@@ -438,18 +439,6 @@ def _run_folder(files: Mapping[str, str]) -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _after(delay_s: float, callback: Callable[[], object]) -> Iterator[None]:
-    """Call ``callback`` if the body takes longer than ``delay_s``."""
-    timer = Timer(delay_s, callback)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 def search_path() -> str:

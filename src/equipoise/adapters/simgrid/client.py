@@ -13,8 +13,7 @@ from equipoise.adapters.line_process import LineProcess
 from equipoise.errors import WorldError
 from equipoise.sim.jobs.engine import JobEngine
 from equipoise.sim.jobs.fluid import Task, share
-from equipoise.sim.jobs.virtual_time import Activity, Callback
-from equipoise.sim.world.event_queue import EventPriority, EventQueue
+from equipoise.sim.jobs.virtual_time import Activity, Callback, QueuedTimers
 
 PYTHON_SETTING: Final = "EQUIPOISE_SIMGRID_PYTHON"
 """The environment variable that names an interpreter with SimGrid."""
@@ -43,17 +42,16 @@ class SimGridWorker(LineProcess):
         super().__init__([find_python(), _WORKER], name="SimGrid")
 
 
-class SimGridTime:
+class SimGridTime(QueuedTimers):
     """Virtual time whose tasks run in SimGrid; timers are absolute times, as in ``QueuedTime``.
 
     The rates of our own model are followed too, because the power of hosts depends on them.
     """
 
     def __init__(self, engine: JobEngine, worker: SimGridWorker, platform: Path) -> None:
-        self.now_s = 0.0
+        super().__init__()
         self._engine = engine
         self._worker = worker
-        self._queue: EventQueue[float] = EventQueue()
         self._tasks: dict[int, Activity] = {}
         self._numbers: dict[Activity, int] = {}
         self._next_number = 0
@@ -62,16 +60,6 @@ class SimGridTime:
         self._states = [host.initial_state for host in engine.platform.hosts]
         self._changed = False
         self._worker.exchange({"do": "load", "platform": str(platform)})
-
-    def after(self, seconds: float, callback: Callback) -> Activity:
-        """Call back after a time."""
-        activity = Activity(callback)
-        self._queue.schedule(self.now_s + seconds, EventPriority.END, activity.fire)
-        return activity
-
-    def at(self, at_s: float, callback: Callback) -> None:
-        """Call back at a time that is not in the past."""
-        self._queue.schedule(at_s, EventPriority.CHANGE, callback)
 
     def run_task(self, task: Task, callback: Callback) -> Activity:
         """Start a task in SimGrid and call back at its end."""

@@ -118,13 +118,12 @@ class VirtualTime(Protocol):
         ...
 
 
-class QueuedTime:
-    """Absolute times in the event queue. Activities of one instant end in the order of creation."""
+class QueuedTimers:
+    """Timers at absolute times in the event queue."""
 
-    def __init__(self, rates_changed: Callable[[], None] | None = None) -> None:
+    def __init__(self) -> None:
         self.now_s = 0.0
         self._queue: EventQueue[float] = EventQueue()
-        self._tasks = _Tasks(rates_changed)
 
     def after(self, seconds: float, callback: Callback) -> Activity:
         """Call back after a time."""
@@ -135,6 +134,14 @@ class QueuedTime:
     def at(self, at_s: float, callback: Callback) -> None:
         """Call back at a time that is not in the past."""
         self._queue.schedule(at_s, EventPriority.CHANGE, callback)
+
+
+class QueuedTime(QueuedTimers):
+    """Timers and tasks. Activities of one instant end in the order of creation."""
+
+    def __init__(self, rates_changed: Callable[[], None] | None = None) -> None:
+        super().__init__()
+        self._tasks = _Tasks(rates_changed)
 
     def run_task(self, task: Task, callback: Callback) -> Activity:
         """Start a task and call back at its end."""
