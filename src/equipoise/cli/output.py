@@ -128,7 +128,8 @@ def keep_figures(table: Table) -> Table:
     for column in table.columns:
         column.no_wrap, column.overflow = False, "fold"
         if column.justify == "right":
-            column.min_width = max((cell_len(str(cell)) for cell in column.cells), default=0)
+            lines = [line for cell in column.cells for line in str(cell).split("\n")]
+            column.min_width = max(map(cell_len, lines), default=0)
     return table
 
 

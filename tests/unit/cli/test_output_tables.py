@@ -31,3 +31,13 @@ def test_large_figures_have_no_decimals() -> None:
     figures = [0, 1_234_567, 0.5, 999_999.4, 15_382_400.25, -2e6]
     texts = ["0", "1,234,567", "0.500", "999,999.400", "15,382,400", "-2,000,000"]
     assert list(map(figure_text, figures)) == texts
+
+
+def test_a_figure_of_two_lines_needs_the_width_of_the_longer_one() -> None:
+    out = StringIO()
+    table = make_table("workload", "makespan s", "wait s", right=("makespan s", "wait s"))
+    table.add_row("a-long-name.json", "2,248.3\n± 1,346.0", "9.4\n± 15.3")
+    Console(file=out, width=34, highlight=False).print(keep_figures(table))
+    lines = out.getvalue().splitlines()
+    assert max(map(len, lines)) <= 34
+    assert all(figure in out.getvalue() for figure in ("2,248.3", "± 1,346.0", "± 15.3"))

@@ -30,6 +30,7 @@ from equipoise.cli.kube.options import cluster_options
 from equipoise.cli.output import (
     EXIT_OK,
     console,
+    keep_figures,
     make_table,
     print_document,
     printable,
@@ -273,6 +274,11 @@ def _write(out: Path, document: ClockStudyDocument) -> None:
     print_page_written(out / _PAGE)
 
 
+def _two_lines(figure: str) -> str:
+    """Return a figure with its interval below, so that the table fits in 80 columns."""
+    return figure.replace(" ± ", "\n± ")
+
+
 def _print_figures(document: ClockStudyDocument) -> None:
     """Print a table: for each workload the reference, then its points."""
     columns = ("timeout ms", "step s", "wait ms", "makespan s", "mean wait s", "wall s",
@@ -288,11 +294,13 @@ def _print_figures(document: ClockStudyDocument) -> None:
             if row.workload == reference.workload:
                 table.add_row(
                     name, f"{row.timeout_ms:g}", f"{row.max_step_s:g}", f"{row.min_delay_ms:g}",
-                    with_interval(row.makespan_s), with_interval(row.mean_waiting_s),
-                    with_interval(row.wall_s), accuracy_words(row),
+                    *map(_two_lines, (
+                        with_interval(row.makespan_s), with_interval(row.mean_waiting_s),
+                        with_interval(row.wall_s), accuracy_words(row),
+                    )),
                     f"{row.exact_runs} of {row.runs}", f"{row.crashes}",
                 )  # fmt: skip
-    console().print(table)
+    console().print(keep_figures(table))
     over = sum(row.over_allocations for row in document.points) + sum(
         row.over_allocations for row in document.references
     )

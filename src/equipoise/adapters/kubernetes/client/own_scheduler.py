@@ -30,6 +30,9 @@ _GONE: Final = 410
 _DENIED: Final = frozenset({401, 403})
 
 
+_PACKING: Final = "first-fit"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnSchedulerOptions:
     """What the scheduler serves, and how."""
@@ -62,6 +65,12 @@ class OwnScheduler:
         if options.policy not in POLICIES:
             what, cure = f"is {options.policy!r:.40}", f"write one of {', '.join(POLICIES)}"
             problem = InputProblem(key="--policy", what=what, cure=cure, code="unknown-name")
+            raise InvalidInput("kube", [problem])
+        if options.deschedule_s is not None and options.policy == _PACKING:
+            # It would evict the same pods again and again.
+            what = f"is given with {_PACKING}, which puts evicted pods back where they were"
+            cure = "choose the policy balance or least-loaded"
+            problem = InputProblem(key="--deschedule", what=what, cure=cure, code="option-conflict")
             raise InvalidInput("kube", [problem])
         self._address = address
         self._options = options

@@ -305,3 +305,14 @@ def test_a_controller_may_select_by_namespace(store: ObjectStore) -> None:
     assert names == sorted(names)
     assert len(store.list(PODS, "default")) == 2
     assert len(store.list(PODS, "", lambda pod: pod["metadata"]["name"] == "a")) == 2
+
+
+@pytest.mark.parametrize("amount", ["-4", "4 cores"])
+def test_a_node_cannot_report_an_amount_that_is_none(store: ObjectStore, amount: str) -> None:
+    """The simulation would keep the amount of before, and a scheduler take the new one."""
+    node = store.create(NODES, a_node("n"))
+    for part in ("capacity", "allocatable"):
+        status = {**node["status"], part: {"cpu": amount}}
+        with pytest.raises(ApiError) as refused:
+            store.replace(NODES, {**node, "status": status}, subresource="status")
+        assert refused.value.code == 422

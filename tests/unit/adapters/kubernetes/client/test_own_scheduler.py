@@ -167,6 +167,18 @@ def test_a_policy_has_a_known_name() -> None:
     assert wrong.value.problems[0].key == "--policy"
 
 
+def test_a_policy_that_packs_pods_is_not_for_the_descheduler() -> None:
+    for policy in ("balance", "least-loaded"):
+        OwnScheduler(
+            address_of("http://h"), OwnSchedulerOptions(policy=policy, deschedule_s=1)
+        ).close()
+    with pytest.raises(InvalidInput) as wrong:
+        OwnScheduler(
+            address_of("http://h"), OwnSchedulerOptions(policy="first-fit", deschedule_s=1)
+        )
+    assert (wrong.value.problems[0].key, wrong.value.code) == ("--deschedule", "option-conflict")
+
+
 def test_a_wrong_token_ends_the_scheduler() -> None:
     with ServedApi(ServerOptions(token=TOKEN)) as api:
         scheduler = OwnScheduler(address_of(api.url, token="wrong"), OwnSchedulerOptions())

@@ -78,6 +78,11 @@ def check_replaced(
 ) -> None:
     """Raise ``ApiError`` 422 if the new state of an object breaks a rule."""
     if subresource == "status":
+        # A scheduler would believe amounts that the simulation does not take.
+        status_causes = _node_causes(wanted) if resource is NODES else []
+        if status_causes:
+            name = current["metadata"]["name"]
+            raise errors.invalid(resource.kind, resource.group, name, status_causes)
         return
     causes = [] if wanted["metadata"] is current["metadata"] else _metadata_causes(
         resource, wanted["metadata"]
