@@ -40,9 +40,10 @@ def report_overload(
 
     With ``explain``, also which standby hosts would help and what keeps the VMs where they are.
     """
+    leaving = _leaving_hosts(snapshot, state)
     excess = state.overload()
     if not excess.any():
-        return ()
+        return tuple(_host_fault(snapshot, state, row, {}) for row in leaving)
     # Each standby host is tried by a search of its own, which the control loop does not need.
     wakes = _standby_that_helps(snapshot, state, search) if explain else ()
     shortages = tuple(_shortages(snapshot, state, wakes))
@@ -57,7 +58,23 @@ def report_overload(
         faults.append(_host_fault(snapshot, state, row, obstacles))
     if cure:
         faults = [fault.but(unblock=cure, hosts=tuple(map(str, wakes))) for fault in faults]
+    faults += [_host_fault(snapshot, state, row, {}) for row in leaving]
     return (*shortages, *faults)
+
+
+def _leaving_hosts(snapshot: Snapshot, state: Assessment) -> list[int]:
+    """Return the overloaded hosts that are about to leave: balance moves no VM to or from them."""
+    rows = [
+        row
+        for row, host in enumerate(state.host_ids)
+        if snapshot.hosts[host].requested is not None and snapshot.hosts[host].state is HostState.ON
+    ]
+    arrays = state.arrays
+    return [
+        row
+        for row in rows
+        if (arrays.host_usable[row] > arrays.capacity[row, : len(DEMANDED)] * FULL_LOAD).any()
+    ]
 
 
 def shortage_phrase(fault: BalanceFault) -> str:

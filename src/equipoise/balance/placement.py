@@ -24,9 +24,16 @@ from equipoise.balance.repair.failover import FailoverReserve, LostVm
 from equipoise.balance.repair.faults import BalanceFault, find_host_obstacles
 from equipoise.balance.repair.move_order import VmAssignment
 from equipoise.balance.repair.placement_state import PlacementProblem, PlacementState, ProblemKind
-from equipoise.balance.repair.repair_search import search_repair
+from equipoise.balance.repair.repair_search import makes_overload_worse, search_repair
 from equipoise.balance.rules import PlacementRules, read_rules
-from equipoise.balance.start_action import host_to_leave, is_placeable, start_action
+from equipoise.balance.start_action import (
+    at_full_load,
+    host_to_leave,
+    is_demand_known,
+    is_placeable,
+    overload_warnings,
+    start_action,
+)
 from equipoise.balance.start_rules import StartRules, VmChange
 from equipoise.capacity.admission import CPU_RESERVATIONS, MEMORY_RESERVATIONS, PoolReservations
 from equipoise.model.action import Action, PowerOn
@@ -118,7 +125,7 @@ def place_vms(
         for vm in vms
         if vm not in ready
     ]
-    estimated = frozenset(vm for vm in ready if not known and not _is_known(snapshot.vms[vm]))
+    estimated = frozenset(vm for vm in ready if not known and not is_demand_known(snapshot.vms[vm]))
     fastest = max((host.mhz_per_core for host in snapshot.hosts.values()), default=0)
     new_vms = [
         at_full_load(snapshot.vms[vm], fastest) if vm in estimated else snapshot.vms[vm]
@@ -265,7 +272,9 @@ class _Placer:
             return True
         if self._place_with_power_on(vm):
             return True
-        return overloads and self._place_with_overload(vm)
+        if overloads:
+            return self._place_with_overload(vm)
+        return can_make_room and self._place_with_moves(vm, overload=True)
 
     def _place_directly(self, vm: VmId, *, overload: bool = False) -> bool:
         """Place a VM on the best host without obstacle, and its partner on another host."""
@@ -381,9 +390,10 @@ class _Placer:
         self._score.remove(self._vms[vm], self._placed.pop(vm).host)
         self._placement_state.place(vm, None)
 
-    def _place_with_moves(self, vm: VmId) -> bool:
+    def _place_with_moves(self, vm: VmId, *, overload: bool = False) -> bool:
         """Place a VM on a host from which the fewest other VMs move away."""
         placement_state = self._placement_state
+        before = placement_state.excess_demand()
         # Only this VM is a problem here. Rules that are broken elsewhere are the work of a balance
         # pass and must not cause moves in an initial placement.
         placement_state.problems = {}
@@ -391,7 +401,8 @@ class _Placer:
         search_result = search_repair(placement_state)
         if placement_state.host_of[vm] is None:
             return False
-        if not self._reserve_holds(vm):
+        worse = makes_overload_worse(placement_state, before)
+        if (worse and not overload) or not self._reserve_holds(vm):
             self._load_state(_with_hosts_on(self._snapshot, self._wakes))
             return False
         if self._start_rules is not None:
@@ -405,6 +416,9 @@ class _Placer:
                 self._load_state(_with_hosts_on(self._snapshot, self._wakes))
                 return False
         self._apply_assignments(search_result.assignments)
+        if worse:
+            now = placement_state.excess_demand()
+            self._warnings += overload_warnings(vm, before, now)
         return True
 
     def _place_exactly(self, vm: VmId) -> bool:
@@ -428,9 +442,11 @@ class _Placer:
             self._exact_failures += 1
             return False
         assignments = [VmAssignment(name, to, now.vms[name].host) for name, to in targets.items()]
+        before = self._placement_state.excess_demand()
         for assignment in assignments:
             self._placement_state.place(assignment.vm, assignment.host)
-        if not self._reserve_holds(vm):
+        worse = makes_overload_worse(self._placement_state, before)
+        if worse or not self._reserve_holds(vm):
             self._load_state(_with_hosts_on(self._snapshot, self._wakes))
             return False
         self._apply_assignments(assignments)
@@ -571,17 +587,6 @@ class _Placer:
                 if started.issuperset(_start_step_id(VmId(vm)) for vm in warning.vms)
             ),
         )
-
-
-def _is_known(vm: Vm) -> bool:
-    """Return whether the demand of a VM is given."""
-    return vm.demand.cpu_mhz > 0 or vm.demand.memory_mib > 0
-
-
-def at_full_load(vm: Vm, mhz_per_core: int) -> Vm:
-    """Return a VM with the maximum demand; the score limits the MHz to what a host can give."""
-    demand = Demand(cpu_mhz=vm.vcpus * mhz_per_core, memory_mib=vm.memory_mib, named=vm.consumption)
-    return vm.but(demand=demand)
 
 
 def _with_hosts_on(snapshot: Snapshot, hosts: Sequence[HostId]) -> Snapshot:

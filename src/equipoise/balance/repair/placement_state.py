@@ -303,6 +303,16 @@ class PlacementState:
             )
         )
 
+    def excess_demand(self) -> dict[tuple[HostId, int], int]:
+        """Return by how much the demand on a host exceeds its capacity, of CPU and of memory."""
+        hosts = self.snapshot.hosts
+        return {
+            (host, column): amount - resource.of_host(hosts[host])
+            for host, amounts in self.demand.items()
+            for column, (resource, amount) in enumerate(zip(DEMANDED, amounts, strict=True))
+            if amount > resource.of_host(hosts[host])
+        }
+
     def find_problems(self) -> None:
         """Find all problems.
 

@@ -8,7 +8,7 @@ search budget is exhausted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +24,8 @@ PROBLEMS_PER_COST: Final = 4
 """The lower bound costs one tried pair per this many problems."""
 BUDGET_PER_HOST_MIN: Final = 8
 """The minimum budget per host when problems are solved one by one."""
+CALM_MOVES_MAX: Final = 3
+"""So many moves more may be made if they avoid that a host is overloaded."""
 EXTRA_MOVES_MAX: Final = 8
 """The search tries up to this many moves more than the lower bound."""
 
@@ -47,7 +49,7 @@ def search_repair(
     # of all the others.
     unsolvable = _unsolvable_problems(placement_state)
     placement_state.abandoned.update(unsolvable)
-    solution, fewest = _search_fewest(placement_state, budget)
+    solution, fewest = _search_calm(placement_state, budget)
     if solution is not None:
         return _search_result(placement_state, solution, unsolvable, fewest=fewest)
     assignments: list[VmAssignment] = []
@@ -65,7 +67,7 @@ def search_repair(
         # A move for an earlier problem has repaired this one as well.
         if problem not in placement_state.problems:
             continue
-        solution, _ = _search_fewest(placement_state, budget)
+        solution, _ = _search_calm(placement_state, budget)
         if solution is None:
             placement_state.abandoned.add(problem)
             unsolved.append(problem)
@@ -115,6 +117,36 @@ def _merged(assignments: list[VmAssignment]) -> list[VmAssignment]:
     return [VmAssignment(vm, host, first[vm]) for vm, host in last.items() if host != first[vm]]
 
 
+def _search_calm(
+    placement_state: PlacementState, budget: int
+) -> tuple[list[VmAssignment] | None, bool]:
+    """Return the fewest assignments or, if they overload a host, others that overload none."""
+    if placement_state.problems.keys() <= placement_state.abandoned:
+        return [], True
+    before = placement_state.excess_demand()
+    solution, fewest = _search_fewest(placement_state, budget)
+    if not solution or not makes_overload_worse(placement_state, before):
+        return solution, fewest
+    for assigned in reversed(solution):
+        placement_state.place(assigned.vm, assigned.before)
+    other = _RepairSearch(placement_state, budget // 4, calm=True).run(
+        _count_moves(solution) + CALM_MOVES_MAX
+    )
+    if other is not None:
+        return other, fewest and _count_moves(other) == _count_moves(solution)
+    for assigned in solution:
+        placement_state.place(assigned.vm, assigned.host)
+    return solution, fewest
+
+
+def makes_overload_worse(
+    placement_state: PlacementState, before: Mapping[tuple[HostId, int], int]
+) -> bool:
+    """Return whether the demand on a host exceeds its capacity by more than before."""
+    now = placement_state.excess_demand()
+    return any(excess > before.get(key, 0) for key, excess in now.items())
+
+
 def _search_fewest(
     placement_state: PlacementState, budget: int
 ) -> tuple[list[VmAssignment] | None, bool]:
@@ -148,9 +180,16 @@ class _RepairSearch:
     """A depth-first search with a limit on moves and a budget."""
 
     def __init__(
-        self, placement_state: PlacementState, budget: int, *, feasible: bool = True
+        self,
+        placement_state: PlacementState,
+        budget: int,
+        *,
+        feasible: bool = True,
+        calm: bool = False,
     ) -> None:
         self._placement_state = placement_state
+        self._calm = calm
+        """Whether no move may overload a host."""
         self._budget = budget
         self._feasible = feasible
         """Whether the moves must be able to run one after the other."""
@@ -257,6 +296,7 @@ class _RepairSearch:
                     host == placement_state.host_of[vm]
                     or not _is_allowed(placement_state, vm, host)
                     or placement_state.worsens_abandoned(vm, host)
+                    or (self._calm and placement_state.overloads(vm, host))
                 ):
                     continue
                 harm = _count_new_problems(placement_state, vm, host)
