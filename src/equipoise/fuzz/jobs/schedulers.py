@@ -54,7 +54,7 @@ class _BusyHosts(RuledInOrder):
             start(job, lowest_bits(self._gate.all_hosts, job.hosts_requested))
 
 
-class _Hasty(RuledEasy):
+class _IgnoresReservation(RuledEasy):
     """Backfills any job that fits, also if it delays the first waiting job."""
 
     def _reserve(self, first: Job) -> tuple[float, int]:
@@ -64,7 +64,7 @@ class _Hasty(RuledEasy):
 _REMEMBERED: Final = 3
 
 
-class _Forgetful(RuledInOrder):
+class _ForgetsFourthJob(RuledInOrder):
     """Forgets a job that arrives while three others wait."""
 
     def submit(self, job: Job) -> None:
@@ -111,8 +111,8 @@ def _entries() -> Iterable[BatchScheduler]:
         )
     faulty: tuple[tuple[str, type[RuledInOrder] | type[RuledEasy], str], ...] = (
         ("busy", _BusyHosts, ""),
-        ("hasty", _Hasty, "easy"),
-        ("forgetful", _Forgetful, "fcfs"),
+        ("hasty", _IgnoresReservation, "easy"),
+        ("forgetful", _ForgetsFourthJob, "fcfs"),
         ("ties", _NewestFirst, "sjf"),
     )
     for name, kind, promise in faulty:

@@ -24,7 +24,7 @@ _DIFFERENCE_SLACK: Final = 64
 """How far from even a partial division may be before all differences are tried."""
 
 
-class Halves(NamedTuple):
+class UnitHalves(NamedTuple):
     """The blocks of each half."""
 
     first: tuple[BlockIndex, ...]
@@ -50,7 +50,7 @@ class _LinkedBlocks:
     """Whether it may only be in the second half."""
 
 
-def halve(structure: UnitStructure, second: Collection[BlockIndex] = ()) -> Halves | None:
+def halve(structure: UnitStructure, second: Collection[BlockIndex] = ()) -> UnitHalves | None:
     """Divide a unit: each half has a member of each peer group and at most one constituent of each.
 
     Blocks in ``second`` are in the second half. ``None`` if there is no such division.
@@ -76,7 +76,7 @@ def halve(structure: UnitStructure, second: Collection[BlockIndex] = ()) -> Halv
     ]
     in_first = set(first)
     rest = tuple(index for index in range(len(structure.blocks)) if index not in in_first)
-    return Halves(tuple(sorted(first)), rest, difference)
+    return UnitHalves(tuple(sorted(first)), rest, difference)
 
 
 def _linked_blocks(
@@ -215,7 +215,7 @@ def _trace_choices(
 BlockPartition = tuple[BlockIndex, ...]
 
 
-def halves_for_links(structure: UnitStructure) -> Halves | None:
+def halves_for_links(structure: UnitStructure) -> UnitHalves | None:
     """Divide a unit such that sponsors without a peer are in the second half, if that is as even.
 
     Otherwise the resources that change first lose the only connection to such a sponsor.
