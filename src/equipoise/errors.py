@@ -233,6 +233,8 @@ CODES: Final[Mapping[str, str]] = {
     "set-coupled": "Another change set on the same resource is undone.",
     "lost-peer": "A peer is lost, so the resource can never be taken out.",
     "circular-wait": "The resources of the change set wait for each other.",
+    "not-evacuable": "VMs cannot leave the hosts that go out of service with the resource.",
+    "resource-lost": "A resource failed; its repair lets the campaign continue.",
     "vm-not-movable": "The moves of a VM have failed too often, so its host cannot change.",
     "connection-refused": "The connection was refused before the work started.",
     "attempts-exhausted": "The allowed attempts on the resource have failed.",

@@ -153,6 +153,7 @@ def _iteration_began(state: UpgradeState, event: past.IterationStarted) -> None:
         refused = schedule_request(state, request, requested_ms)
         state.requests.refuse({SetId(set_): reason for set_, reason in refused.items()})
     state.requests.drop_pending()
+    state.resources.cache_outages(None)
     for command, number in state.requests.take_deferred():
         _handle_command(state, command, number)
 
@@ -312,6 +313,7 @@ def _undo_began(state: UpgradeState, event: past.SetUndoStarted) -> None:
     state.iteration.note_progress()
     state.requests.start_undo(event.set, Reason(event.code, event.reason))
     undo_set(state, event.set)
+    state.resources.cache_outages(None)  # the progress of a set decides which dependencies hold
 
 
 def _set_ended(state: UpgradeState, event: past.SetEnded) -> None:
@@ -319,6 +321,7 @@ def _set_ended(state: UpgradeState, event: past.SetEnded) -> None:
     drop_set(state, event.set)
     state.requests.end_set(event.set, event.outcome, Reason(event.code, event.reason))
     settle_dependencies(state, event.set)
+    state.resources.cache_outages(None)
     if event.outcome is SetOutcome.REFUSED:
         for id_ in state.requests.set_status[event.set].resources:
             resource_state = state.resources.states.get(id_)

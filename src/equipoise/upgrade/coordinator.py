@@ -23,6 +23,7 @@ from equipoise.model.upgrade.event import (
 )
 from equipoise.model.upgrade.work import TaskBatch, VmBatch, VmMove
 from equipoise.upgrade.apply import apply_event
+from equipoise.upgrade.giving_up import repair_reasons, set_with_lost_support
 from equipoise.upgrade.graph.build import grouping
 from equipoise.upgrade.graph.host_partitions import used_hosts
 from equipoise.upgrade.graph.iteration_view import (
@@ -40,13 +41,14 @@ from equipoise.upgrade.role_coverage import RemovalChecker
 from equipoise.upgrade.rules.holds import is_all_held
 from equipoise.upgrade.rules.redundancy import unspareable_set
 from equipoise.upgrade.rules.windows import deadline_ms, window_opens_ms
-from equipoise.upgrade.select_batch import select_batch
+from equipoise.upgrade.select_batch import BatchSelection, select_batch
 from equipoise.upgrade.state import UpgradeState, initial_state
 from equipoise.upgrade.state.iteration import IterationPhase
 from equipoise.upgrade.state.requests import SetProgress
 from equipoise.upgrade.tasks import batch_schedule, check_schedule, relink_schedule, revert_schedule
 from equipoise.upgrade.vms import vm_batch
 from equipoise.upgrade.vms.consolidation import consolidate
+from equipoise.upgrade.vms.evacuation import evacuate, with_reasons
 from equipoise.upgrade.vms.gate import admit_moves
 from equipoise.upgrade.vms.scaling import answer_scaling, restart_vms
 
@@ -208,9 +210,11 @@ class Coordinator:
         if moves:
             return self._consolidate(moves, "to free hosts for the replacement of a storage")
         selection = select_batch(view)
-        moves = () if is_held else consolidate(view, selection)
-        if moves:
-            return self._consolidate(moves, "to free hosts")
+        if not is_held:
+            prepared = self._move_before(view, selection)
+            if isinstance(prepared, VmBatchStarted):
+                return prepared
+            selection = prepared
         # The batch starts from this very view, unless a crash makes it necessary to compute it
         # again.
         self._view = view
@@ -221,6 +225,27 @@ class Coordinator:
             batch=selection.batch,
             eliminated=selection.eliminated,
         )
+
+    def _move_before(
+        self, view: IterationView, selection: BatchSelection
+    ) -> VmBatchStarted | BatchSelection:
+        """Return moves without which nothing can change, or the selection with its reasons."""
+        # An evacuation that has started goes on before anything else is tried.
+        began = bool(self.state.iteration.evacuated_from)
+        evacuation = evacuate(view, selection) if began else None
+        if evacuation is None or not evacuation.moves:
+            moves = consolidate(view, selection)
+            if moves:
+                return self._consolidate(moves, "to free hosts")
+            evacuation = evacuation or evacuate(view, selection)
+        if evacuation.moves:
+            id_ = self.state.iteration.batch_id(
+                f"/evacuation-{self.state.iteration.sub_iteration + 1}"
+            )
+            batch = VmBatch(id=id_, moves=evacuation.moves)
+            why = "to empty hosts that depend on a resource"
+            return VmBatchStarted(at_ms=self.state.at_ms, batch=batch, why=why)
+        return with_reasons(selection, evacuation)
 
     def _consolidate(self, moves: tuple[VmMove, ...], why: str) -> VmBatchStarted:
         state = self.state
@@ -313,6 +338,7 @@ class Coordinator:
                 # lets the others continue. The most specific cause comes first.
                 self._set_with_lost_peer()
                 or unspareable_set(state)
+                or set_with_lost_support(state)
                 or self._set_with_unspareable_unit()
                 or self._set_in_circular_wait()
             )
@@ -327,7 +353,9 @@ class Coordinator:
 
     def _pause_reasons(self) -> tuple[Reason, ...]:
         nothing = Reason("nothing-possible", "no action is possible now")
-        return tuple(dict.fromkeys(self.state.iteration.wait_reasons)) or (nothing,)
+        repairs = repair_reasons(self.state)
+        reasons = tuple(dict.fromkeys((*self.state.iteration.wait_reasons, *repairs)))
+        return reasons or (nothing,)
 
     def _set_in_circular_wait(self) -> SetUndoStarted | None:
         """Undo a set whose resources wait for each other.

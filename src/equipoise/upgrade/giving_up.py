@@ -19,8 +19,10 @@ from equipoise.model.upgrade.graph import Modification
 from equipoise.model.upgrade.request import SetId
 from equipoise.model.upgrade.work import ExecutionLevel
 from equipoise.upgrade.graph.build import grouping
+from equipoise.upgrade.graph.in_service import Outages, outages_with
 from equipoise.upgrade.graph.iteration_view import affected_hosts, build_view
 from equipoise.upgrade.reason import Reason, resource_given_up, set_undo_started
+from equipoise.upgrade.requests.feasibility import lasting_obstacle
 from equipoise.upgrade.requests.set_conflicts import service_conflicts
 from equipoise.upgrade.state import UpgradeState
 from equipoise.upgrade.state.resources import ResourceState
@@ -135,3 +137,42 @@ def give_up_unevacuated(state: UpgradeState) -> ResourceGivenUp | SetUndoStarted
 
 def _scheduled(state: UpgradeState, sets: Iterable[SetId]) -> Iterator[SetId]:
     return (set_ for set_ in sets if state.requests.is_scheduled(set_))
+
+
+def lost_resources(state: UpgradeState) -> Outages:
+    """Return what is out of service until a repair: lost resources, and what needs them."""
+    lost = (
+        id_
+        for id_, resource_state in state.resources.states.items()
+        if resource_state.present and not resource_state.operational
+    )
+    return outages_with(state, tuple(lost), already={})
+
+
+def set_with_lost_support(state: UpgradeState) -> SetUndoStarted | None:
+    """Undo a set with a resource that can never be taken out after permanent losses."""
+    lost = lost_resources(state)
+    if not lost:
+        return None
+    for id_, resource_state in state.resources.states.items():
+        if id_ in lost or not resource_state.levels or not resource_state.active:
+            continue
+        set_ = state.requests.first_scheduled(resource_state.levels[0].works)
+        if set_ is None or resource_state.modification is not Modification.UPGRADE:
+            continue
+        reason = lasting_obstacle(state, id_, lost)
+        if reason is not None:
+            return set_undo_started(state.at_ms, set_, reason)
+    return None
+
+
+def repair_reasons(state: UpgradeState) -> tuple[Reason, ...]:
+    """Return the repairs that could end a wait for capacity or for constituents."""
+    failed = [
+        id_ for id_, resource_state in state.resources.states.items() if resource_state.failed
+    ]
+    if not failed:
+        return ()
+    names = ", ".join(failed)
+    text = f"{names} failed: repair it, then send the command repaired:{failed[0]}"
+    return (Reason("resource-lost", text),)

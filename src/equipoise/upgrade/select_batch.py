@@ -21,6 +21,7 @@ from equipoise.upgrade.reason import Reason
 from equipoise.upgrade.requests.brakes import BatchBrakes
 from equipoise.upgrade.role_coverage import RoleCoverage
 from equipoise.upgrade.rules import eliminate
+from equipoise.upgrade.rules.outage_guard import OutageGuard
 from equipoise.upgrade.state import UpgradeState
 from equipoise.upgrade.vms.reserves import (
     FreeCapacity,
@@ -80,7 +81,7 @@ def _try_selection(
         # The order of the cluster, not of the selection, so that journals of equal batches are
         # equal.
         tuple(sorted(batch, key=view.position.__getitem__)),
-        tuple(_eliminated(view, [*removed, (5, waiting), (0, passed_over | capped)])),
+        tuple(_eliminated(view, [*removed, (5, waiting), *_by_rule(passed_over | capped)])),
     )
     # Another peer can help only if rule 6 removed one and capacity stopped the one it kept.
     peers = next((reasons for rule, reasons in removed if rule == PEER_RULE), {})
@@ -98,6 +99,15 @@ def _try_selection(
     }
 
 
+def _by_rule(capped: dict[VertexId, Reason]) -> list[tuple[int, dict[VertexId, Reason]]]:
+    """Return the groups that do not fit into the batch, by the rule that would have said so."""
+    by_rule: dict[int, dict[VertexId, Reason]] = {}
+    for vertex, reason in capped.items():
+        rule = {"constituents-short": PEER_RULE, "vms-depend": 1}.get(reason.code, 0)
+        by_rule.setdefault(rule, {})[vertex] = reason
+    return list(by_rule.items())
+
+
 def _fill_batch(
     view: IterationView,
     ordered: list[VertexId],
@@ -109,11 +119,12 @@ def _fill_batch(
     out: set[HostId] = set()
     batch: list[VertexId] = []
     capped: dict[VertexId, Reason] = {}
-    coverage, brakes = RoleCoverage(view), BatchBrakes(view)
+    coverage, brakes, guard = RoleCoverage(view), BatchBrakes(view), OutageGuard(view)
     for vertex in ordered:
-        more = hosts[vertex]
+        more = hosts[vertex] | guard.hosts(vertex)
         short = (
             brakes.missed(vertex)
+            or guard.missed(vertex)
             or _spare_shortage(view, vertex, len(out))
             or coverage.missed(vertex)
         )
@@ -129,6 +140,7 @@ def _fill_batch(
             batch.append(vertex)
             coverage.take_out(vertex)
             brakes.take(vertex)
+            guard.take(vertex)
             out |= more
         else:
             capped[vertex] = no_spare or _cap_reason(together, spare_hosts, more)

@@ -36,6 +36,7 @@ def batch_schedule(view: IterationView, batch: tuple[VertexId, ...], id_: BatchI
     work: TaskStage = []
     on: TaskStage = []
     states = view.state.resources.states
+    returning = {id_ for groups in view.returning if groups.due for id_ in groups.groups}
     for vertex in batch:
         group = view.control.groups[vertex]
         unit = view.unit(vertex)
@@ -43,7 +44,7 @@ def batch_schedule(view: IterationView, batch: tuple[VertexId, ...], id_: BatchI
         changing = [member for member in group.members if member in levels]
         block_of = _change_blocks(view, vertex)
         # A group without work only returns into service.
-        if not levels and not group.active:
+        if not group.active and (vertex in returning or not levels):
             back += _new_tasks(view.state, block_of, group.members, TaskKind.ACTIVATE)
             continue
         work += [_apply_task(view.state, block_of[member], member) for member in changing]

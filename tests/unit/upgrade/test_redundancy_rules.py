@@ -326,10 +326,11 @@ def test_links_of_one_host_change_one_after_the_other() -> None:
 def test_the_only_link_of_a_host_waits_until_its_vms_have_moved() -> None:
     harness = linked(1, busy=True)
     harness.run()
-    (first, *_) = harness.events(BatchDecided)
-    assert not first.batch
-    assert first.eliminated[0].code == "vms-depend"
-    assert "h1" in first.eliminated[0].reason
+    (moved,) = harness.events(VmBatchStarted)
+    assert [(move.vm, move.source) for move in moved.batch.moves] == [("vm", "h1")]
+    (decided,) = harness.events(BatchDecided)
+    assert decided.batch == ("l1",), "the batch is decided when the host is empty"
+    assert harness.outcomes() == {"cables": "applied"}
     idle = linked(1, busy=False)
     idle.run()
     assert idle.outcomes() == {"cables": "applied"}

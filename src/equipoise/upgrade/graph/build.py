@@ -26,9 +26,9 @@ from equipoise.upgrade.graph.dependencies import (
     PRESENT_NOW,
     constituents_needed,
     presence,
-    protection_groups,
 )
 from equipoise.upgrade.graph.host_partitions import HostPartitions
+from equipoise.upgrade.graph.protection import protection_groups
 from equipoise.upgrade.state import UpgradeState
 from equipoise.upgrade.state.resources import ResourceState, TrackedDependency
 

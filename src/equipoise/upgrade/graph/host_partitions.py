@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from equipoise.model.quantity import HostId, ResourceId, TenantId
 from equipoise.model.upgrade.request import SetId
+from equipoise.upgrade.graph.in_service import outages
 from equipoise.upgrade.state import UpgradeState
 from equipoise.upgrade.state.requests import SetProgress
 
@@ -41,13 +42,14 @@ def divide_hosts(
         and _has_work_left(state, status.id)
     }
     old: dict[HostId, None] = {}
+    out = outages(state)
     new: dict[HostId, None] = {}
     for host, compute_host in state.cluster.compute_hosts.items():
         if compute_host.vms_max == 0 or not compute_host.up:
             continue
         resources = members.get(host, ())
         # A host that is out of service belongs to neither partition: no VM may be planned on it.
-        if not all(_in_service(state, resource) for resource in resources):
+        if any(resource in out for resource in resources):
             continue
         # A host with pending work of a dividing set is old; without a division any work counts.
         (old if _has_changes_left(state, resources, dividing) else new)[host] = None
@@ -55,11 +57,6 @@ def divide_hosts(
         state.requests.set_status[set_].progress is SetProgress.UNDOING for set_ in dividing
     )
     return HostPartitions(bool(dividing), old, new, undoing)
-
-
-def _in_service(state: UpgradeState, resource: ResourceId) -> bool:
-    resource_state = state.resources.states[resource]
-    return resource_state.operational and (resource_state.active or not resource_state.present)
 
 
 def _has_work_left(state: UpgradeState, set_: SetId) -> bool:

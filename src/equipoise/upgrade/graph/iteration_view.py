@@ -8,13 +8,19 @@ from functools import cached_property
 
 from equipoise.model.quantity import HostId, ResourceId
 from equipoise.model.upgrade.event import SetOutcome
-from equipoise.model.upgrade.graph import ChangeGroup, ChangeGroupEdge, ControlGraph, ResourceGraph
-from equipoise.model.upgrade.infrastructure import DependencyKind
+from equipoise.model.upgrade.graph import ChangeGroup, ControlGraph, ResourceGraph
 from equipoise.model.upgrade.request import SetId
 from equipoise.model.upgrade.work import ExecutionLevel, UnitId, UpgradeUnit, VertexId
 from equipoise.model.value import pause_gc
-from equipoise.upgrade.graph.build import control_graph, grouping, holds_now, resource_graph
+from equipoise.upgrade.graph.build import control_graph, grouping, resource_graph
 from equipoise.upgrade.graph.host_partitions import HostPartitions, divide_hosts
+from equipoise.upgrade.graph.in_service import (
+    Outages,
+    outages,
+    outages_after_return,
+    outages_with,
+    service_needs,
+)
 from equipoise.upgrade.requests.set_conflicts import Conflicts, service_conflicts, version_conflicts
 from equipoise.upgrade.state import UpgradeState
 
@@ -106,7 +112,7 @@ class IterationView:
             members = [id_ for partition in unit.partitions for id_ in partition]
             present = [id_ for id_ in members if id_ in self.graph.vertices]
             vertices = dict.fromkeys(self.control.group_of[id_] for id_ in present)
-            groups = tuple(id_ for id_ in vertices if self._is_kept_deactivated(id_))
+            groups = tuple(id_ for id_ in vertices if self._is_kept_deactivated(id_, unit.id))
             # Groups of a single partition never wait for others.
             if groups and len(unit.partitions) > 1:
                 current = next_partition(self.state, unit)
@@ -166,10 +172,25 @@ class IterationView:
             for work in works
         )
 
-    def _is_kept_deactivated(self, vertex: VertexId) -> bool:
+    def _is_kept_deactivated(self, vertex: VertexId, unit: UnitId) -> bool:
+        """Return whether a group has left service with its unit and has no work of it left.
+
+        Work of a later request starts after the unit, so it does not keep the group out.
+        """
         group = self.control.groups[vertex]
         lost = group.isolated or group.failed
-        return not (group.active or group.changes or lost) and self.present(group)
+        waits = any(self._precedes(member, unit) for member in group.members)
+        return not (group.active or lost or waits) and self.present(group)
+
+    def _precedes(self, resource: ResourceId, unit: UnitId) -> bool:
+        """Return whether a resource has work that comes before the end of its unit."""
+        resource_state = self.state.resources.states[resource]
+        order = {level.unit: level.order for level in resource_state.levels}
+        if unit in order or 0 in order.values():
+            return True
+        # The order of a unit is that of its request, the first part of its id.
+        own = unit.rsplit("/", maxsplit=1)[0]
+        return bool(order) and not own.isdigit()
 
     def returning_when_out(self, vertex: VertexId) -> set[VertexId]:
         """Return the groups that return into service when a group leaves it."""
@@ -181,8 +202,47 @@ class IterationView:
         }
 
     def operational(self, group: ChangeGroup) -> bool:
-        """Return whether a group works now."""
-        return not (group.isolated or group.failed) and group.active and self.present(group)
+        """Return whether a group works now, and what it needs."""
+        return (
+            not (group.isolated or group.failed)
+            and group.active
+            and self.present(group)
+            and self.outages.keys().isdisjoint(group.members)
+        )
+
+    @cached_property
+    def outages(self) -> Outages:
+        """The resources out of service now."""
+        return outages(self.state)
+
+    def outages_with(self, vertex: VertexId) -> Outages:
+        """Return what leaves service with a group, itself included.
+
+        What returns at that moment counts as in service.
+        """
+        members = self.control.groups[vertex].members
+        if not self.outages and not any(member in self._needed for member in members):
+            return dict(zip(members, members, strict=True))  # the usual case needs no search
+        returning = self.returning_members(vertex)
+        before = outages_after_return(self.state, returning) if returning else self.outages
+        return outages_with(self.state, members, before)
+
+    def returning_members(self, vertex: VertexId) -> set[ResourceId]:
+        """Return the resources that return into service when a group leaves it."""
+        return {
+            member
+            for group in self.returning_when_out(vertex)
+            for member in self.control.groups[group].members
+        }
+
+    @cached_property
+    def _needed(self) -> Collection[ResourceId]:
+        return service_needs(self.state).dependents
+
+    def hosts_of(self, resources: Iterable[ResourceId]) -> set[HostId]:
+        """Return the compute hosts of the groups of some resources."""
+        control = self.control
+        return {host for id_ in resources for host in control.groups[control.group_of[id_]].hosts}
 
     def present(self, group: ChangeGroup) -> bool:
         """Return whether a group is present now."""
@@ -213,51 +273,7 @@ def affected_hosts(view: IterationView, vertex: VertexId) -> set[HostId]:
 
 
 def _hosts_cut_off(view: IterationView, vertex: VertexId) -> set[HostId]:
-    """Return the hosts of a group, or else those that cannot work without it."""
-    control = view.control
-    hosts = set(control.groups[vertex].hosts)
-    if hosts:
-        return hosts
-    out = {vertex}
-    returning = view.returning_when_out(vertex)
-    queue = [vertex, *_groups_behind_links(view, vertex)]
-    out |= set(queue)
-    for current in queue:
-        hosts |= set(control.groups[current].hosts)
-        for edge in control.dependent_edges.get(current, ()):
-            if edge.dependent in out or not holds_now(edge):
-                continue
-            # An aggregate survives the loss of a constituent; rule 5 counts how many it needs.
-            if edge.kind is not DependencyKind.AGGREGATION and not _has_other_sponsor(
-                view, edge, out, returning
-            ):
-                out.add(edge.dependent)
-                queue.append(edge.dependent)
-    return hosts
-
-
-def _has_other_sponsor(
-    view: IterationView, edge: ChangeGroupEdge, out: set[VertexId], returning: set[VertexId]
-) -> bool:
-    """Return whether another sponsor serves a dependent, now or as soon as it returns."""
-    return any(
-        other.kind is edge.kind
-        and other.sponsor not in out
-        and holds_now(other)
-        and (other.sponsor in returning or view.operational(view.control.groups[other.sponsor]))
-        for other in view.control.sponsor_edges.get(edge.dependent, ())
-    )
-
-
-def _groups_behind_links(view: IterationView, vertex: VertexId) -> list[VertexId]:
-    """Return the groups that lose their connection when a link is out of service."""
-    members = set(view.control.groups[vertex].members)
-    cut = [edge for edge in view.control.edges if edge.link is not None and edge.link in members]
-    return [
-        edge.dependent
-        for edge in cut
-        if not any(
-            other.kind is edge.kind and other.link not in members and holds_now(other)
-            for other in view.control.sponsor_edges.get(edge.dependent, ())
-        )
-    ]
+    """Return the hosts of a group, and those that cannot work without it."""
+    hosts = set(view.control.groups[vertex].hosts)
+    out = view.outages_with(vertex)
+    return hosts.union(view.hosts_of(out))

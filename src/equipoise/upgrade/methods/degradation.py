@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Final
 
 from equipoise.model.quantity import HostId, ResourceId
@@ -52,6 +52,34 @@ def protection_shortfall(graph: ResourceGraph, unit: UpgradeUnit) -> str:
     return ""
 
 
+def aggregate_shortfall(graph: ResourceGraph, unit: UpgradeUnit) -> str:
+    """Return which aggregate a unit leaves with too few constituents; empty if none."""
+    constituents: dict[ResourceId, list[ResourceId]] = {}
+    for edge in graph.edges:
+        if edge.kind is DependencyKind.AGGREGATION and _is_relevant(edge):
+            constituents.setdefault(edge.dependent, []).append(edge.sponsor)
+    inside = set(unit.resources)
+    watched = {
+        aggregate: (members, graph.vertices[aggregate].constituents_min)
+        for aggregate, members in constituents.items()
+        if aggregate in graph.vertices and not inside.isdisjoint(members)
+    }
+    if not watched:
+        return ""
+    for moment in switching_states(unit, switchings_of(graph, unit)):
+        if not moment.lasts:
+            continue
+        out = set(out_of_service(graph, moment))
+        for aggregate, (members, needed) in watched.items():
+            left = len(members) - len(out.intersection(members))
+            if left < needed:
+                return (
+                    f"the method of unit {unit.id} leaves {left} of {len(members)} constituents "
+                    f"of {aggregate} in service; it needs {needed}"
+                )
+    return ""
+
+
 def hosts_out(graph: ResourceGraph, moment: SwitchingState) -> tuple[HostId, ...]:
     """Return the hosts that run no VMs at a moment: they are off, or a sponsor is."""
     hosts: dict[HostId, None] = {}
@@ -65,8 +93,8 @@ def hosts_out(graph: ResourceGraph, moment: SwitchingState) -> tuple[HostId, ...
 def out_of_service(graph: ResourceGraph, moment: SwitchingState) -> tuple[ResourceId, ...]:
     """Return all resources that do not work at a moment: off, or without a sponsor.
 
-    Peers replace each other, and an aggregate works while enough constituents do. VMs are left out:
-    they move away before.
+    One sponsor of each kind is enough, and an aggregate works while enough constituents do. VMs are
+    left out: they move away before.
     """
     out = dict.fromkeys(resource for resource in graph.vertices if resource in moment.off)
     # The first round checks every edge, because a link or a version can separate ends that are both
@@ -110,19 +138,4 @@ def _has_replacement(
         needed = 0 if aggregate is None else aggregate.constituents_min
         serving = sum(_serves(other_edge, out, moment) for other_edge in others)
         return serving >= max(1, needed)
-    peers = _all_peers(graph, edge.sponsor)
-    return any(
-        other_edge.sponsor in peers and _serves(other_edge, out, moment) for other_edge in others
-    )
-
-
-def _all_peers(graph: ResourceGraph, resource: ResourceId) -> Sequence[ResourceId]:
-    """Return the peers of a resource, direct and indirect."""
-    peers = {resource: None}
-    queue = [resource]
-    for current in queue:
-        for other in graph.peers.get(current, ()):
-            if other not in peers:
-                peers[other] = None
-                queue.append(other)
-    return tuple(peers)
+    return any(_serves(other_edge, out, moment) for other_edge in others)

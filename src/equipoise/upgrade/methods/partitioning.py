@@ -298,15 +298,40 @@ def make_unit(
     method, partitions = chosen
     if method in _SWITCHABLE and remote_links and links_suffice(graph, members):
         method = UpgradeMethod.MODIFIED_SPLIT_LINKS
-    unit = UpgradeUnit(
-        id=id_,
-        method=method,
-        partitions=tuple(
-            tuple(resource for index in partition for resource in structure.blocks[index])
-            for partition in partitions
-        ),
-    )
+    members_of = [
+        [resource for index in partition for resource in structure.blocks[index]]
+        for partition in partitions
+    ]
+    if method is UpgradeMethod.MODIFIED_SPLIT_CONSTITUENTS:
+        members_of = _with_minimums(graph, members_of)
+    unit = UpgradeUnit(id=id_, method=method, partitions=tuple(map(tuple, members_of)))
     return unit.but(degraded_hosts=worst_degradation(graph, unit) or None)
+
+
+def _with_minimums(
+    graph: ResourceGraph, partitions: list[list[ResourceId]]
+) -> list[list[ResourceId]]:
+    """Join partitions to the last one until it can serve every aggregate alone.
+
+    All other partitions are off until the last one leaves service.
+    """
+    last, before = partitions[-1], partitions[:-1]
+    inside = {member for partition in partitions for member in partition}
+    constituents: dict[ResourceId, list[ResourceId]] = {}
+    for edge in graph.edges:
+        if edge.kind is DependencyKind.AGGREGATION:
+            constituents.setdefault(edge.dependent, []).append(edge.sponsor)
+    for aggregate, members in constituents.items():
+        vertex = graph.vertices.get(aggregate)
+        outside = sum(member not in inside for member in members)
+        needed = (0 if vertex is None else vertex.constituents_min) - outside
+        for partition in reversed(before):
+            if sum(member in last for member in members) >= needed:
+                break
+            if any(member in partition for member in members):
+                last = [*partition, *last]
+                before = [other for other in before if other is not partition]
+    return [*before, last]
 
 
 def links_suffice(graph: ResourceGraph, members: Sequence[ResourceId]) -> bool:

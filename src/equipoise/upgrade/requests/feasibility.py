@@ -9,16 +9,13 @@ from equipoise.model.quantity import HostId, ResourceId, format_count
 from equipoise.model.upgrade.catalog import Recipe
 from equipoise.model.upgrade.graph import ProtectionGroup
 from equipoise.model.upgrade.infrastructure import Dependency, DependencyKind
-from equipoise.model.upgrade.request import ChangeSet, RequestedChange
+from equipoise.model.upgrade.request import ChangeKind, ChangeSet, RequestedChange
 from equipoise.model.upgrade.wall_clock import parse_window
 from equipoise.model.upgrade.work import UpgradeUnit
 from equipoise.upgrade.graph.build import grouping
-from equipoise.upgrade.graph.dependencies import (
-    PRESENT_NOW,
-    constituents_needed,
-    presence,
-    protection_groups,
-)
+from equipoise.upgrade.graph.dependencies import PRESENT_NOW, constituents_needed, presence
+from equipoise.upgrade.graph.in_service import Outages, outages_with, service_needs
+from equipoise.upgrade.graph.protection import protection_groups
 from equipoise.upgrade.reason import Reason
 from equipoise.upgrade.requests.complementary import InfeasibleSet
 from equipoise.upgrade.requests.dependency_changes import removed_resources
@@ -34,11 +31,10 @@ def check_protections(state: UpgradeState, set_: ChangeSet) -> None:
         return
     removed = removed_resources(set_)
     touched = dict.fromkeys(id_ for change in set_.changes for id_ in change.resources)
-    needs = _sponsors(state)
     for resource in touched:
         if resource in removed:
             continue  # rule 2: nothing depends on it when it is removed
-        out = _out_of_service_with(state, needs, resource)
+        out = _out_of_service_with(state, resource)
         for group in guarded:
             _check_taken_out(group, out.intersection(group.members))
     for group in guarded:
@@ -67,43 +63,12 @@ def _check_remaining(state: UpgradeState, group: ProtectionGroup, removed: set[R
         raise InfeasibleSet("protection-group-short", text)
 
 
-SponsorsByKind = dict[ResourceId, dict[DependencyKind, list[ResourceId]]]
-
-
-def _sponsors(state: UpgradeState) -> SponsorsByKind:
-    """Return the current sponsors of each resource by kind. One sponsor of a kind is enough."""
-    sponsors: SponsorsByKind = {}
-    for tracked in state.resources.dependencies:
-        dependency = tracked.dependency
-        direct = (
-            not dependency.kind.is_symmetrical and dependency.kind is not DependencyKind.AGGREGATION
-        )
-        if direct and presence(state, tracked) in PRESENT_NOW:
-            sponsors.setdefault(dependency.dependent, {}).setdefault(dependency.kind, []).append(
-                dependency.sponsor
-            )
-    return sponsors
-
-
-def _out_of_service_with(
-    state: UpgradeState, needs: SponsorsByKind, resource: ResourceId
-) -> set[ResourceId]:
+def _out_of_service_with(state: UpgradeState, resource: ResourceId) -> set[ResourceId]:
     """Return the resources that a resource takes out of service, all others being in service."""
     groups = grouping(state)
     if resource not in groups.group_of:
         return set()
-    out = set(groups.members[groups.group_of[resource]])
-    grows = True
-    while grows:
-        newly_out = {
-            member
-            for dependent, kinds in needs.items()
-            if dependent not in out and any(out.issuperset(sponsors) for sponsors in kinds.values())
-            for member in groups.members[groups.group_of[dependent]]
-        }
-        grows = bool(newly_out)
-        out |= newly_out
-    return out
+    return set(outages_with(state, groups.members[groups.group_of[resource]], already={}))
 
 
 def check_feasible(state: UpgradeState, set_: ChangeSet) -> None:
@@ -113,6 +78,7 @@ def check_feasible(state: UpgradeState, set_: ChangeSet) -> None:
     _check_windows(state, set_)
     _check_aggregates(state, set_)
     check_protections(state, set_)
+    _check_dependents(state, set_)
     _check_replacements(state, set_)
     _check_capacity(state, set_)
 
@@ -185,6 +151,48 @@ def _check_aggregates(state: UpgradeState, set_: ChangeSet) -> None:
                 f"{changed[0]} can never be taken out"
             )
             raise InfeasibleSet("constituents-short", text)
+
+
+def _check_dependents(state: UpgradeState, set_: ChangeSet) -> None:
+    """Refuse a set with a resource that takes too much out of service, whatever the load is."""
+    removed = removed_resources(set_)
+    for change in set_.changes:
+        for id_ in change.resources:
+            if id_ in removed or change.does is not ChangeKind.UPGRADE:
+                continue
+            reason = lasting_obstacle(state, id_, {})
+            if reason is not None:
+                raise InfeasibleSet(*reason)
+
+
+def lasting_obstacle(state: UpgradeState, resource: ResourceId, lost: Outages) -> Reason | None:
+    """Return why a resource can never be taken out while some are lost, or None."""
+    groups = grouping(state)
+    if resource not in groups.group_of:
+        return None
+    members = groups.members[groups.group_of[resource]]
+    out = outages_with(state, members, already=lost)
+    because = f" because {next(iter(lost))} is lost" if lost else ""
+    for id_ in out:
+        needed = constituents_needed(state, state.resources.states[id_])
+        constituents = [
+            tracked.dependency.sponsor
+            for tracked in service_needs(state).sponsors.get(id_, ())
+            if tracked.dependency.kind is DependencyKind.AGGREGATION
+            and presence(state, tracked) in PRESENT_NOW
+        ]
+        left = sum(member not in out and member not in lost for member in constituents)
+        if constituents and left < needed and id_ not in members:
+            text = f"{resource} cannot be taken out{because}: {id_} needs {needed} constituents"
+            return Reason("constituents-short", f"{text}, {left} would stay in service")
+    if groups.hosts_of.get(groups.group_of[resource]) or not state.cluster.placements:
+        return None
+    gone = {host for id_ in (*lost, *out) for host in groups.hosts_of.get(groups.group_of[id_], ())}
+    bearing = {host.host for host in state.cluster.compute_hosts.values() if host.vms_max}
+    if gone and bearing <= gone:
+        text = f"{resource} cannot be taken out{because}: all hosts depend on it"
+        return Reason("not-evacuable", text)
+    return None
 
 
 def _check_replacements(state: UpgradeState, set_: ChangeSet) -> None:

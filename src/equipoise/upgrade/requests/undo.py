@@ -12,6 +12,7 @@ from collections.abc import Collection
 from equipoise.model.quantity import ResourceId
 from equipoise.model.upgrade.catalog import ComponentId, ComponentOperation, Recipe
 from equipoise.model.upgrade.event import SetOutcome
+from equipoise.model.upgrade.infrastructure import DependencyKind
 from equipoise.model.upgrade.request import SetId
 from equipoise.model.upgrade.work import (
     ExecutionLevel,
@@ -21,6 +22,7 @@ from equipoise.model.upgrade.work import (
     WorkItem,
 )
 from equipoise.model.value import FrozenMap
+from equipoise.upgrade.graph.dependencies import constituents_needed
 from equipoise.upgrade.requests.set_conflicts import WorkGoal, conflicting_sets, set_goals
 from equipoise.upgrade.state import UpgradeState
 from equipoise.upgrade.state.requests import SetProgress
@@ -110,7 +112,40 @@ def _partitions(
         return _in_unit_order(unit, members)
     if not deactivated:
         return _in_unit_order(unit, back)
-    return (tuple(deactivated), tuple(in_service)) if in_service else (tuple(back),)
+    if not in_service:
+        return (tuple(back),)
+    middle = _to_serve_first(state, deactivated, in_service)
+    last = tuple(id_ for id_ in in_service if id_ not in middle)
+    return tuple(part for part in (tuple(deactivated), tuple(middle), last) if part)
+
+
+def _to_serve_first(
+    state: UpgradeState, deactivated: list[ResourceId], in_service: list[ResourceId]
+) -> list[ResourceId]:
+    """Return the members that are undone before the last ones.
+
+    When the last ones leave, the others return: together they must serve every aggregate.
+    """
+    constituents: dict[ResourceId, list[ResourceId]] = {}
+    for tracked in state.resources.dependencies:
+        dependency = tracked.dependency
+        if dependency.kind is DependencyKind.AGGREGATION:
+            constituents.setdefault(dependency.dependent, []).append(dependency.sponsor)
+    first: list[ResourceId] = []
+    inside = {*deactivated, *in_service}
+    for aggregate, members in constituents.items():
+        aggregate_state = state.resources.states.get(aggregate)
+        if aggregate_state is None or inside.isdisjoint(members):
+            continue
+        needed = constituents_needed(state, aggregate_state)
+        needed -= sum(
+            member not in inside and state.resources.states[member].operational
+            for member in members
+        )
+        early = sum(member in deactivated or member in first for member in members)
+        late = [id_ for id_ in in_service if id_ in members and id_ not in first]
+        first += late[: max(0, min(needed - early, len(late) - needed))]
+    return first
 
 
 def _in_unit_order(

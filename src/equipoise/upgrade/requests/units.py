@@ -15,9 +15,10 @@ from equipoise.upgrade.graph.dependencies import (
     CHANGED_TOGETHER,
     constituents_needed,
     presence,
-    protection_groups,
 )
-from equipoise.upgrade.methods.degradation import protection_shortfall
+from equipoise.upgrade.graph.in_service import service_needs
+from equipoise.upgrade.graph.protection import protection_groups
+from equipoise.upgrade.methods.degradation import aggregate_shortfall, protection_shortfall
 from equipoise.upgrade.methods.partitioning import make_unit
 from equipoise.upgrade.reason import Reason
 from equipoise.upgrade.requests.compatibility import are_compatible, projected_components
@@ -169,12 +170,13 @@ def make_units(
             # Also for a unit that is refused below: the operator reads how many spare hosts it
             # would need.
             state.requests.note_degraded_hosts(unit.degraded_hosts or 0)
-            shortfall = protection_shortfall(graph, unit)
-            reason = (
-                Reason("protection-group-short", shortfall)
-                if shortfall
-                else unit_shortage(state, unit)
-            )
+            shortfall, crowded = protection_shortfall(graph, unit), aggregate_shortfall(graph, unit)
+            reason = None
+            if shortfall:
+                reason = Reason("protection-group-short", shortfall)
+            elif crowded:
+                reason = Reason("constituents-short", crowded)
+            reason = reason or unit_shortage(state, unit)
             if reason is None:
                 units.append(unit)
                 continue
@@ -255,11 +257,19 @@ def _components_after(
 
 
 def _unit_graph(state: UpgradeState, members: list[ResourceId]) -> ResourceGraph:
-    """Return the part of the new request graph that contains a unit."""
-    inside = set(members)
+    """Return a unit and all resources outside that need it, directly or not."""
+    needs = service_needs(state)
+    reached = dict.fromkeys(members)
+    queue = list(members)
+    for current in queue:
+        for tracked in needs.dependents.get(current, ()):
+            dependent = tracked.dependency.dependent
+            if dependent not in reached and dependent in state.resources.states:
+                reached[dependent] = None
+                queue.append(dependent)
     return ResourceGraph(
-        FrozenMap({id_: _vertex(state, state.resources.states[id_]) for id_ in members}),
-        tuple(_edges(state, inside)),
+        FrozenMap({id_: _vertex(state, state.resources.states[id_]) for id_ in reached}),
+        tuple(_edges(state, set(reached))),
         protection_groups(state),
     )
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from equipoise.model.quantity import ResourceId
 from equipoise.model.upgrade.catalog import ComponentId
-from equipoise.model.upgrade.work import VertexId
+from equipoise.model.upgrade.work import UnitId, VertexId
 from equipoise.upgrade.graph.dependencies import PRESENT_NOW, presence
 from equipoise.upgrade.graph.iteration_view import IterationView, has_unit_work, next_partition
 from equipoise.upgrade.reason import Reason
 from equipoise.upgrade.requests.compatibility import are_compatible
+from equipoise.upgrade.state import UpgradeState
 from equipoise.upgrade.state.resources import ResourceState, TrackedDependency, components_after
 
 
@@ -101,7 +102,7 @@ def unit_order(view: IterationView, candidates: dict[VertexId, None]) -> dict[Ve
                 if vertex not in candidates:
                     continue
                 has_work = any(has_unit_work(state, member, unit.id) for member in partition)
-                if has_work and index != current:
+                if index != current and any(_is_next(state, m, unit.id) for m in partition):
                     text = f"partition {current + 1} of its unit changes first"
                     eliminated[vertex] = Reason("partition-order", text)
                 # A changed partition may have work of a later request: the unit must finish first.
@@ -109,6 +110,16 @@ def unit_order(view: IterationView, candidates: dict[VertexId, None]) -> dict[Ve
                     text = f"its unit {unit.id} is not finished"
                     eliminated[vertex] = Reason("unit-not-finished", text)
     return eliminated
+
+
+def _is_next(state: UpgradeState, resource: ResourceId, unit: UnitId) -> bool:
+    """Return whether the next work of a resource belongs to a unit, and not to an older one."""
+    resource_state = state.resources.states.get(resource)
+    return (
+        resource_state is not None
+        and has_unit_work(state, resource, unit)
+        and resource_state.levels[0].unit == unit
+    )
 
 
 def _on_new_partition(

@@ -8,8 +8,10 @@ from equipoise.model.upgrade.graph import ChangeGroup, Modification, ProtectionG
 from equipoise.model.upgrade.infrastructure import DependencyKind
 from equipoise.model.upgrade.work import UpgradeMethod, VertexId
 from equipoise.upgrade.graph.build import holds_now
-from equipoise.upgrade.graph.dependencies import is_down, protection_groups
+from equipoise.upgrade.graph.dependencies import is_down
+from equipoise.upgrade.graph.in_service import is_in_service
 from equipoise.upgrade.graph.iteration_view import IterationView
+from equipoise.upgrade.graph.protection import protection_groups
 from equipoise.upgrade.reason import Reason, set_undo_started
 from equipoise.upgrade.rules.dependency_order import removal_blocker, supports_vms
 from equipoise.upgrade.state import UpgradeState
@@ -87,57 +89,12 @@ def _out_with(view: IterationView, vertex: VertexId) -> set[ResourceId]:
 
     These are its members and all resources that cannot work without them.
     """
-    group, graph = view.control.groups[vertex], view.graph
+    group = view.control.groups[vertex]
     if not is_taken_out(group):
         return set()
     if group.modification is Modification.REMOVE:
         return set(group.members)  # rule 2: no resource depends on it any more
-    queue = list(group.members)
-    out = set(queue)
-    returning = _returning_with(view, vertex)
-    for resource in queue:
-        for edge in (
-            *graph.dependent_edges.get(resource, ()),
-            *graph.edges_by_link.get(resource, ()),
-        ):
-            dependent = edge.dependent
-            if (
-                dependent not in out
-                and holds_now(edge)
-                and not _has_other_sponsors(view, dependent, out, returning)
-            ):
-                out.add(dependent)
-                queue.append(dependent)
-    return out
-
-
-def _returning_with(view: IterationView, vertex: VertexId) -> set[ResourceId]:
-    """Return the resources that return into service when a group leaves it."""
-    groups = view.control.groups
-    return {
-        member
-        for returning in view.returning_when_out(vertex)
-        for member in groups[returning].members
-    }
-
-
-def _has_other_sponsors(
-    view: IterationView, resource: ResourceId, out: set[ResourceId], returning: set[ResourceId]
-) -> bool:
-    """Return whether a resource still has a sponsor of each kind.
-
-    Aggregations are excluded: ``_constituents`` checks the minimum of an aggregate.
-    """
-    served: dict[DependencyKind, bool] = {}
-    for edge in view.graph.sponsor_edges.get(resource, ()):
-        if not holds_now(edge) or edge.kind is DependencyKind.AGGREGATION:
-            continue
-        resource_state = view.state.resources.states.get(edge.sponsor)
-        works = resource_state is not None and resource_state.active and resource_state.operational
-        serves = works or edge.sponsor in returning
-        serves = serves and edge.sponsor not in out and edge.link not in out
-        served[edge.kind] = served.get(edge.kind, False) or serves
-    return all(served.values())
+    return set(view.outages_with(vertex))
 
 
 def _protection_rank(
@@ -158,7 +115,7 @@ def _shortfall_reason(
     """Return why a protection group cannot spare the members that leave with a vertex."""
     if view.is_undoing(vertex) and not out:
         return None  # a lost member must not block the undo of the others
-    returning = _returning_with(view, vertex)
+    returning = view.returning_members(vertex)
     serving = {
         *(member for member in group.in_service if member not in lost and member not in out),
         *(member for member in group.members if member in returning),
@@ -297,31 +254,35 @@ def _constituents(view: IterationView, candidates: dict[VertexId, None]) -> dict
     """Return the constituents that their aggregate cannot spare: one of them changes at a time."""
     eliminated: dict[VertexId, Reason] = {}
     # Several members of one group can be constituents of the same aggregate.
-    aggregates: dict[VertexId, dict[VertexId, None]] = {}
-    for edge in view.control.edges:
+    aggregates: dict[ResourceId, dict[ResourceId, None]] = {}
+    for edge in view.graph.edges:
         if edge.kind is DependencyKind.AGGREGATION and holds_now(edge):
             aggregates.setdefault(edge.dependent, {})[edge.sponsor] = None
+    group_of = view.control.group_of
     for aggregate, constituents in aggregates.items():
-        group = view.control.groups[aggregate]
-        if not view.operational(group) or _is_removed_unused(view, aggregate, candidates):
+        group = view.control.groups[group_of[aggregate]]
+        if group.id in {group_of[member] for member in constituents}:
             continue
-        needed = max(view.graph.vertices[member].constituents_min for member in group.members)
-        in_service = sum(view.operational(view.control.groups[vertex]) for vertex in constituents)
+        if not view.operational(group) or _is_removed_unused(view, group.id, candidates):
+            continue
+        needed = view.graph.vertices[aggregate].constituents_min
+        serving = {member for member in constituents if is_in_service(view.state, member)}
         chosen: VertexId | None = None
-        for vertex in constituents:
+        for vertex in dict.fromkeys(group_of[member] for member in constituents):
             if (
                 vertex not in candidates
                 or vertex in eliminated
                 or not is_taken_out(view.control.groups[vertex])
             ):
                 continue
-            if _is_by_constituents(view, vertex):
-                continue  # its upgrade method already changes constituents one at a time
-            # At most one constituent of an aggregate changes per iteration.
-            if in_service - 1 < needed:
-                text = f"{aggregate} needs {needed} constituents; {in_service} are in service"
+            left = (serving - _out_with(view, vertex)) | (
+                view.returning_members(vertex) & constituents.keys()
+            )
+            # At most one group of constituents changes per iteration.
+            if len(left) < needed:
+                text = f"{aggregate} needs {needed} constituents; {len(serving)} are in service"
                 eliminated[vertex] = Reason("constituents-short", text)
-            elif chosen is not None:
+            elif chosen is not None and not _is_by_constituents(view, vertex):
                 text = f"{chosen}, another constituent of {aggregate}, is in the batch"
                 eliminated[vertex] = Reason("peer-in-batch", text)
             else:

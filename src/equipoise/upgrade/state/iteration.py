@@ -70,6 +70,8 @@ class UpgradeIteration:
     consolidated_from: dict[VmId, HostId] = field(default_factory=dict)
     """VMs that consolidation has moved in this iteration, with their former host. A VM moves once.
     """
+    evacuated_from: dict[VmId, HostId] = field(default_factory=dict)
+    """VMs that an evacuation has moved in this iteration, with their former host."""
     vm_limit: int | None = None
     """V of this iteration, once it is known."""
     vms_moved: int = 0
@@ -101,7 +103,7 @@ class UpgradeIteration:
         self.phase = IterationPhase.TAKING_UP
         self.changed_since_pause = self.made_progress = False
         self.batch, self.wait_reasons = (), ()
-        self.unmovable, self.consolidated_from = {}, {}
+        self.unmovable, self.consolidated_from, self.evacuated_from = {}, {}, {}
         self.vm_limit, self.vms_moved, self.sub_iteration = None, 0, 0
         self.vm_batch_due = self.vm_batches_done = False
 
@@ -177,7 +179,11 @@ class UpgradeIteration:
         self.open(batch)
         self.sub_iteration += 1
         self.vm_batch_due = False
-        self.consolidated_from |= {move.vm: move.source for move in consolidated}
+        moved = {move.vm: move.source for move in consolidated}
+        if "/evacuation-" in batch.id:
+            self.evacuated_from |= moved
+        else:
+            self.consolidated_from |= moved
 
     def count_vm_move(self) -> None:
         """Count a move of step 4 towards the limit V. A move of a consolidation does not count."""

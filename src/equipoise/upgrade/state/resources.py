@@ -161,12 +161,23 @@ class UpgradeResources:
     """Links that are switched off: pairs of ends, sorted."""
     grouping: Any = field(default=None, compare=False)
     """A cache of ``graph.build.grouping``: which resources change together. None if outdated."""
+    not_working: dict[ResourceId, None] = field(default_factory=dict, compare=False)
+    """Present resources that are off, isolated or failed: an index of ``states``."""
+    needs: Any = field(default=None, compare=False)
+    """A cache of ``graph.in_service.service_needs``."""
+    outages: Any = field(default=None, compare=False)
+    """A cache of ``graph.in_service.outages``."""
 
     def put(self, resource_state: ResourceState) -> None:
         """Add a resource or replace its state."""
         id_ = resource_state.resource.id
         before = self.states.get(id_)
         self.states[id_] = resource_state
+        self.outages = None
+        if resource_state.present and not (resource_state.active and resource_state.operational):
+            self.not_working[id_] = None
+        else:
+            self.not_working.pop(id_, None)
         # Units group the resources that have work left, so a change of levels changes the groups.
         # Without units the groups stay: a new grouping of 100,000 resources takes a second.
         if (
@@ -182,7 +193,8 @@ class UpgradeResources:
     def drop_uninstalled(self, id_: ResourceId) -> None:
         """Remove a resource that will never be installed."""
         del self.states[id_]
-        self.grouping = None
+        self.not_working.pop(id_, None)
+        self.grouping = self.outages = None
 
     def count_attempt(self, id_: ResourceId, set_: SetId) -> None:
         """Count a failed attempt of a set on a resource."""
@@ -200,7 +212,7 @@ class UpgradeResources:
     def add_dependency(self, tracked: TrackedDependency) -> None:
         """Add a dependency and update the declared minimum of its aggregate."""
         self.dependencies.append(tracked)
-        self.grouping = None
+        self.grouping = self.needs = self.outages = None
         declared = tracked.dependency.constituents_min
         if declared is not None:
             aggregate = tracked.dependency.dependent
@@ -211,12 +223,14 @@ class UpgradeResources:
     def change_dependency(self, index: int, **changes: Any) -> None:
         """Change what is tracked about a dependency; its ends and kind stay."""
         self.dependencies[index] = replace(self.dependencies[index], **changes)
+        self.needs = self.outages = None
 
     def replace_dependencies(self, kept: Iterable[TrackedDependency]) -> None:
         """Replace all dependencies."""
         # Declared minimums are collected again, because a dropped dependency may have carried the
         # largest.
         self.dependencies, self.declared_constituents_min = [], {}
+        self.needs = self.outages = None
         for tracked in kept:
             self.add_dependency(tracked)
 
@@ -231,6 +245,7 @@ class UpgradeResources:
         """Record that a link is switched."""
         # A link has no direction: both ends may report the switching.
         ends = (min(end, other), max(end, other))
+        self.outages = None
         if on:
             self.links_off.pop(ends, None)
         else:
@@ -239,6 +254,14 @@ class UpgradeResources:
     def cache_grouping(self, grouping: Any) -> None:
         """Keep the groups until resources, dependencies, units or hosts change; None drops them."""
         self.grouping = grouping
+
+    def cache_needs(self, needs: Any) -> None:
+        """Keep the needs of resources until dependencies change."""
+        self.needs = needs
+
+    def cache_outages(self, outages: Any) -> None:
+        """Keep what is out of service until a resource changes; None drops it."""
+        self.outages = outages
 
     def pending_for(self, set_: SetId) -> Iterator[ResourceId]:
         """Yield the resources with pending work for a set."""

@@ -182,7 +182,7 @@ def _best_plan(view: IterationView, pinned: dict[VmId, None], batch: int) -> lis
     best_result = (batch, False)
     for area, tenants in scaling_areas(state, host_partitions):
         for order in _host_orders(state, host_partitions, area, pinned) if area else ():
-            for moves in _candidate_plans(view, order, tenants, pinned):
+            for moves in plans_for_order(view, order, tenants, pinned):
                 after = build_view(after_moves(state, moves), with_vms=False)
                 possible = len(select_batch(after).batch)
                 can_continue = not batch and not possible and _can_empty_a_host(after)
@@ -257,17 +257,18 @@ def _host_orders(
     return [by_use, by_size, *(large_last if kept else ())]
 
 
-def _candidate_plans(
+def plans_for_order(
     view: IterationView,
     order: list[HostId],
     tenants: tuple[TenantId, ...],
     pinned: dict[VmId, None],
+    first: int | None = None,
 ) -> Iterator[list[VmMove]]:
     """Yield moves after which only the first hosts of an order are in use.
 
     Plans with and without capacity for scaling are tried, because empty hosts may serve for scaling
     too. So are the number of hosts that leaves enough others for all VMs that still have to move,
-    and the smallest possible number.
+    or ``first``, and the smallest possible number.
     """
     state = view.state
     capacities = [state.cluster.compute_hosts[host].vms_max for host in order]
@@ -277,7 +278,7 @@ def _candidate_plans(
         for vm in state.cluster.residents.get(host, ())
     )
     expected = _expected_vms(view, tenants)
-    enough = _hosts_in_use_max(state, view.host_partitions, order)
+    enough = _hosts_in_use_max(state, view.host_partitions, order) if first is None else first
     seen: set[frozenset[tuple[VmId, HostId]]] = set()
     for growth in (expected, Counter[str]()) if expected else (expected,):
         least = hosts_needed((sizes + growth).values(), capacities)
