@@ -288,6 +288,17 @@ def test_the_types_are_described_for_every_kind_and_no_reference_is_open() -> No
         assert content.count(b"dryRun") == api.get("/openapi/v2").content.count(b'"dryRun"')
 
 
+@pytest.mark.parametrize("document", ["/openapi/v2", "/openapi/v3/apis/apps/v1"])
+def test_every_part_of_a_path_is_described(document: str) -> None:
+    """Without it, tools that read the document refuse it."""
+    with InProcessApi() as api:
+        paths = api.get(document).body["paths"]
+        for path, item in paths.items():
+            described = {each["name"] for each in item.get("parameters", ())}
+            assert described == {part[1:-1] for part in path.split("/") if part.startswith("{")}
+        assert len(paths) > 5
+
+
 def test_health_and_version_answer() -> None:
     with InProcessApi() as api:
         for path in ("/healthz", "/livez", "/readyz"):

@@ -159,15 +159,25 @@ def _paths(served: Iterable[ServedVersion], prefix: str) -> dict[str, Object]:
             if served_version.group
             else "/api/v1"
         )
+        within = []
         if served_version.resource.namespaced:
             root += "/namespaces/{namespace}"
+            within.append(_path_parameter("namespace", prefix))
         collection = f"{root}/{served_version.resource.plural}"
         paths[collection] = {"post": _operation(served_version, "post", prefix)}
         paths[f"{collection}/{{name}}"] = {
             method: _operation(served_version, method, prefix)
             for method in ("get", "put", "patch", "delete")
         }
+        if within:
+            paths[collection]["parameters"] = within
+        paths[f"{collection}/{{name}}"]["parameters"] = [*within, _path_parameter("name", prefix)]
     return paths
+
+
+def _path_parameter(name: str, prefix: str) -> Object:
+    typed: Object = {"schema": {"type": "string"}} if prefix == _V3 else {"type": "string"}
+    return {"name": name, "in": "path", "required": True, **typed}
 
 
 def _operation(served: ServedVersion, method: str, prefix: str) -> Object:

@@ -45,6 +45,7 @@ def _paths(paths: Object) -> bytes:
         item = b"".join(
             _part(_OPERATIONS[method], _operation(operation))
             for method, operation in operations.items()
+            if method in _OPERATIONS
         )
         parts.append(_part(_PATH, _text(1, path) + _part(_VALUE, item)))
     return b"".join(parts)
