@@ -9,6 +9,7 @@ import collections
 import collections.abc
 import json
 import logging
+import os
 import sys
 import time
 from datetime import datetime
@@ -30,6 +31,11 @@ POLICIES = {"fcfs": FirstInFirstOut, "sjf": ShortestJobFirst, "easy": EASYBackfi
 BEGIN = datetime(1970, 1, 1)  # noqa: DTZ001  (AccaSim writes dates without a zone)
 
 
+def _cpu_s() -> float:
+    """Return the CPU time with that of the processes in which AccaSim writes its files."""
+    return sum(os.times()[:4])
+
+
 def main() -> None:
     """Run one policy and print what came out."""
     record, system, policy, folder = sys.argv[1:]
@@ -43,9 +49,9 @@ def main() -> None:
         show_statistics=False,
     )
     logging.disable(logging.CRITICAL)
-    begin_s, cpu_s = time.perf_counter(), time.process_time()
+    begin_s, cpu_s = time.perf_counter(), _cpu_s()
     files = simulator.start_simulation()
-    seconds, cpu_s = time.perf_counter() - begin_s, time.process_time() - cpu_s
+    seconds, cpu_s = time.perf_counter() - begin_s, _cpu_s() - cpu_s
     starts = {}
     for line in Path(next(iter(files.values()))).read_text().splitlines():
         name = line.partition(";")[0]
