@@ -6,6 +6,7 @@ decider is judged with the estimates that it would have on real hosts.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Final
 
 from msgspec import Meta
@@ -63,13 +64,23 @@ class Estimates(Value):
         """
         if measured_mib_per_s is not None:
             return max(1, round(1000 * vm.memory_mib / measured_mib_per_s))
-        copied_mib = float(vm.memory_mib)
-        if self.written_mib_per_ghz:
-            written = self.written_mib_per_ghz * vm.demand.cpu_mhz / 1000
+        return self.unmeasured_moves_ms((vm,))[0]
+
+    def unmeasured_moves_ms(self, vms: Iterable[Vm]) -> list[int]:
+        """Return ``move_ms`` of VMs that have never moved; a pass asks for those of all VMs."""
+        fixed_ms, speed = self.migration_ms, self.migration_mib_per_s
+        written_per_mhz = self.written_mib_per_ghz / 1000 / speed
+        least = 1 / COPY_ROUNDS_MAX
+        durations = []
+        for vm in vms:
+            size_mib, demand = vm.memory_mib, vm.demand
+            active_mib = demand.memory_mib
             # 1 + r + r^2 + ... = 1 / (1 - r), with r = write speed / copy speed.
-            rounds = 1 / max(1 - written / self.migration_mib_per_s, 1 / COPY_ROUNDS_MAX)
-            copied_mib += (rounds - 1) * min(vm.memory_mib, vm.demand.memory_mib)
-        return self.migration_ms + round(1000 * copied_mib / self.migration_mib_per_s)
+            kept = 1 - written_per_mhz * demand.cpu_mhz
+            more = (1 / (kept if kept > least else least)) - 1
+            copied_mib = size_mib + more * (size_mib if size_mib < active_mib else active_mib)
+            durations.append(fixed_ms + round(1000 * copied_mib / speed))
+        return durations
 
     def migration_of(self, vm: Vm, snapshot: Snapshot) -> int:
         """Return the expected duration of the next migration of a VM, as learned so far.

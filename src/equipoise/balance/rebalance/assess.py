@@ -365,7 +365,7 @@ class _Assessor:
         if snapshot.move_speeds:
             durations_ms = [estimates.migration_of(vm, snapshot) for vm in vms]
         else:  # without a lookup per VM
-            durations_ms = [estimates.move_ms(vm) for vm in vms]
+            durations_ms = estimates.unmeasured_moves_ms(vms)
         return np.array(durations_ms, dtype=np.float64) / 1000
 
     def _kinds(self) -> Ints:
