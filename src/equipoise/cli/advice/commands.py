@@ -118,7 +118,7 @@ def place(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Choose hosts for VMs that start, resume or move in, all in one decision.
+    """Choose hosts for VMs that start, resume or move in.
 
     Exit code 1 if a VM has no host.
     """

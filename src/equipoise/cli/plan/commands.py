@@ -52,7 +52,7 @@ def execute(
     journal: NewJournal = None,
     json: Json = False,
 ) -> None:
-    """Execute a plan on a simulated world, if the gate accepts it.
+    """Execute a plan on a simulated world, if it is accepted.
 
     Exit code 1 if the gate refuses the plan, 3 if a step fails.
     """
