@@ -166,6 +166,7 @@ _TEXTS: Final[dict[type[Any], Callable[[Any], str]]] = {
     events.JobHostsReturned: lambda e: f"hosts {e.hosts} returned",
     events.JobsRunEnded: lambda e: "the run of jobs ended",
     upgrade_events.CampaignStarted: lambda e: f"campaign {e.campaign.name} started",
+    upgrade_events.HostReturned: lambda e: f"the extra host {e.host} is returned",
     upgrade_events.CampaignContinued: lambda _: "another run continues the campaign",
     upgrade_events.UpgradeRequested: lambda e: (
         f"request {e.request.id}: {_names(change_set.id for change_set in e.request.sets)}"

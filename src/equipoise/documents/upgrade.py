@@ -152,6 +152,7 @@ class UpgradeDocument(Document):
     moves: int
     moves_per_vm_max: int
     lowest_headroom: int | None
+    returned_hosts: tuple[str, ...]
     spare_hosts: tuple[SpareHostRow, ...]
     duration_s: float
     comparison: tuple[MethodRow, ...] | UnsetType = UNSET
@@ -229,6 +230,7 @@ def upgrade_document(
         moves=sum(made.moves.values()),
         moves_per_vm_max=max(made.moves.values(), default=0),
         lowest_headroom=lowest_headroom(made),
+        returned_hosts=tuple(made.returned_hosts),
         spare_hosts=tuple(SpareHostRow.of(need, enough=need.is_enough) for need in made.spare),
         duration_s=made.duration_ms / 1000,
         comparison=comparison or UNSET,

@@ -134,6 +134,11 @@ def _host_joined(state: UpgradeState, event: facts.HostJoined) -> None:
     state.iteration.note_change()
 
 
+def _host_returned(state: UpgradeState, event: past.HostReturned) -> None:
+    state.cluster.return_host(event.host)
+    state.resources.cache_grouping(None)
+
+
 def _restarted(state: UpgradeState, event: past.VmsRestarted) -> None:
     state.cluster.restarted(event.host, event.placed, event.unplaced)
 
@@ -355,6 +360,7 @@ _HANDLERS: Final[dict[type[Any], Callable[[Any, Any], None]]] = {
     facts.HostFailed: _host_failed,
     facts.HostRecovered: _host_recovered,
     facts.HostJoined: _host_joined,
+    past.HostReturned: _host_returned,
     past.VmsRestarted: _restarted,
     past.CommandRejected: _order_refused,
     past.IterationStarted: _iteration_began,

@@ -15,6 +15,7 @@ from equipoise.model.upgrade.event import (
     CampaignStarted,
     CampaignStatus,
     CommandRejected,
+    HostReturned,
     IterationEnded,
     IterationStarted,
     SetUndoStarted,
@@ -51,6 +52,7 @@ from equipoise.upgrade.vms.consolidation import consolidate
 from equipoise.upgrade.vms.evacuation import evacuate, with_reasons
 from equipoise.upgrade.vms.gate import admit_moves
 from equipoise.upgrade.vms.scaling import answer_scaling, restart_vms
+from equipoise.upgrade.vms.wrap_up import host_to_return, wrap_up_moves
 
 
 class Coordinator:
@@ -172,7 +174,9 @@ class Coordinator:
         if all_ended and not state.requests.pending and not _has_returnable(state):
             # A campaign without any request yet waits for the first one instead of ending.
             if state.requests.set_status or state.iteration.number:
-                return CampaignEnded(at_ms=at_ms, status=CampaignStatus.COMPLETED)
+                return self._wrap_up() or CampaignEnded(
+                    at_ms=at_ms, status=CampaignStatus.COMPLETED
+                )
             return None
         # Nothing has changed since the pause: a new iteration would find the same reasons.
         if state.iteration.pause_reason and not state.iteration.changed_since_pause:
@@ -187,6 +191,17 @@ class Coordinator:
                 code="iteration-limit",
             )
         return IterationStarted(at_ms=at_ms, iteration=state.iteration.number + 1)
+
+    def _wrap_up(self) -> Event | None:
+        """Return the next step after the last set, or None: VMs return, then extra hosts."""
+        state = self.state
+        moves = () if state.requests.paused_by_command else wrap_up_moves(state)
+        if moves:
+            id_ = state.iteration.batch_id(f"/wrap-up-{state.iteration.sub_iteration + 1}")
+            batch = VmBatch(id=id_, moves=moves)
+            return VmBatchStarted(at_ms=state.at_ms, batch=batch, why="to bring VMs back")
+        host = host_to_return(state)
+        return None if host is None else HostReturned(at_ms=state.at_ms, host=host)
 
     def end_paused(self, now_ms: int) -> CampaignEnded:
         """End a campaign that waits for an event that will not come."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from equipoise.model.event import Event
-from equipoise.model.quantity import ResourceId, TenantId, VmId
+from equipoise.model.quantity import HostId, ResourceId, TenantId, VmId
 from equipoise.model.upgrade import event as past
 from equipoise.model.upgrade.event import CampaignStatus, Elimination
 from equipoise.model.upgrade.request import RequestedChange, RequestId, SetId
@@ -141,6 +141,8 @@ class CampaignSummary:
     given_up: dict[ResourceId, Reason] = field(default_factory=dict)
     """Resources in service without the change of a set, with the reason."""
     moves: dict[VmId, int] = field(default_factory=dict)
+    returned_hosts: list[HostId] = field(default_factory=list)
+    """Extra hosts that were emptied and returned at the end."""
     spare: list[SpareHostNeed] = field(default_factory=list)
     """The spare hosts that each request needs, at the time of its scheduling."""
     duration_ms: int = 0
@@ -332,6 +334,9 @@ class _Summariser:
         for member in grouped.members[grouped.group_of[event.resource]]:
             self.summary.isolated.pop(member, None)
         self.summary.given_up[event.resource] = Reason(event.code, event.reason)
+
+    def _HostReturned(self, event: past.HostReturned) -> None:  # noqa: N802
+        self.summary.returned_hosts.append(event.host)
 
     def _SetEnded(self, event: past.SetEnded) -> None:  # noqa: N802
         self.summary.sets[event.set] = SetResult(event.outcome.value, event.reason, event.code)

@@ -180,6 +180,8 @@ def _total_lines(made: CampaignSummary) -> Iterable[str]:
             f"of {format_count(len(made.moves), 'VM')}, "
             f"at most {max(made.moves.values())} each"
         )
+    if made.returned_hosts:
+        yield f"returned: {_name_list(made.returned_hosts)}"
     lowest = lowest_headroom(made)
     if lowest is not None:
         where = next(iteration.i for iteration in made.iterations if iteration.headroom == lowest)

@@ -416,9 +416,7 @@ def check_campaign(
     _check_future_dependencies(index, diagnostics.below("cluster"))
     for path, request in requests:
         check_request(request, path, context, diagnostics)
-    starts_at = campaign.simulation.starts_at
-    if starts_at is not None:
-        _check_text(starts_at, parse_instant, ("simulation", "starts_at"), diagnostics)
+    _check_settings(campaign, index, diagnostics)
     for position, event in enumerate(campaign.simulation.events):
         here: KeyPath = ("simulation", "events", position)
         _check_event(event, here, index, diagnostics)
@@ -434,6 +432,16 @@ def check_campaign(
             host = getattr(move_failure, key)
             if host is not None:
                 index.hosts.check(host, (*here, key), diagnostics)
+
+
+def _check_settings(
+    campaign: UpgradeCampaign, index: InventoryIndex, diagnostics: Diagnostics
+) -> None:
+    for position, host in enumerate(campaign.settings.extra_hosts):
+        index.hosts.check(host, ("settings", "extra_hosts", position), diagnostics)
+    starts_at = campaign.simulation.starts_at
+    if starts_at is not None:
+        _check_text(starts_at, parse_instant, ("simulation", "starts_at"), diagnostics)
 
 
 def _requests(campaign: UpgradeCampaign) -> Iterator[tuple[KeyPath, UpgradeRequest]]:

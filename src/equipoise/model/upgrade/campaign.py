@@ -89,6 +89,11 @@ class UpgradeSettings(Value):
     """Outage of a VM during its move."""
     spare_hosts: Count = 0
     """Dedicated hosts that replace units which are out of service (section 5.1.4.2)."""
+    extra_hosts: tuple[HostKey, ...] = ()
+    """Hosts that the cluster has only for the campaign. At its end their VMs move away, and they
+    are returned."""
+    return_vms: bool = False
+    """Whether VMs return at the end to the hosts on which they started."""
     remote_links: bool = False
     """Whether links can be switched on and off remotely."""
     move_attempts_max: PositiveCount = 3

@@ -217,6 +217,12 @@ class VmsRestarted(_UpgradeEventBase, tag="vms_restarted"):
     unplaced: tuple[VmKey, ...] = ()
 
 
+class HostReturned(_UpgradeEventBase, tag="host_returned"):
+    """An extra host is empty and no longer part of the cluster."""
+
+    host: HostKey
+
+
 class ResourceIsolated(_UpgradeEventBase, tag="resource_isolated"):
     """A resource was taken out of the system."""
 
@@ -319,6 +325,7 @@ UpgradeEvent = (
     | VmBatchStarted
     | ScalingAnswered
     | VmsRestarted
+    | HostReturned
     | ResourceIsolated
     | ResourceReleased
     | ResourceGivenUp

@@ -86,6 +86,8 @@ class UpgradeCluster:
     """How many VMs of each anti-affinity group may move at once."""
     failed_moves: dict[VmId, dict[HostId, MoveFailures]] = field(default_factory=dict)
     """The failed moves of each VM from its host, by target, over all iterations."""
+    returned_hosts: dict[HostId, None] = field(default_factory=dict)
+    """Extra hosts that are no longer part of the cluster."""
     pending_scaling: list[tuple[TenantId, int]] = field(default_factory=list)
     """Scaling requests without an answer."""
     vms_added: int = 0
@@ -264,6 +266,13 @@ class UpgradeCluster:
         self.compute_hosts.setdefault(host.id, ComputeHost(host.id, vms_max))
         self.capacity.limits.setdefault(host.id, _limits(host, vms_max))
         self.hosts.setdefault(host.id, host)
+
+    def return_host(self, host: HostId) -> None:
+        """Remove an empty extra host."""
+        self.returned_hosts[host] = None
+        self.compute_hosts.pop(host, None)
+        self.hosts.pop(host, None)
+        self.capacity.limits.pop(host, None)
 
     def restarted(
         self, failed: HostId, placed: Mapping[VmId, HostId], unplaced: tuple[VmId, ...]

@@ -72,6 +72,8 @@ class UpgradeIteration:
     """
     evacuated_from: dict[VmId, HostId] = field(default_factory=dict)
     """VMs that an evacuation has moved in this iteration, with their former host."""
+    wrapped_up: dict[VmId, None] = field(default_factory=dict)
+    """VMs that the end of the campaign has moved. Each moves once for it."""
     vm_limit: int | None = None
     """V of this iteration, once it is known."""
     vms_moved: int = 0
@@ -104,6 +106,7 @@ class UpgradeIteration:
         self.changed_since_pause = self.made_progress = False
         self.batch, self.wait_reasons = (), ()
         self.unmovable, self.consolidated_from, self.evacuated_from = {}, {}, {}
+        self.wrapped_up = {}
         self.vm_limit, self.vms_moved, self.sub_iteration = None, 0, 0
         self.vm_batch_due = self.vm_batches_done = False
 
@@ -184,6 +187,8 @@ class UpgradeIteration:
             self.evacuated_from |= moved
         else:
             self.consolidated_from |= moved
+        if self.phase is IterationPhase.IDLE:
+            self.wrapped_up |= {move.vm: None for move in batch.moves}
 
     def count_vm_move(self) -> None:
         """Count a move of step 4 towards the limit V. A move of a consolidation does not count."""

@@ -65,7 +65,7 @@ def _host_events(
         elif is_on and not compute_host.up:
             yield HostRecovered(at_ms=at_ms, host=id_)
     for id_, host in seen.items():
-        if id_ not in state.cluster.compute_hosts:
+        if id_ not in state.cluster.compute_hosts and id_ not in state.cluster.returned_hosts:
             yield HostJoined(at_ms=at_ms, host=host)
 
 
