@@ -179,6 +179,7 @@ CODES: Final[Mapping[str, str]] = {
     "hosts-busy": "Hosts are, or would be, above the target utilisation.",
     "utilisation-not-low": "No host is below the target utilisation.",
     "no-benefit": "The switch would not improve the utilisation.",
+    "saving-too-small": "The other hosts would draw almost as much more as the standby saves.",
     "breaks-rule": "A rule or a failover reserve needs the host.",
     "not-needed": "The host is in standby, and its capacity is not needed.",
     # Upgrade.

@@ -74,6 +74,7 @@ class PowerCode(StrEnum):
     NO_CAPACITY = "no-capacity"
     """The VMs of the host fit on no other host."""
     NO_BENEFIT = "no-benefit"
+    SAVING = "saving-too-small"
     """The scores would not improve."""
     RULE = "breaks-rule"
     """A rule or a failover reserve needs the host."""

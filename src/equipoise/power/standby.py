@@ -109,6 +109,12 @@ def weigh_standby(
     )
 
 
+def _idle_watts(whatif: WhatIfState, host: HostId) -> int:
+    """Return what an idle host draws more than in standby."""
+    power = whatif.snapshot.hosts[host].power
+    return power.curve[0] - power.standby_watts
+
+
 def required_ratio(policy: PowerPolicy, level: int) -> float:
     """Return the ratio of benefit to cost that a priority level requires."""
     # Each level asks for half as much as the one before; level 3 is the paper's default.
@@ -252,13 +258,13 @@ class StandbySearch:
             return SkippedHost(
                 host, PowerCode.MOVE_LIMIT, f"one pass moves at most {moves_max} VMs"
             )
-        unmet = measure_unmet_demand(whatif)
+        unmet, watts = measure_unmet_demand(whatif), whatif.watts()
         self._capped = bool(exceeds_power_cap(whatif))
         packing = whatif.evacuate(row, units, others)
         skipped = self._why_not_evacuated(host, packing)
         if skipped is None:
             whatif.close(row)
-            skipped = self._accept_or_skip(host, units, unmet)
+            skipped = self._accept_or_skip(host, units, unmet, watts - whatif.watts())
             if skipped is not None:
                 whatif.open(row)
         if skipped is not None:
@@ -305,7 +311,9 @@ class StandbySearch:
         phrases = (f"{join_names(hosts)}: {reason}" for reason, hosts in hosts_by_reason.items())
         return "; ".join(phrases) or "no other host is on"
 
-    def _accept_or_skip(self, host: HostId, units: Ints, unmet: UnmetDemand) -> SkippedHost | None:
+    def _accept_or_skip(
+        self, host: HostId, units: Ints, unmet: UnmetDemand, saved_watts: float
+    ) -> SkippedHost | None:
         """Choose a host that was evacuated, or return why its standby does not pay."""
         whatif, before = self._whatif, self._scores
         after = whatif.scores()
@@ -324,6 +332,9 @@ class StandbySearch:
             return SkippedHost(
                 host, PowerCode.NO_BENEFIT, "standby would not reduce the under-used hosts"
             )
+        if saved_watts < whatif.policy.saving_min * _idle_watts(whatif, host):
+            detail = f"standby would save {saved_watts:.0f} W, because other hosts would draw more"
+            return SkippedHost(host, PowerCode.SAVING, detail)
         worth = weigh_standby(whatif, self._estimates, whatif.row[host], units, unmet)
         levels = range(2, whatif.policy.threshold + 1)
         required = ((level, required_ratio(whatif.policy, level)) for level in levels)
@@ -394,13 +405,12 @@ class StandbySearch:
 
     def _standby_advice(self, chosen: _ChosenHost) -> StandbyAdvice:
         whatif, evacuations, worth = self._whatif, tuple(self._evacuations(chosen)), chosen.worth
-        power = whatif.snapshot.hosts[chosen.host].power
         size = whatif.state.arrays.capacity[whatif.row[chosen.host], :2].tolist()
 
         def in_hosts(amounts: tuple[float, float]) -> list[float]:
             return [amount / capacity for amount, capacity in zip(amounts, size, strict=True)]
 
-        watts = power.curve[0] - power.standby_watts
+        watts = _idle_watts(whatif, chosen.host)
         cpu, memory = whatif.utilisation(DemandWindow.OFF).max(axis=0, initial=0.0).tolist()
         cap = f"; the power cap is {whatif.policy.cap_watts} W"
         capped = cap if chosen.priority == MANDATORY_PRIORITY else ""

@@ -16,7 +16,7 @@ from equipoise.balance.run_pass import PassResult, run_balance_pass
 from equipoise.capacity.waterfill import Floats, Ints
 from equipoise.model.action import PowerOn
 from equipoise.model.action_durations import Estimates
-from equipoise.model.host import HostState
+from equipoise.model.host import HostState, watts_at
 from equipoise.model.quantity import HostId, RuleId, VmId
 from equipoise.model.state.snapshot import Snapshot
 from equipoise.power.packing import KERNELS, UnitPacking
@@ -123,6 +123,21 @@ class WhatIfState:
         )
         parts: Floats = (need / self.state.arrays.capacity[:, :2])[self.on]
         return parts
+
+    def watts(self) -> float:
+        """Return what the hosts draw with the mean demand of the wake window, spread evenly.
+
+        Evenly, because evacuated VMs are spread over the hosts that stay on.
+        """
+        window = slice(
+            self.observed.first[DemandWindow.ON], self.observed.first[DemandWindow.ON + 1]
+        )
+        demand = float(self.observed.hosts[window, :, 0].mean(axis=0)[self.on].sum())
+        capacity = float(self.state.arrays.capacity[self.on, 0].sum())
+        load = min(1.0, demand / max(1.0, capacity))
+        powers = [self.snapshot.hosts[self.state.host_ids[row]].power for row in self.rows.tolist()]
+        asleep = sum(self.snapshot.hosts[host].power.standby_watts for host in self.closed)
+        return asleep + sum(watts_at(power.curve, load) for power in powers)
 
     def scores(self) -> UtilisationScores:
         """Return how far hosts are from the target utilisation."""

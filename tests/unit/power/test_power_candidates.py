@@ -222,6 +222,25 @@ def test_a_standby_that_does_not_pay_is_skipped(threshold: int, standbys: bool) 
         check(state, PowerCode.COST_EXCEEDS_BENEFIT, "208 times the cost; 300 times")
 
 
+def managed_trio(mhz: int, saving_min: float = 0.6) -> Snapshot:
+    """Return three hosts that save power by themselves: the curve rises faster near full load."""
+    power = PowerProfile(managed=True, managed_watts=(90, 140, 190, 290, 420), standby_watts=10)
+    hosts = [known(f"h{n}", power=power) for n in range(3)]
+    vms = [wants(f"v{n}", f"h{n}", mhz) for n in range(3)]
+    policy = EAGER.but(saving_min=saving_min)
+    return replace(a_cluster(*hosts, vms=vms, power=policy, balance=STILL), at_ms=NOW_MS)
+
+
+def test_a_standby_that_costs_other_hosts_almost_as_much_power_is_skipped() -> None:
+    # 3 hosts at 40 % draw 3 * 170 W, 2 at 60 % 2 * 230 W and 10 W: 40 W of 80 W are saved.
+    busy = managed_trio(1600)
+    assert skipped(busy).code is PowerCode.SAVING
+    assert "40 W" in skipped(busy).sentence
+    assert [standby.host for standby in advised(managed_trio(1600, 0.45)).standbys] == ["h0"]
+    # 3 hosts at 20 % draw 3 * 130 W, 2 at 30 % 2 * 150 W and 10 W: all of the 80 W are saved.
+    assert [standby.host for standby in advised(managed_trio(800)).standbys][:1] == ["h0"]
+
+
 def test_one_pass_respects_the_move_limit_but_evacuates_one_host() -> None:
     hosts = [known(f"h{n}") for n in range(4)]
     vms = [wants(f"v{n}{k}", f"h{n}", 50) for n in range(4) for k in range(2)]

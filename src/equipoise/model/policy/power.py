@@ -142,6 +142,9 @@ class PowerPolicy(Value):
     """Standard deviations above the mean of the last hour for the worst case during a standby."""
     benefit_times: Multiple = 40.0
     """Required ratio of the benefit of a standby, the unused capacity, to its cost."""
+    saving_min: Fraction = 0.6
+    """Smallest saving of a standby, as a part of what the idle host draws. The VMs of the host cost
+    power on other hosts, most of all where hosts save power by themselves."""
     asleep_s: PositiveSeconds = 14_400
     """Expected standby time of a host that even the worst case does not need. A host that the worst
     case needs stays in standby for as long as demand was stable lately."""
