@@ -63,6 +63,8 @@ class OverloadRelief:
         self._search.measure_imbalance()
         while len(moves) < moves_max:
             count = len(moves)
+            # One step per host and round: the links of all overloaded hosts then carry migrations
+            # at the same time, also if the limit ends the search.
             for row in self._overloaded_rows():
                 moves += self._relieve(row, moves_max - len(moves))
             # The relief of one host can make room for that of another.
@@ -78,14 +80,11 @@ class OverloadRelief:
         return [int(state.hosts[index]) for index in order if share[index] > 0.0]
 
     def _relieve(self, row: int, moves_max: int) -> list[UnitMove]:
-        """Make moves until a host is not overloaded, or none helps."""
-        moves: list[UnitMove] = []
-        while self._excess(row).any():
-            chain = self._single_move(row) or self._chain(row)
-            if not chain or len(moves) + len(chain) > moves_max:
-                break
-            moves += [self._make(step, row) for step in chain]
-        return moves
+        """Make one move, or a chain of moves, if a host is overloaded and that helps."""
+        if not self._excess(row).any():
+            return []
+        chain = self._single_move(row) or self._chain(row)
+        return [self._make(step, row) for step in chain] if len(chain) <= moves_max else []
 
     @cached_property
     def _lasting(self) -> Floats:
