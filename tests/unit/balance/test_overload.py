@@ -59,6 +59,13 @@ def test_overload_is_relieved_although_the_imbalance_is_within_the_target() -> N
     assert advice.overload == ()
 
 
+def test_overloaded_hosts_are_relieved_in_turn_over_all_their_links() -> None:
+    full = [wants(f"{host}-{n}", host, 1000) for host in ("h1", "h2") for n in range(8)]
+    empty = [a_host(f"h{n}") for n in (3, 4)]
+    advice = advised(a_cluster(a_host("h1"), a_host("h2"), *empty, vms=full), moves_per_pass=4)
+    assert [move.source for move in advice.moves] == ["h1", "h2", "h1", "h2"]
+
+
 def test_the_cost_benefit_analysis_does_not_forbid_relief() -> None:
     """The worst case of the target counts for evenness only; here it is far above its capacity."""
     careful = {"imbalance_target": 1.0, "horizon_s": 3600, "spread": 1.0, "slowdown": 1.0}
