@@ -63,10 +63,11 @@ class OverloadRelief:
         self._search.measure_imbalance()
         while len(moves) < moves_max:
             count = len(moves)
-            # One step per host and round: the links of all overloaded hosts then carry migrations
-            # at the same time, also if the limit ends the search.
-            for row in self._overloaded_rows():
-                moves += self._relieve(row, moves_max - len(moves))
+            # One step per host and turn: the links of all overloaded hosts then carry migrations at
+            # the same time, also if the limit ends the search.
+            rows = self._overloaded_rows()
+            while rows:
+                rows = [row for row in rows if self._relieve(row, moves, moves_max)]
             # The relief of one host can make room for that of another.
             if len(moves) == count:
                 break
@@ -79,12 +80,15 @@ class OverloadRelief:
         order = np.argsort(-share, kind="stable")
         return [int(state.hosts[index]) for index in order if share[index] > 0.0]
 
-    def _relieve(self, row: int, moves_max: int) -> list[UnitMove]:
-        """Make one move, or a chain of moves, if a host is overloaded and that helps."""
+    def _relieve(self, row: int, moves: list[UnitMove], moves_max: int) -> bool:
+        """Add one move, or a chain of moves, if a host is overloaded; return whether that helps."""
         if not self._excess(row).any():
-            return []
+            return False
         chain = self._single_move(row) or self._chain(row)
-        return [self._make(step, row) for step in chain] if len(chain) <= moves_max else []
+        if not chain or len(moves) + len(chain) > moves_max:
+            return False
+        moves += [self._make(step, row) for step in chain]
+        return True
 
     @cached_property
     def _lasting(self) -> Floats:
