@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from equipoise.balance.advice import (
+    MANDATORY_PRIORITY,
     BalanceAdvice,
     BalanceCode,
     IntentBuilder,
@@ -82,7 +83,10 @@ class BalanceDecider:
     def proposal_of(self, snapshot: Snapshot, advice: BalanceAdvice, reason: str = "") -> Proposal:
         """Return the proposal of a pass."""
         automatic, to_approve = self._intents(snapshot, advice)
-        if to_approve:
+        waiting = sum(not _is_seen_enough(snapshot, move) for move in advice.moves)
+        if waiting:
+            reason += f"; {format_count(waiting, 'move')} must be seen in further passes first"
+        elif to_approve:
             reason += (
                 f"; {len(to_approve)} of {len(automatic) + len(to_approve)} actions need approval"
             )
@@ -118,7 +122,11 @@ class BalanceDecider:
         self, snapshot: Snapshot, advice: BalanceAdvice
     ) -> tuple[tuple[Intent, ...], tuple[Intent, ...]]:
         """Return the automatic intents, and the intents that need approval."""
-        vms_to_approve = {move.vm for move in advice.moves if not move.automatic}
+        vms_to_approve = {
+            move.vm
+            for move in advice.moves
+            if not move.automatic or not _is_seen_enough(snapshot, move)
+        }
         while True:  # a move that waits for one that needs approval needs approval too
             more = {
                 move.vm
@@ -142,6 +150,15 @@ class BalanceDecider:
         return tuple(automatic), tuple(
             intent for intent in intents if intent.id not in automatic_ids
         )
+
+
+def _is_seen_enough(snapshot: Snapshot, move: MoveAdvice) -> bool:
+    """Return whether enough passes in a row have recommended a move, this one included."""
+    needed = snapshot.settings.balance.passes_seen
+    if needed == 1 or move.priority == MANDATORY_PRIORITY:
+        return True
+    target, count = snapshot.moves_seen.get(move.vm, (move.target, 0))
+    return target == move.target and count + 1 >= needed
 
 
 def _reason(move: MoveAdvice) -> str:

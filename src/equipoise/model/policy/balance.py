@@ -96,6 +96,9 @@ class BalancePolicy(Value):
     return_s: Seconds = 3600
     """Shortest time before a VM returns to the host that it left last, unless its present host has
     too little for its VMs."""
+    passes_seen: PositiveCount = 1
+    """How many passes in a row must recommend a move before it is made. Moves that repair a rule
+    or empty a host for a request are made at once."""
     retry_s: PositiveSeconds = 300
     """Wait after a failed migration before the VM moves again, doubled with each failure in a row;
     the same for the link of a host after several failures."""

@@ -180,6 +180,7 @@ class Draft:
         self.changed_ms = base.changed_ms
         self.demand_total: DemandPair | None = base.demand_total
         self.contended: FrozenMap[str, int] = base.contended
+        self.moves_seen: FrozenMap[VmId, tuple[HostId, int]] = base.moves_seen
         self.switches: FrozenMap[HostId, LastPowerChange] = base.switches
         self.role_state = RoleStateDraft(base.role_state)
         self._owns_hosts = self._owns_vms = self._owns_in_flight = self._owns_moves = False
@@ -215,6 +216,7 @@ class Draft:
             changed_ms=self.changed_ms,
             demand_total=self.demand_total,
             contended=self.contended,
+            moves_seen=self.moves_seen,
             switches=self.switches,
             role_state=self.role_state.freeze(),
         )
@@ -399,6 +401,7 @@ class Draft:
         self.moves, self.switches = snapshot.moves, snapshot.switches
         self.failed_moves, self.contended = snapshot.failed_moves, snapshot.contended
         self.demand_total, self.changed_ms = snapshot.demand_total, snapshot.changed_ms
+        self.moves_seen = snapshot.moves_seen
         epoch, self.role_state = self.role_state.epoch, RoleStateDraft(snapshot.role_state)
         # Earlier leaders stay deposed, also after the load of another cluster.
         self.role_state.raise_epoch(epoch)

@@ -76,6 +76,9 @@ class Snapshot:
     """What all VMs asked for at the last observation."""
     contended: FrozenMap[str, int] = field(default_factory=FrozenMap)
     """When balance last found too little of a resource on some host."""
+    moves_seen: FrozenMap[VmId, tuple[HostId, int]] = field(default_factory=FrozenMap)
+    """Where the last pass of balance would move each VM, and how many passes in a row would; only
+    with ``passes_seen`` in the policy."""
     switches: FrozenMap[HostId, LastPowerChange] = field(default_factory=FrozenMap)
     """The last power-on or power-off of each host."""
     role_state: RoleState = field(default_factory=RoleState)

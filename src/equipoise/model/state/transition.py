@@ -6,7 +6,7 @@ present state (a late answer, an unknown VM) only increments the version.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -55,7 +55,7 @@ from equipoise.model.event import (
 )
 from equipoise.model.host import Host, HostState
 from equipoise.model.inventory import ClusterSettings
-from equipoise.model.plan import Step
+from equipoise.model.plan import Proposal, Step
 from equipoise.model.quantity import HostId, ProcessorId, StepId, VmId
 from equipoise.model.roles.state import GroupRole, ProcessorStatus, layout_index
 from equipoise.model.state.draft import Draft
@@ -406,6 +406,21 @@ def _proposal_made(draft: Draft, event: ProposalMade) -> None:
     """Record which resources are contended, so that the next pass weighs them alike."""
     if event.proposal.contended:
         draft.contended = draft.contended.but(dict.fromkeys(event.proposal.contended, draft.at_ms))
+    if event.proposal.decider == "balance" and draft.settings.balance.passes_seen > 1:
+        draft.moves_seen = _moves_seen(draft.moves_seen, event.proposal)
+
+
+def _moves_seen(
+    before: Mapping[VmId, tuple[HostId, int]], proposal: Proposal
+) -> FrozenMap[VmId, tuple[HostId, int]]:
+    """Count in how many passes in a row the same move of a VM was recommended."""
+    seen = {}
+    for intent in (*proposal.intents, *proposal.advised):
+        action = intent.action
+        if isinstance(action, Migrate):
+            target, count = before.get(action.vm, (action.target, 0))
+            seen[action.vm] = action.target, count + 1 if target == action.target else 1
+    return FrozenMap(seen)
 
 
 def _leader_epoch_started(draft: Draft, event: LeaderEpochStarted) -> None:
