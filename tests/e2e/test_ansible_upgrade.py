@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -178,3 +179,61 @@ def test_the_preflight_reaches_every_host_before_any_change(hosts: Rack, campaig
         assert "h3 does not answer" in done.stderr
         assert json.loads(done.stdout)["code"] == "world-failed"
     assert first.logins() == 2, "the preflight and nothing else"
+
+
+AT_A_DATE = (
+    "import sys; import equipoise.cli.upgrade.run as run; from equipoise.cli.main import main; "
+    "at = int(sys.argv.pop(1)) * 10**9; run.time_ns = lambda: at; main()"
+)
+"""Runs the command as if its run had started at a date: seconds since 1970."""
+EVENING = 1_767_646_800  # 2026-01-05 21:00 UTC
+HOUR = 3600
+
+
+def killed_when(seen: str, command: list[str], access: Path) -> None:
+    """Start a run, and kill it as soon as its journal has an event."""
+    with subprocess.Popen(
+        command,
+        env=os.environ | {"GREETER_TOKEN": SECRET},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        end = time.monotonic() + LIMIT_S
+        while time.monotonic() < end and process.poll() is None:
+            if (access.parent / "db").exists() and seen in str(journal(access)):
+                break
+            time.sleep(0.5)
+        assert process.poll() is None, process.communicate()
+        process.kill()
+        process.communicate(timeout=LIMIT_S)
+
+
+def test_a_killed_run_that_continues_next_morning_waits_for_the_next_night(
+    hosts: Rack, campaign: Path
+) -> None:
+    host = hosts.hosts[0]
+    install(host, greeting="hi")
+    text = campaign.read_text().replace("[greeter1, greeter2, greeter3]", "[greeter1]")
+    text = text.replace("- id: greeters", "- id: greeters\n        windows: ['22:00-06:00 UTC']")
+    campaign.write_text(text.replace("check_script: playbooks/check.yaml", ""))
+    access = access_to(hosts, campaign.parent)
+
+    def at(second: int) -> list[str]:
+        return [sys.executable, "-c", AT_A_DATE, str(second), *line(campaign, access)[1:]]
+
+    killed_when("outside-window", at(EVENING), access)
+    logins = host.logins()
+    killed_when("campaign_continued", at(EVENING + 10 * HOUR), access)
+    assert host.logins() == logins, "at 07:00 the window is closed"
+    again = [event for event in journal(access) if event["event"] == "campaign_continued"]
+    assert again[0]["at_ms"] == 10 * HOUR * 1000
+    done = subprocess.run(
+        at(EVENING + 26 * HOUR),
+        env=os.environ | {"GREETER_TOKEN": SECRET},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT_S,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "greeter 2.0: hi" in greeted(host)
