@@ -95,8 +95,8 @@ def _tenants(state: UpgradeState) -> tuple[Tenant, ...]:
     # Scaling adds and removes members, so the groups are computed from the placements.
     members: dict[GroupId, list[VmId]] = {}
     for placement in state.cluster.placements.values():
-        if placement.group is not None:
-            members.setdefault(placement.group, []).append(placement.vm)
+        for group in placement.groups:
+            members.setdefault(group, []).append(placement.vm)
     return tuple(
         tenant.but(
             anti_affinity=tuple(

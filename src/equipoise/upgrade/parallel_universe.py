@@ -139,8 +139,10 @@ def _place(state: UpgradeState, vms: Iterable[VmId], hosts: list[HostId]) -> lis
     moves: list[VmMove] = []
     for vm in vms:
         placement, known = state.cluster.placements[vm], state.cluster.vms[vm]
-        target = next((host for host in hosts if capacity.fits(host, placement.group, known)), None)
+        target = next(
+            (host for host in hosts if capacity.fits(host, placement.groups, known)), None
+        )
         if target is not None and placement.host is not None:
-            capacity.commit(target, placement.group, known)
+            capacity.commit(target, placement.groups, known)
             moves.append(VmMove(vm=vm, source=placement.host, target=target))
     return moves

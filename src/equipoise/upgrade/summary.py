@@ -287,11 +287,10 @@ class _Summariser:
             placement = self._state.cluster.placements[move.vm]
             if placement.tenant is not None:
                 tenants[placement.tenant] = tenants.get(placement.tenant, 0) + 1
-            if placement.group is not None:
-                groups[placement.group] = groups.get(placement.group, 0) + 1
-                if groups[placement.group] > self._state.cluster.disturbed_max[placement.group]:
-                    count = groups[placement.group]
-                    what = f"{count} VMs of group {placement.group} are disturbed at once"
+            for group in placement.groups:
+                count = groups[group] = groups.get(group, 0) + 1
+                if count > self._state.cluster.disturbed_max[group]:
+                    what = f"{count} VMs of group {group} are disturbed at once"
                     self.summary.violations.append(
                         SlaViolation(at_ms, placement.tenant, what, "too-many-disturbed")
                     )

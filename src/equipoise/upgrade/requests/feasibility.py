@@ -371,7 +371,7 @@ def _vms_apart(state: UpgradeState, tenant: Tenant) -> int:
         for placement in state.cluster.placements.values()
         if placement.tenant == tenant.id
     )
-    return tenant.sla.vms_max - sum(placement.group != group for placement in own)
+    return tenant.sla.vms_max - sum(group not in placement.groups for placement in own)
 
 
 def _has_anti_affinity(state: UpgradeState) -> bool:

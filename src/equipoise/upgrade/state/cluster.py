@@ -43,13 +43,18 @@ class ComputeHost:
 
 @dataclass(frozen=True, slots=True)
 class VmPlacement:
-    """A VM: its tenant, its anti-affinity group and its host."""
+    """A VM: its tenant, its anti-affinity groups and its host."""
 
     vm: VmId
     tenant: TenantId | None
-    group: GroupId | None
+    groups: tuple[GroupId, ...]
     host: HostId | None
     moves: int = 0
+
+    @property
+    def group(self) -> GroupId | None:
+        """The first group, by which VMs are ordered and counted."""
+        return self.groups[0] if self.groups else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,17 +121,19 @@ class UpgradeCluster:
         for name, compute_host in cluster.compute_hosts.items():
             limits = _limits(cluster.hosts[name], compute_host.vms_max)
             cluster.capacity.limits[name] = limits
-        group_of = _declared_groups(inventory)
-        cluster.disturbed_max = dict.fromkeys(group_of.values(), 1)
+        groups_of = _declared_groups(inventory)
+        named = (group for groups in groups_of.values() for group in groups)
+        cluster.disturbed_max = dict.fromkeys(named, 1)
         for tenant in inventory.tenants:
             cluster.vm_counts[tenant.id] = 0
             for group in tenant.anti_affinity:
                 cluster.disturbed_max[group.id] = group.disturbed_max
-                group_of |= dict.fromkeys(group.vms, group.id)
+                for name in group.vms:
+                    groups_of.setdefault(name, {})[group.id] = None
         for vm in inventory.vms:
             # Only running VMs take capacity and have to move.
             host = vm.host if vm.state is VmState.RUNNING else None
-            cluster._add(VmPlacement(vm.id, vm.tenant, group_of.get(vm.id), host), vm)
+            cluster._add(VmPlacement(vm.id, vm.tenant, tuple(groups_of.get(vm.id, ())), host), vm)
             if vm.tenant is not None:
                 cluster.first_vms.setdefault(vm.tenant, vm)
         return cluster
@@ -156,8 +163,8 @@ class UpgradeCluster:
         if vm.id in self.placements:
             return
         tenant = self.tenants.get(vm.tenant) if vm.tenant is not None else None
-        group = tenant.anti_affinity[0].id if tenant is not None and tenant.anti_affinity else None
-        self._add(VmPlacement(vm.id, None if tenant is None else tenant.id, group, host), vm)
+        groups = () if tenant is None else tuple(group.id for group in tenant.anti_affinity[:1])
+        self._add(VmPlacement(vm.id, None if tenant is None else tenant.id, groups, host), vm)
 
     def remove_vm(self, vm: VmId) -> None:
         """Remove a VM."""
@@ -296,15 +303,15 @@ def _vms_max(host: Host, largest_mib: int) -> int:
     return host.configured_memory_max_mib // largest_mib if declared is None else declared
 
 
-def _declared_groups(inventory: Inventory) -> dict[VmId, GroupId]:
+def _declared_groups(inventory: Inventory) -> dict[VmId, dict[GroupId, None]]:
     """Return the anti-affinity groups of VMs that are declared as resources."""
     vm_of = {
         resource.id: resource.vm for resource in inventory.resources if resource.vm is not None
     }
-    return {
-        vm_of[resource]: group.id
-        for group in inventory.groups
-        if group.kind is ResourceGroupKind.ANTI_AFFINITY
-        for resource in group.resources
-        if resource in vm_of
-    }
+    groups_of: dict[VmId, dict[GroupId, None]] = {}
+    for group in inventory.groups:
+        if group.kind is ResourceGroupKind.ANTI_AFFINITY:
+            for resource in group.resources:
+                if resource in vm_of:
+                    groups_of.setdefault(vm_of[resource], {})[group.id] = None
+    return groups_of

@@ -30,8 +30,13 @@ from equipoise.upgrade.vms.vm_batch import can_move_vms, failover_reserve, vm_li
 
 
 def anti_affinity_key(state: UpgradeState, vm: VmId) -> str:
-    """Return the group of a VM; a VM without a group is a group of its own."""
+    """Return the first group of a VM, by which VMs are counted."""
     return state.cluster.placements[vm].group or vm
+
+
+def anti_affinity_keys(state: UpgradeState, vm: VmId) -> tuple[str, ...]:
+    """Return all groups of a VM; a VM without a group is a group of its own."""
+    return state.cluster.placements[vm].groups or (vm,)
 
 
 def hosts_needed(groups: Iterable[int], capacities: Sequence[int]) -> int | None:
@@ -67,11 +72,11 @@ class VmPacking:
         for host in hosts:
             here = self._on[host] = {}
             for vm in state.cluster.residents.get(host, ()):
-                if (
-                    here.setdefault(anti_affinity_key(state, vm), vm) != vm
-                ):  # two VMs of a group already share the host: both stay
-                    here[vm] = vm
-                    self._pinned[vm] = None
+                for key in anti_affinity_keys(state, vm):
+                    if here.setdefault(key, vm) != vm:
+                        # Two VMs of a group already share the host: both stay.
+                        here[vm] = vm
+                        self._pinned[vm] = None
         self._capacity = state.cluster.capacity.excerpt(self._on)
         self._with_space = [host for host in self._on if not self._is_full(host)]
         self.target: dict[VmId, HostId] = {}
@@ -83,16 +88,21 @@ class VmPacking:
         self._expected |= dict.fromkeys(vms, group)
         return all(self.add(vm) for vm in vms)
 
-    def _kin(self, vm: VmId) -> str:
-        return self._expected.get(vm) or anti_affinity_key(self._state, vm)
+    def _kin(self, vm: VmId) -> tuple[str, ...]:
+        expected = self._expected.get(vm)
+        return anti_affinity_keys(self._state, vm) if expected is None else (expected,)
+
+    def _accepts(self, host: HostId, kin: tuple[str, ...]) -> bool:
+        """Return whether no VM of these groups is on a host."""
+        return self._on[host].keys().isdisjoint(kin)
 
     def add(self, vm: VmId) -> bool:
         """Place a VM of another host, directly or by a chain of moves. Return whether it fits."""
         if vm in self._pinned:
             return False
-        group = self._kin(vm)
+        kin = self._kin(vm)
         for host in self._with_space:
-            if group not in self._on[host]:
+            if self._accepts(host, kin):
                 self._put(vm, host)
                 if self._is_full(host):
                     self._with_space.remove(host)
@@ -103,7 +113,7 @@ class VmPacking:
         return not self._capacity.fits(ONE_VM, host)
 
     def _put(self, vm: VmId, host: HostId) -> None:
-        self._on[host][self._kin(vm)] = vm
+        self._on[host] |= dict.fromkeys(self._kin(vm), vm)
         self._capacity.commit(ONE_VM, host)
         if vm not in self._expected:
             self.target[vm] = host
@@ -118,16 +128,17 @@ class VmPacking:
         queued = {self._kin(vm)}
         while queue:
             current = queue.popleft()
-            group = self._kin(current)
-            for host in [host for host in unseen if group not in self._on[host]]:
+            kin = self._kin(current)
+            for host in [host for host in unseen if self._accepts(host, kin)]:
                 del unseen[host]
                 incoming[host] = current
                 if not self._is_full(host):
                     self._move_chain(host, incoming, source_of)
                     return True
-                for resident_group, resident in self._on[host].items():
-                    if resident_group not in queued and resident not in self._pinned:
-                        queued.add(resident_group)
+                for resident in dict.fromkeys(self._on[host].values()):
+                    resident_kin = self._kin(resident)
+                    if resident_kin not in queued and resident not in self._pinned:
+                        queued.add(resident_kin)
                         source_of[resident] = host
                         queue.append(resident)
         return False
@@ -141,7 +152,8 @@ class VmPacking:
             vm = incoming[host]
             source = source_of.get(vm)
             if source is not None:
-                del self._on[source][self._kin(vm)]
+                for key in self._kin(vm):
+                    del self._on[source][key]
                 self._capacity.release(ONE_VM, source)
             self._put(vm, host)
             host = source

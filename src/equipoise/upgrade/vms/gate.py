@@ -91,8 +91,7 @@ def _anti_affinity_rules(state: UpgradeState, moves: Sequence[VmMove]) -> Iterat
     members: dict[GroupId, dict[VmId, None]] = {}
     targets_of: dict[GroupId, dict[HostId, None]] = {}
     for move in moves:
-        group = state.cluster.placements[move.vm].group
-        if group is not None:
+        for group in state.cluster.placements[move.vm].groups:
             members.setdefault(group, {})[move.vm] = None
             targets_of.setdefault(group, {})[move.target] = None
     for group, targets in targets_of.items():
@@ -100,7 +99,7 @@ def _anti_affinity_rules(state: UpgradeState, moves: Sequence[VmMove]) -> Iterat
             residents = (
                 vm
                 for vm in state.cluster.residents.get(host, ())
-                if state.cluster.placements[vm].group == group
+                if group in state.cluster.placements[vm].groups
             )
             members[group] |= dict.fromkeys(residents)
         if len(members[group]) > 1:

@@ -7,7 +7,7 @@ still request.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from equipoise.model.quantity import GroupId, HostId, TenantId
@@ -72,6 +72,12 @@ def scaling_group(state: UpgradeState, tenant: TenantId) -> GroupId | None:
     return groups[0].id if groups else None
 
 
+def scaling_groups(state: UpgradeState, tenant: TenantId) -> tuple[GroupId, ...]:
+    """Return the anti-affinity groups of a new VM of a tenant: the first one, if there is one."""
+    group = scaling_group(state, tenant)
+    return () if group is None else (group,)
+
+
 class FreeCapacity:
     """An excerpt of the capacity ledger, with the anti-affinity groups on each host."""
 
@@ -82,7 +88,7 @@ class FreeCapacity:
         self._groups: dict[HostId, set[GroupId]] = {}
         for vm, target in state.moving_vms():
             if target in self:
-                self.commit(target, state.cluster.placements[vm].group, state.cluster.vms[vm])
+                self.commit(target, state.cluster.placements[vm].groups, state.cluster.vms[vm])
 
     def __contains__(self, host: HostId) -> bool:
         return host in self._ledger.limits
@@ -98,7 +104,7 @@ class FreeCapacity:
             placements = (
                 self._cluster.placements[vm] for vm in self._cluster.residents.get(host, ())
             )
-            groups = {placement.group for placement in placements if placement.group is not None}
+            groups = {group for placement in placements for group in placement.groups}
             self._groups[host] = groups
         return groups
 
@@ -119,16 +125,16 @@ class FreeCapacity:
             (busy if committed(host, VM_CAPACITY) else empty).append(host)
         return busy, empty
 
-    def fits(self, host: HostId, group: GroupId | None, vm: Vm | None = None) -> bool:
-        """Return whether a VM of a group can run on a host; its memory counts if it is known."""
+    def fits(self, host: HostId, groups: Collection[GroupId], vm: Vm | None = None) -> bool:
+        """Return whether a VM of some groups can run on a host; known memory counts."""
         claim = ONE_VM if vm is None else claim_of_size(vm)
-        return self._ledger.fits(claim, host) and (group is None or group not in self._on(host))
+        return self._ledger.fits(claim, host) and (not groups or self._on(host).isdisjoint(groups))
 
-    def commit(self, host: HostId, group: GroupId | None, vm: Vm | None = None) -> None:
-        """Take capacity for a VM of a group on a host."""
+    def commit(self, host: HostId, groups: Collection[GroupId], vm: Vm | None = None) -> None:
+        """Take capacity for a VM of some groups on a host."""
         self._ledger.commit(ONE_VM if vm is None else claim_of_size(vm), host)
-        if group is not None:
-            self._on(host).add(group)
+        if groups:
+            self._on(host).update(groups)
 
     def limit(self, host: HostId, vms: int) -> None:
         """Let a host take at most a number of further VMs."""
@@ -189,7 +195,7 @@ def reserve_hosts(
     rest = [host for host in reversed(empty) if host not in kept]
     # The largest growth first: anti-affinity spreads it over the most hosts.
     for tenant, more in sorted(wanted.items(), key=lambda item: -item[1]):
-        missing = more - _place_some(capacity, with_capacity, scaling_group(state, tenant), more)
+        missing = more - _place_some(capacity, with_capacity, scaling_groups(state, tenant), more)
         # Every further empty host takes at least one VM, also if anti-affinity keeps the rest away.
         while missing > 0 and rest:
             host = rest.pop(0)
@@ -197,7 +203,7 @@ def reserve_hosts(
             if failover_capacity is not None:
                 capacity.limit(host, failover_capacity)
             with_capacity.append(host)
-            missing -= _place_some(capacity, [host], scaling_group(state, tenant), 1)
+            missing -= _place_some(capacity, [host], scaling_groups(state, tenant), 1)
         if missing > 0:
             short, unplaced[tenant] = True, missing
         # Full hosts at the front are dropped, so that the next tenants do not visit them again.
@@ -207,13 +213,13 @@ def reserve_hosts(
 
 
 def _place_some(
-    capacity: FreeCapacity, hosts: Iterable[HostId], group: GroupId | None, number: int
+    capacity: FreeCapacity, hosts: Iterable[HostId], groups: Collection[GroupId], number: int
 ) -> int:
     """Place up to a number of VMs of a group; VMs of one group need different hosts."""
     placed = 0
     for host in hosts:
-        while placed < number and capacity.fits(host, group):
-            capacity.commit(host, group)
+        while placed < number and capacity.fits(host, groups):
+            capacity.commit(host, groups)
             placed += 1
         if placed == number:
             break

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -15,14 +16,13 @@ from equipoise.upgrade.vms.vm_batch import failover_reserve, vm_batch_risk_s
 
 def within_disturbance(state: UpgradeState, moves: list[VmMove]) -> tuple[VmMove, ...]:
     """Return the moves that may disturb their anti-affinity groups at the same time."""
-    disturbed: dict[GroupId, int] = {}
+    disturbed: Counter[GroupId] = Counter()
     now: list[VmMove] = []
     for move in moves:
-        group = state.cluster.placements[move.vm].group
-        if group is not None:
-            if disturbed.get(group, 0) >= state.cluster.disturbed_max[group]:
-                continue
-            disturbed[group] = disturbed.get(group, 0) + 1
+        groups = state.cluster.placements[move.vm].groups
+        if any(disturbed[group] >= state.cluster.disturbed_max[group] for group in groups):
+            continue
+        disturbed.update(groups)
         now.append(move)
     return tuple(now)
 
@@ -32,10 +32,10 @@ def with_free_target(state: UpgradeState, moves: Sequence[VmMove]) -> list[VmMov
     capacity = FreeCapacity(state, dict.fromkeys(move.target for move in moves))
     now: list[VmMove] = []
     for move in moves:
-        group = state.cluster.placements[move.vm].group
+        groups = state.cluster.placements[move.vm].groups
         vm = state.cluster.vms[move.vm]
-        if capacity.fits(move.target, group, vm):
-            capacity.commit(move.target, group, vm)
+        if capacity.fits(move.target, groups, vm):
+            capacity.commit(move.target, groups, vm)
             now.append(move)
     return now
 
@@ -99,7 +99,7 @@ def _reserve_shortage(
         capacity = FreeCapacity(state, hosts)
         for move in moves:
             if move.target in capacity:
-                capacity.commit(move.target, state.cluster.placements[move.vm].group)
+                capacity.commit(move.target, state.cluster.placements[move.vm].groups)
         busy, empty = capacity.by_use(hosts)
         reservation = reserve_hosts(
             state,

@@ -8,7 +8,7 @@ from equipoise.upgrade.graph.host_partitions import HostPartitions, unused_hosts
 from equipoise.upgrade.graph.iteration_view import partition_hosts
 from equipoise.upgrade.state import UpgradeState
 from equipoise.upgrade.state.iteration import IterationPhase
-from equipoise.upgrade.vms.reserves import FreeCapacity, scaling_group, vms_left_to_scale
+from equipoise.upgrade.vms.reserves import FreeCapacity, scaling_groups, vms_left_to_scale
 
 
 def answer_scaling(state: UpgradeState, tenant: TenantId, vms: int) -> ScalingAnswered:
@@ -19,17 +19,17 @@ def answer_scaling(state: UpgradeState, tenant: TenantId, vms: int) -> ScalingAn
         return ScalingAnswered(at_ms=state.at_ms, tenant=tenant, removed=removed)
     # Beyond the limit of the SLA a refusal is no violation, so it does not count as refused.
     number = min(vms, vms_left_to_scale(state, tenant))
-    group = scaling_group(state, tenant)
+    groups = scaling_groups(state, tenant)
     hosts = _start_hosts(state, host_partitions, tenant)
     capacity = FreeCapacity(state, hosts)
     added: dict[VmId, HostId] = {}
     for count in range(number):
         name = VmId(f"{tenant}-new-{state.cluster.vms_added + count + 1}")
         vm = state.cluster.vm_like_first(tenant, name)
-        target = next((host for host in hosts if capacity.fits(host, group, vm)), None)
+        target = next((host for host in hosts if capacity.fits(host, groups, vm)), None)
         if target is None:
             break
-        capacity.commit(target, group, vm)
+        capacity.commit(target, groups, vm)
         added[name] = target
     return ScalingAnswered(
         at_ms=state.at_ms, tenant=tenant, added=added, refused=number - len(added)
@@ -102,10 +102,12 @@ def restart_vms(state: UpgradeState, host: HostId) -> VmsRestarted:
         # earlier restarts are committed again.
         for other, restarted in taken.items():
             for name in restarted if other in capacity else ():
-                group = state.cluster.placements[name].group
-                capacity.commit(other, group, state.cluster.vms[name])
+                groups = state.cluster.placements[name].groups
+                capacity.commit(other, groups, state.cluster.vms[name])
         known = state.cluster.vms[vm]
-        target = next((host for host in hosts if capacity.fits(host, placement.group, known)), None)
+        target = next(
+            (host for host in hosts if capacity.fits(host, placement.groups, known)), None
+        )
         if target is None:
             unplaced.append(vm)
         else:

@@ -61,14 +61,13 @@ def vm_candidates(
     residents.sort(key=lambda candidate: candidate[:2])
     if number is not None:
         residents = _on_whole_hosts(state, residents, number)
-    taken: dict[GroupId, int] = {}
+    taken: Counter[GroupId] = Counter()
     picked: list[tuple[int, VmId]] = []
     for _, rank, vm in residents:
-        group = state.cluster.placements[vm].group
-        if group is not None:
-            if taken.get(group, 0) >= state.cluster.disturbed_max[group]:
-                continue
-            taken[group] = taken.get(group, 0) + 1
+        groups = state.cluster.placements[vm].groups
+        if any(taken[group] >= state.cluster.disturbed_max[group] for group in groups):
+            continue
+        taken.update(groups)
         picked.append((rank, vm))
     return _by_tenant(state, picked, residents) if literal else [vm for _, vm in picked]
 
@@ -84,17 +83,15 @@ def _on_whole_hosts(
     by_host: dict[int, list[tuple[int, int, VmId]]] = {}
     for candidate in residents:
         by_host.setdefault(candidate[1], []).append(candidate)
-    groups = {
-        group for *_, vm in residents if (group := state.cluster.placements[vm].group) is not None
-    }
+    groups = {group for *_, vm in residents for group in state.cluster.placements[vm].groups}
     # Each group gets an equal share of the moves of this iteration.
     share = ceil_div(number, max(1, len(groups)))
-    taken: Counter[GroupId | None] = Counter()
+    taken: Counter[GroupId] = Counter()
     fair: list[list[tuple[int, int, VmId]]] = []
     others: list[list[tuple[int, int, VmId]]] = []
     for on_host in by_host.values():
-        groups_here = [state.cluster.placements[vm].group for *_, vm in on_host]
-        if all(group is None or taken[group] < share for group in groups_here):
+        groups_here = [group for *_, vm in on_host for group in state.cluster.placements[vm].groups]
+        if all(taken[group] < share for group in groups_here):
             taken.update(groups_here)
             fair.append(on_host)
         else:
@@ -145,8 +142,7 @@ def vm_batch_risk_s(state: UpgradeState, host_partitions: HostPartitions) -> int
     counts: dict[GroupId, int] = {}
     for host in host_partitions.old:
         for vm in state.cluster.residents.get(host, ()):
-            group = state.cluster.placements[vm].group
-            if group is not None:
+            for group in state.cluster.placements[vm].groups:
                 counts[group] = counts.get(group, 0) + 1
     # Each round moves at most ``disturbed_max`` VMs of a group.
     rounds = max(
@@ -239,11 +235,11 @@ class RefusedMoves:
         if refused is None:
             return True
         capacity = FreeCapacity(state, host_partitions.new)
-        group = state.cluster.placements[vm].group
+        groups = state.cluster.placements[vm].groups
         targets = (
             host
             for host in host_partitions.new
-            if host not in refused and capacity.fits(host, group, state.cluster.vms[vm])
+            if host not in refused and capacity.fits(host, groups, state.cluster.vms[vm])
         )
         return len(refused) < TARGETS_TRIED_MAX and next(targets, None) is not None
 
@@ -418,16 +414,16 @@ def _place_in_order(
     """Place each VM on the first host that fits, or return None if one VM fits nowhere."""
     moves: list[VmMove] = []
     for vm in vms:
-        group, known = state.cluster.placements[vm].group, state.cluster.vms[vm]
+        groups, known = state.cluster.placements[vm].groups, state.cluster.vms[vm]
         fitting = (
             host
             for host in untried_first(state, vm, order)
-            if capacity.fits(host, group, known) and refused.is_allowed(vm, host)
+            if capacity.fits(host, groups, known) and refused.is_allowed(vm, host)
         )
         target = next(fitting, None)
         if target is None:
             return None
-        capacity.commit(target, group, known)
+        capacity.commit(target, groups, known)
         source = _host_of(state, vm)
         moves.append(VmMove(vm=vm, source=source, target=target, converted=host_partitions.divided))
         if capacity.free(target) == 0:
