@@ -91,13 +91,15 @@ class CampaignAuditor:
                 self._open(event.batch)
             case past.VmBatchStarted():
                 self.moving |= {move.vm: move.target for move in event.batch.moves}
+                self._judge_together(event.at_ms)
                 self.batches[event.batch.id] = event.batch
             case past.VmMoved():
                 batch = self.batches[event.batch]
                 assert isinstance(batch, VmBatch)
-                target = next(move.target for move in batch.moves if move.vm == event.vm)
-                if event.vm in self.host_of and target not in self.down:
-                    self.host_of[event.vm] = target
+                move = next(move for move in batch.moves if move.vm == event.vm)
+                # A VM that has restarted elsewhere is not at its source any more.
+                if self.host_of.get(event.vm) == move.source and move.target not in self.down:
+                    self.host_of[event.vm] = move.target
                 self.moving.pop(event.vm, None)
             case past.VmMoveFailed():
                 self.moving.pop(event.vm, None)
@@ -142,6 +144,7 @@ class CampaignAuditor:
             case past.VmsRestarted():
                 for vm, host in event.placed.items():
                     self.host_of[vm] = host
+                    self.moving.pop(vm, None)  # its move ended with its host
             case past.ScalingAnswered():
                 self._scale(event)
 
@@ -293,15 +296,28 @@ class CampaignAuditor:
         for rule, why in broken_rules(snapshot, {rule.id for rule in rules}):
             self.findings.append(f"{at_ms}: {rule}: {why}")
 
+    def _judge_together(self, at_ms: int) -> None:
+        """Judge where the moves lead: VMs of an affinity group on one host stay on one host."""
+        for vms in self.together:
+            hosts = {self.host_of.get(vm) for vm in vms}
+            if len(hosts) != 1 or None in hosts:
+                continue  # a failure has divided them
+            targets = {vm: self.moving.get(vm, self.host_of[vm]) for vm in vms}
+            rule = _rule("together", "Together", vs=tuple(sorted(vms)))
+            cluster = Inventory(
+                hosts=tuple(map(_host, {str(target) for target in targets.values()})),
+                vms=tuple(_machine(vm, target) for vm, target in targets.items()),
+                rules=(rule,),
+                specification=CONSTRAINTS,
+            )
+            for _, why in broken_rules(Snapshot.of(cluster), {rule.id}):
+                self.findings.append(f"{at_ms}: together: {why}")
+
     def _vm_rules(self) -> Iterator[Rule]:
         for group, vms in self.apart.items():
             named = self._named(vms)
             if len(named) > 1:
                 yield _rule(f"apart:{group}", "Apart", vs=named)
-        for number, vms in enumerate(self.together):
-            # A group is together whenever none of its VMs is on its way or without a host.
-            if not any(vm in self.moving or self.host_of.get(vm) is None for vm in vms):
-                yield _rule(f"together:{number}", "Together", vs=self._named(vms))
 
     def _named(self, vms: Iterable[str]) -> tuple[str, ...]:
         present = sorted(vm for vm in vms if vm in self.host_of)
@@ -346,10 +362,7 @@ class CampaignAuditor:
             for resource in self.cluster.resources
         ]
         return Inventory(
-            hosts=tuple(
-                Host(id=HostId(name), cores=999, mhz_per_core=9999, memory_mib=2**30)
-                for name in hosts
-            ),
+            hosts=tuple(map(_host, hosts)),
             vms=tuple(vms),
             rules=tuple(rules),
             specification=CONSTRAINTS,
@@ -362,6 +375,10 @@ def _least(dependencies: Sequence[Dependency]) -> int:
 
 def _rule(id_: str, constraint: str, **arguments: object) -> Rule:
     return Satisfy(id=RuleId(id_), constraint=constraint, arguments=arguments)  # type: ignore[arg-type]
+
+
+def _host(name: str) -> Host:
+    return Host(id=HostId(name), cores=999, mhz_per_core=9999, memory_mib=2**30)
 
 
 def _machine(name: str, host: str | None) -> Vm:

@@ -23,5 +23,5 @@ def test_a_campaign_ends_or_waits_for_a_named_event_and_keeps_every_minimum(seed
     journal = MemoryJournal()
     UpgradeLoop(SimulatedEngine(campaign), journal, campaign).run()
     findings, end = audit(journal.events())
-    assert [finding for finding in findings if "least" in finding or "empty" in finding] == []
+    assert findings == []
     assert end in ("completed", "waits")

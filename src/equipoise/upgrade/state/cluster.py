@@ -93,6 +93,8 @@ class UpgradeCluster:
     """The failed moves of each VM from its host, by target, over all iterations."""
     returned_hosts: dict[HostId, None] = field(default_factory=dict)
     """Extra hosts that are no longer part of the cluster."""
+    together: dict[VmId, dict[VmId, None]] = field(default_factory=dict)
+    """The VMs of the affinity groups of each VM, itself included."""
     pending_scaling: list[tuple[TenantId, int]] = field(default_factory=list)
     """Scaling requests without an answer."""
     vms_added: int = 0
@@ -128,8 +130,9 @@ class UpgradeCluster:
             cluster.vm_counts[tenant.id] = 0
             for group in tenant.anti_affinity:
                 cluster.disturbed_max[group.id] = group.disturbed_max
-                for name in group.vms:
-                    groups_of.setdefault(name, {})[group.id] = None
+                for vm_id in group.vms:
+                    groups_of.setdefault(vm_id, {})[group.id] = None
+        cluster.together = _affinity_mates(inventory)
         for vm in inventory.vms:
             # Only running VMs take capacity and have to move.
             host = vm.host if vm.state is VmState.RUNNING else None
@@ -137,6 +140,16 @@ class UpgradeCluster:
             if vm.tenant is not None:
                 cluster.first_vms.setdefault(vm.tenant, vm)
         return cluster
+
+    def block_of(self, vm: VmId) -> tuple[VmId, ...]:
+        """Return the VMs that move together with a VM: of its affinity groups, on its host."""
+        mates = self.together.get(vm)
+        if mates is None:
+            return (vm,)
+        host = self.placements[vm].host
+        return tuple(
+            mate for mate in mates if mate in self.placements and self.placements[mate].host == host
+        )
 
     def vms_free(self, host: HostId) -> int:
         """Return how many more VMs a host can run."""
@@ -315,3 +328,20 @@ def _declared_groups(inventory: Inventory) -> dict[VmId, dict[GroupId, None]]:
                 if resource in vm_of:
                     groups_of.setdefault(vm_of[resource], {})[group.id] = None
     return groups_of
+
+
+def _affinity_mates(inventory: Inventory) -> dict[VmId, dict[VmId, None]]:
+    """Return the VMs that affinity groups of resources join, directly or not."""
+    vm_of = {
+        resource.id: resource.vm for resource in inventory.resources if resource.vm is not None
+    }
+    mates: dict[VmId, dict[VmId, None]] = {}
+    for group in inventory.groups:
+        if group.kind is ResourceGroupKind.AFFINITY:
+            members = dict.fromkeys(vm_of[id_] for id_ in group.resources if id_ in vm_of)
+            joined = dict(members)
+            for member in members:
+                joined |= mates.get(member, {})
+            for member in joined:
+                mates[member] = joined
+    return mates

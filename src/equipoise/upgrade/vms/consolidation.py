@@ -22,7 +22,7 @@ from equipoise.upgrade.parallel_universe import hosts_of_replaced_storage
 from equipoise.upgrade.rules import batch_candidates
 from equipoise.upgrade.select_batch import BatchSelection, longest_change_s, select_batch
 from equipoise.upgrade.state import UpgradeState
-from equipoise.upgrade.state.cluster import ONE_VM
+from equipoise.upgrade.state.cluster import ONE_VM, VM_CAPACITY
 from equipoise.upgrade.vms.gate import admit_moves
 from equipoise.upgrade.vms.reserves import expected_growth, scaling_group, vms_left_to_scale
 from equipoise.upgrade.vms.rounds import after_moves, can_finish, next_round
@@ -77,6 +77,8 @@ class VmPacking:
                         # Two VMs of a group already share the host: both stay.
                         here[vm] = vm
                         self._pinned[vm] = None
+                if len(state.cluster.block_of(vm)) > 1:
+                    self._pinned[vm] = None  # it never makes room alone
         self._capacity = state.cluster.capacity.excerpt(self._on)
         self._with_space = [host for host in self._on if not self._is_full(host)]
         self.target: dict[VmId, HostId] = {}
@@ -92,7 +94,35 @@ class VmPacking:
         expected = self._expected.get(vm)
         return anti_affinity_keys(self._state, vm) if expected is None else (expected,)
 
-    def _accepts(self, host: HostId, kin: tuple[str, ...]) -> bool:
+    def add_all(self, vms: Sequence[VmId]) -> bool:
+        """Place VMs of other hosts, affinity groups on one host each. Return whether all fit."""
+        done: dict[VmId, None] = {}
+        for vm in vms:
+            block = self._state.cluster.block_of(vm)
+            if vm in done:
+                continue
+            done |= dict.fromkeys(block)
+            if not (self.add(vm) if len(block) == 1 else self._add_block(block)):
+                return False
+        return True
+
+    def _add_block(self, block: Sequence[VmId]) -> bool:
+        """Place VMs together. No other VM makes room for them."""
+        if any(vm in self._pinned for vm in block):
+            return False
+        kin = [key for vm in block for key in self._kin(vm)]
+        for host in self._with_space:
+            free = self._capacity.free(host, VM_CAPACITY)
+            if free >= len(block) and len(set(kin)) == len(kin) and self._accepts(host, kin):
+                for vm in block:
+                    self._put(vm, host)
+                    self._pinned[vm] = None
+                if self._is_full(host):
+                    self._with_space.remove(host)
+                return True
+        return False
+
+    def _accepts(self, host: HostId, kin: Sequence[str]) -> bool:
         """Return whether no VM of these groups is on a host."""
         return self._on[host].keys().isdisjoint(kin)
 
@@ -355,7 +385,7 @@ def _pack_onto(
         group_sizes = Counter(anti_affinity_key(state, vm) for vm in leaving)
         # Large groups are the hardest to place: they come first.
         leaving.sort(key=lambda vm: -group_sizes[anti_affinity_key(state, vm)])
-        if all(packing.add(vm) for vm in leaving) and all(
+        if packing.add_all(leaving) and all(
             packing.expect(group, more) for group, more in growth.items()
         ):
             high, best = middle, _ordered_moves(state, packing.target)

@@ -20,8 +20,24 @@ from equipoise.upgrade.state import UpgradeState
 
 def admit_moves(state: UpgradeState, moves: Sequence[VmMove]) -> tuple[tuple[VmMove, ...], str]:
     """Return the moves that pass the gate together, and why the others do not."""
-    reason = refusal_reason(state, moves)
-    return (_passing_moves(state, (), tuple(moves)) if reason else tuple(moves)), reason
+    whole = whole_blocks(state, moves)
+    reason = refusal_reason(state, whole)
+    if not reason:
+        text = "" if len(whole) == len(moves) else "VMs of an affinity group can only move together"
+        return whole, text
+    return whole_blocks(state, _passing_moves(state, (), whole)), reason
+
+
+def whole_blocks(state: UpgradeState, moves: Sequence[VmMove]) -> tuple[VmMove, ...]:
+    """Return the moves that leave no VM of an affinity group behind on its host."""
+    if not state.cluster.together:
+        return tuple(moves)
+    target_of = {move.vm: move.target for move in moves}
+    return tuple(
+        move
+        for move in moves
+        if all(target_of.get(mate) == move.target for mate in state.cluster.block_of(move.vm))
+    )
 
 
 def _passing_moves(

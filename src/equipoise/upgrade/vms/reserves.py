@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from equipoise.model.quantity import GroupId, HostId, TenantId
+from equipoise.model.quantity import GroupId, HostId, TenantId, VmId
 from equipoise.model.vm import Vm
 from equipoise.upgrade.state import UpgradeState
 from equipoise.upgrade.state.cluster import ONE_VM, VM_CAPACITY, claim_of_size
@@ -129,6 +129,21 @@ class FreeCapacity:
         """Return whether a VM of some groups can run on a host; known memory counts."""
         claim = ONE_VM if vm is None else claim_of_size(vm)
         return self._ledger.fits(claim, host) and (not groups or self._on(host).isdisjoint(groups))
+
+    def fits_block(self, host: HostId, vms: Sequence[VmId]) -> bool:
+        """Return whether some VMs of the cluster can run on a host together."""
+        groups = [group for vm in vms for group in self._cluster.placements[vm].groups]
+        claims = [claim_of_size(self._cluster.vms[vm]) for vm in vms]
+        claim = {name: sum(one[name] for one in claims) for name in claims[0]}
+        return (
+            self._ledger.fits(claim, host)
+            and len(set(groups)) == len(groups)
+            and self._on(host).isdisjoint(groups)
+        )
+
+    def commit_vm(self, host: HostId, vm: VmId) -> None:
+        """Take capacity for a VM of the cluster on a host."""
+        self.commit(host, self._cluster.placements[vm].groups, self._cluster.vms[vm])
 
     def commit(self, host: HostId, groups: Collection[GroupId], vm: Vm | None = None) -> None:
         """Take capacity for a VM of some groups on a host."""

@@ -10,6 +10,7 @@ from equipoise.model.quantity import GroupId
 from equipoise.model.upgrade.work import VmMove
 from equipoise.upgrade.graph.host_partitions import HostPartitions, scaling_areas
 from equipoise.upgrade.state import UpgradeState
+from equipoise.upgrade.vms.gate import whole_blocks
 from equipoise.upgrade.vms.reserves import FreeCapacity, ceil_div, expected_growth, reserve_hosts
 from equipoise.upgrade.vms.vm_batch import failover_reserve, vm_batch_risk_s
 
@@ -71,9 +72,10 @@ def next_round(
     state: UpgradeState, host_partitions: HostPartitions, moves: Sequence[VmMove]
 ) -> tuple[VmMove, ...]:
     """Return the moves of a plan that can start side by side now."""
-    return within_reserves(
+    now = within_reserves(
         state, host_partitions, within_disturbance(state, with_free_target(state, moves))
     )
+    return whole_blocks(state, now)
 
 
 def can_finish(

@@ -92,25 +92,26 @@ def restart_vms(state: UpgradeState, host: HostId) -> VmsRestarted:
     placed: dict[VmId, HostId] = {}
     unplaced: list[VmId] = []
     taken: dict[HostId, list[VmId]] = {}
-    for vm in state.cluster.vms_to_restart[host]:
-        placement = state.cluster.placements.get(vm)
-        if placement is None:
+    waiting = dict.fromkeys(state.cluster.vms_to_restart[host])
+    for vm in waiting:
+        if vm not in state.cluster.placements or vm in placed:
             continue
-        hosts = _start_hosts(state, host_partitions, placement.tenant)
+        block = [mate for mate in state.cluster.block_of(vm) if mate in waiting]
+        hosts = _start_hosts(state, host_partitions, state.cluster.placements[vm].tenant)
         capacity = FreeCapacity(state, hosts)
         # The candidate hosts depend on the tenant, so capacity is read again for each VM and
         # earlier restarts are committed again.
         for other, restarted in taken.items():
             for name in restarted if other in capacity else ():
-                groups = state.cluster.placements[name].groups
-                capacity.commit(other, groups, state.cluster.vms[name])
-        known = state.cluster.vms[vm]
-        target = next(
-            (host for host in hosts if capacity.fits(host, placement.groups, known)), None
-        )
-        if target is None:
-            unplaced.append(vm)
+                capacity.commit_vm(other, name)
+        # VMs of an affinity group restart together if a host has room, otherwise one by one.
+        for together in dict.fromkeys((tuple(block), (vm,))):
+            fitting = (host for host in hosts if capacity.fits_block(host, together))
+            target = next(fitting, None)
+            if target is not None:
+                taken.setdefault(target, []).extend(together)
+                placed |= dict.fromkeys(together, target)
+                break
         else:
-            taken.setdefault(target, []).append(vm)
-            placed[vm] = target
+            unplaced.append(vm)
     return VmsRestarted(at_ms=state.at_ms, host=host, placed=placed, unplaced=tuple(unplaced))

@@ -413,19 +413,28 @@ def _place_in_order(
 ) -> tuple[VmMove, ...] | None:
     """Place each VM on the first host that fits, or return None if one VM fits nowhere."""
     moves: list[VmMove] = []
+    wanted, done = set(vms), set[VmId]()
     for vm in vms:
-        groups, known = state.cluster.placements[vm].groups, state.cluster.vms[vm]
+        block = state.cluster.block_of(vm)
+        # It moves with the first VM of its block, or not now if one of them cannot move.
+        if vm in done or not wanted.issuperset(block):
+            continue
+        done.update(block)
         fitting = (
             host
             for host in untried_first(state, vm, order)
-            if capacity.fits(host, groups, known) and refused.is_allowed(vm, host)
+            if capacity.fits_block(host, block)
+            and all(refused.is_allowed(member, host) for member in block)
         )
         target = next(fitting, None)
         if target is None:
             return None
-        capacity.commit(target, groups, known)
-        source = _host_of(state, vm)
-        moves.append(VmMove(vm=vm, source=source, target=target, converted=host_partitions.divided))
+        for member in block:
+            capacity.commit_vm(target, member)
+            source = _host_of(state, member)
+            moves.append(
+                VmMove(vm=member, source=source, target=target, converted=host_partitions.divided)
+            )
         if capacity.free(target) == 0:
             # Full hosts leave the list: this keeps the search linear.
             order.remove(target)
