@@ -134,7 +134,7 @@ class FreeCapacity:
         """Return whether some VMs of the cluster can run on a host together."""
         groups = [group for vm in vms for group in self._cluster.placements[vm].groups]
         claims = [claim_of_size(self._cluster.vms[vm]) for vm in vms]
-        claim = {name: sum(one[name] for one in claims) for name in claims[0]}
+        claim = {name: sum(part[name] for part in claims) for name in claims[0]}
         return (
             self._ledger.fits(claim, host)
             and len(set(groups)) == len(groups)
