@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from equipoise.model.quantity import GroupId, HostId, VmId
@@ -36,18 +37,17 @@ def _round(
 ) -> tuple[VmMove, ...]:
     """Return the wanted moves that fit at the same time and that the gate admits."""
     capacity = FreeCapacity(state, in_service)
-    disturbed: dict[GroupId, int] = {}
+    disturbed: Counter[GroupId] = Counter()
     moves: list[VmMove] = []
     for vm, source, targets in wanted:
-        group, known = state.cluster.placements[vm].group, state.cluster.vms[vm]
-        if group is not None and disturbed.get(group, 0) >= state.cluster.disturbed_max[group]:
+        groups, known = state.cluster.placements[vm].groups, state.cluster.vms[vm]
+        if any(disturbed[group] >= state.cluster.disturbed_max[group] for group in groups):
             continue
-        target = next((host for host in targets if capacity.fits(host, group, known)), None)
+        target = next((host for host in targets if capacity.fits(host, groups, known)), None)
         if target is not None:
-            capacity.commit(target, group, known)
+            capacity.commit(target, groups, known)
             moves.append(VmMove(vm=vm, source=source, target=target))
-            if group is not None:
-                disturbed[group] = disturbed.get(group, 0) + 1
+            disturbed.update(groups)
     admitted, _ = admit_moves(state, moves)
     return admitted
 
