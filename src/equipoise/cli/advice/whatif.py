@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Final
@@ -63,33 +63,27 @@ def run(
 def _named_hosts(names: Sequence[str], snapshot: Snapshot, path: Path) -> list[HostId]:
     """Return the named hosts; an option can name several, separated by commas."""
     wanted = [name for option in names for name in option.split(",") if name]
-    problems = []
-    for name in wanted:
-        if name not in snapshot.hosts:
-            near = closest_match(name, snapshot.hosts)
-            cure = f"did you mean {near}?" if near else "name a host of the inventory"
-            problems.append(
-                InputProblem(key=name, what="there is no such host", cure=cure, code="unknown-name")
-            )
-    if problems:
-        raise InvalidInput(str(path), problems)
+    _check_names(wanted, snapshot.hosts, "host", path)
     return [HostId(name) for name in dict.fromkeys(wanted)]
 
 
 def _named_vms(names: Sequence[str], inventory: Inventory, path: Path) -> list[VmId]:
     """Return the named VMs of the inventory."""
-    every = [vm.id for vm in inventory.vms]
+    _check_names(names, [vm.id for vm in inventory.vms], "VM", path)
+    return [VmId(name) for name in dict.fromkeys(names)]
+
+
+def _check_names(names: Sequence[str], known: Collection[str], noun: str, path: Path) -> None:
+    """Raise for names that the inventory does not have, all at once."""
     problems = []
     for name in names:
-        if name not in every:
-            near = closest_match(name, every)
-            cure = f"did you mean {near}?" if near else "name a VM of the inventory"
-            problems.append(
-                InputProblem(key=name, what="there is no such VM", cure=cure, code="unknown-name")
-            )
+        if name not in known:
+            near = closest_match(name, known)
+            cure = f"did you mean {near}?" if near else f"name a {noun} of the inventory"
+            what = f"there is no such {noun}"
+            problems.append(InputProblem(key=name, what=what, cure=cure, code="unknown-name"))
     if problems:
         raise InvalidInput(str(path), problems)
-    return [VmId(name) for name in dict.fromkeys(names)]
 
 
 def _show_restarts(result: WhatIfResult) -> None:

@@ -1,8 +1,7 @@
 """Which resources are in service: they work, and so does what they need.
 
 A resource needs one sponsor of each kind, an aggregate its minimum of constituents. This is the one
-meaning of "in service": hosts with capacity, the selection of a batch, protection groups and SLA
-violations use it.
+meaning of "in service": hosts with capacity, the selection of a batch and protection groups use it.
 """
 
 from __future__ import annotations
@@ -49,6 +48,16 @@ def service_needs(state: UpgradeState) -> ServiceNeeds:
         state.resources.cache_needs(needs)
     cached: ServiceNeeds = state.resources.needs
     return cached
+
+
+def present_constituents(state: UpgradeState, aggregate: ResourceId) -> list[ResourceId]:
+    """Return the constituents of an aggregate by the dependencies that hold now."""
+    return [
+        tracked.dependency.sponsor
+        for tracked in service_needs(state).sponsors.get(aggregate, ())
+        if tracked.dependency.kind is DependencyKind.AGGREGATION
+        and presence(state, tracked) in PRESENT_NOW
+    ]
 
 
 def outages(state: UpgradeState) -> Outages:

@@ -13,8 +13,8 @@ from equipoise.model.upgrade.request import ChangeKind, ChangeSet, RequestedChan
 from equipoise.model.upgrade.wall_clock import parse_window
 from equipoise.model.upgrade.work import UpgradeUnit
 from equipoise.upgrade.graph.build import grouping
-from equipoise.upgrade.graph.dependencies import PRESENT_NOW, constituents_needed, presence
-from equipoise.upgrade.graph.in_service import Outages, outages_with, service_needs
+from equipoise.upgrade.graph.dependencies import constituents_needed
+from equipoise.upgrade.graph.in_service import Outages, outages_with, present_constituents
 from equipoise.upgrade.graph.protection import protection_groups
 from equipoise.upgrade.reason import Reason
 from equipoise.upgrade.requests.complementary import InfeasibleSet
@@ -175,12 +175,7 @@ def lasting_obstacle(state: UpgradeState, resource: ResourceId, lost: Outages) -
     because = f" because {next(iter(lost))} is lost" if lost else ""
     for id_ in out:
         needed = constituents_needed(state, state.resources.states[id_])
-        constituents = [
-            tracked.dependency.sponsor
-            for tracked in service_needs(state).sponsors.get(id_, ())
-            if tracked.dependency.kind is DependencyKind.AGGREGATION
-            and presence(state, tracked) in PRESENT_NOW
-        ]
+        constituents = present_constituents(state, id_)
         left = sum(member not in out and member not in lost for member in constituents)
         if constituents and left < needed and id_ not in members:
             text = f"{resource} cannot be taken out{because}: {id_} needs {needed} constituents"

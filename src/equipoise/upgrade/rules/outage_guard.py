@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from equipoise.model.quantity import HostId, ResourceId
 from equipoise.model.upgrade.graph import Modification
-from equipoise.model.upgrade.infrastructure import DependencyKind
 from equipoise.model.upgrade.work import VertexId
-from equipoise.upgrade.graph.dependencies import PRESENT_NOW, constituents_needed, presence
+from equipoise.upgrade.graph.dependencies import constituents_needed
 from equipoise.upgrade.graph.in_service import (
     Outages,
     outages_after_return,
     outages_with,
-    service_needs,
+    present_constituents,
 )
 from equipoise.upgrade.graph.iteration_view import IterationView
 from equipoise.upgrade.reason import Reason
@@ -85,12 +84,7 @@ class OutageGuard:
         if group.modification is Modification.REMOVE and not removal_blocker(self._view, group):
             return None  # nothing uses it any more
         before = self._before(vertex)
-        members = [
-            tracked.dependency.sponsor
-            for tracked in service_needs(state).sponsors.get(aggregate, ())
-            if tracked.dependency.kind is DependencyKind.AGGREGATION
-            and presence(state, tracked) in PRESENT_NOW
-        ]
+        members = present_constituents(state, aggregate)
         left = sum(member not in lost and member not in before for member in members)
         needed = constituents_needed(state, state.resources.states[aggregate])
         if not members or left >= needed:
